@@ -1,0 +1,7 @@
+"""The shared nouns. Pure: imports nothing else of ours but the errors."""
+
+from penstock.model.assignment import Assignment
+from penstock.model.consumer_id import ConsumerId
+from penstock.model.topic_partition import TopicPartition
+
+__all__ = ["Assignment", "ConsumerId", "TopicPartition"]

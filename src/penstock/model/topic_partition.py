@@ -1,0 +1,45 @@
+"""One partition of one topic: the thing that is measured, packed and moved.
+
+Names are checked against Kafka's own alphabet, so that a name can safely become a file path or a
+line of text.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+TOPIC_NAME_LENGTH_MAX = 249
+PARTITION_MAX = 2**31 - 1
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def is_topic_name(text: str) -> bool:
+    """Whether Kafka itself would accept `text` as the name of a topic."""
+    return (
+        len(text) <= TOPIC_NAME_LENGTH_MAX
+        and text not in {".", ".."}
+        and _TOPIC_NAME.fullmatch(text) is not None
+    )
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __post_init__(self) -> None:
+        if not is_topic_name(self.topic):
+            raise ValueError(f"not a Kafka topic name: {self.topic!r}")
+        if not 0 <= self.partition <= PARTITION_MAX:
+            raise ValueError(f"not a Kafka partition number: {self.partition!r}")
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of `str`: the part after the last dash is the partition."""
+        topic, dash, number = text.rpartition("-")
+        if not dash or not number.isascii() or not number.isdigit():
+            raise ValueError(f"expected topic-partition, for instance orders-0, got {text!r}")
+        return cls(topic, int(number))

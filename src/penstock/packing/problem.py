@@ -1,0 +1,69 @@
+"""The question every packing algorithm answers, and the shape of the answer.
+
+The question is checked once, here, so that no algorithm ever sees a NaN, a negative speed or a
+zero capacity.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from penstock.model import Assignment, ConsumerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PackingProblem:
+    """Partitions with their speeds, who reads them now, and what a consumer can carry.
+
+    `current` may name partitions that have no speed any more (they vanished) and consumers that
+    own nothing; partitions with a speed and no owner are new. Consumers not in
+    `capacity_bytes_per_s_by_consumer` carry `capacity_bytes_per_s`.
+    """
+
+    write_speed_bytes_per_s: Mapping[TopicPartition, float]
+    current: Assignment
+    capacity_bytes_per_s: float
+    capacity_bytes_per_s_by_consumer: Mapping[ConsumerId, float] = field(default_factory=dict)
+    partitions_per_consumer_max: int | None = None
+    consumers_max: int | None = None
+
+    def __post_init__(self) -> None:
+        for partition, speed in self.write_speed_bytes_per_s.items():
+            if not (math.isfinite(speed) and speed >= 0):
+                raise ValueError(f"{partition}: a speed is a finite number >= 0, got {speed!r}")
+        capacities = [self.capacity_bytes_per_s, *self.capacity_bytes_per_s_by_consumer.values()]
+        for capacity in capacities:
+            if not (math.isfinite(capacity) and capacity > 0):
+                raise ValueError(f"a capacity is a finite number > 0, got {capacity!r}")
+        for bound in (self.partitions_per_consumer_max, self.consumers_max):
+            if bound is not None and bound < 1:
+                raise ValueError(f"a maximum is at least 1, got {bound!r}")
+
+    def capacity_of(self, consumer: ConsumerId) -> float:
+        return self.capacity_bytes_per_s_by_consumer.get(consumer, self.capacity_bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The answer: every partition of the problem exactly once, only consumers that hold something.
+
+    `oversize` are partitions faster than a whole consumer, each alone on one. `overloaded` are
+    consumers above their capacity because a maximum number of consumers binds.
+    """
+
+    assignment: Assignment
+    oversize: tuple[TopicPartition, ...] = ()
+    overloaded: tuple[ConsumerId, ...] = ()
+
+
+class PackingAlgorithm(Protocol):
+    """One method of packing: a name, one sentence on when to use it, and the decision itself."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sentence(self) -> str: ...
+
+    def pack(self, problem: PackingProblem) -> Packing: ...
