@@ -1,7 +1,7 @@
 """Who reads what. An assignment never changes; a new one is made.
 
-A consumer that owns nothing may be part of it (a spare, or one about to be removed). A partition has
-at most one owner: an assignment that says otherwise cannot be made.
+A consumer that owns nothing may be part of it (a spare, or one about to be removed). A partition
+has at most one owner: an assignment that says otherwise cannot be made.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
