@@ -40,6 +40,7 @@ def kafka_python_properties(kafka: KafkaSettings) -> dict[str, Any]:
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "client_id": "penstock",
         "request_timeout_ms": int(kafka.answer_timeout * 1000),
+        "bootstrap_timeout_ms": int(kafka.answer_timeout * 1000),
     }
     for name, value in kafka.properties.items():
         if name in _FOR_KAFKA_PYTHON:
