@@ -91,6 +91,28 @@ class Administration:
             )
         return seen
 
+    def cluster_rights(self) -> frozenset[str]:
+        """What this principal may do with the cluster, in Kafka's words (`DESCRIBE`, ...)."""
+        future = self._client.describe_cluster(
+            include_authorized_operations=True, request_timeout=self._kafka.answer_timeout
+        )
+        return _rights(self._result(future, "asking for rights on the cluster"))
+
+    def topic_rights(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What this principal may do with those of the topics that exist."""
+        futures = self._client.describe_topics(
+            TopicCollection(sorted(names)),
+            include_authorized_operations=True,
+            request_timeout=self._kafka.answer_timeout,
+        )
+        found = {}
+        for name, future in futures.items():
+            try:
+                found[name] = _rights(self._result(future, f"asking for rights on {name}"))
+            except TopicMissingError:
+                continue
+        return found
+
     def topic_settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
         if not resources:
@@ -169,6 +191,10 @@ class Administration:
                 if code == KafkaError.TOPIC_ALREADY_EXISTS:
                     raise TopicExistsError(doing) from raised
                 raise
+
+
+def _rights(description: Any) -> frozenset[str]:
+    return frozenset(one.name for one in description.authorized_operations or ())
 
 
 class TopicMissingError(Exception):

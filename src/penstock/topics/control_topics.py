@@ -87,7 +87,7 @@ def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[Finding]:
                 f"has {key}={is_value}: set it to {wanted.settings[key]} (kafka-configs --alter)"
             )
             found.append(finding(Verdict.UNUSABLE, words))
-    return found or [finding(Verdict.OK, f"{seen.partitions} partitions")]
+    return found or [finding(Verdict.OK, f"partitions: {seen.partitions}")]
 
 
 def _serves(key: str, is_value: str, wanted: str) -> bool:
