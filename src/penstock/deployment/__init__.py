@@ -1,0 +1,23 @@
+"""Starts and ends consumers: one interface, several back-ends, one suite that all must pass."""
+
+from penstock.deployment.in_memory import InMemoryDeployment
+from penstock.deployment.interface import (
+    DeployedConsumer,
+    DeploymentBackend,
+    DeploymentError,
+    DeploymentState,
+    DeploymentTemplate,
+    Incident,
+)
+from penstock.deployment.local_processes import LocalProcesses
+
+__all__ = [
+    "DeployedConsumer",
+    "DeploymentBackend",
+    "DeploymentError",
+    "DeploymentState",
+    "DeploymentTemplate",
+    "InMemoryDeployment",
+    "Incident",
+    "LocalProcesses",
+]

@@ -1,0 +1,74 @@
+"""Consumers that are only noted down: for tests of whoever asks for them.
+
+Records every call, fails where a test planted a failure, and lets a test make a consumer die.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from penstock.deployment.interface import (
+    DeployedConsumer,
+    DeploymentError,
+    DeploymentState,
+    DeploymentTemplate,
+    Incident,
+)
+from penstock.model import ConsumerId
+
+
+class InMemoryDeployment:
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, ConsumerId]] = []
+        # Raised by the next call of that name, once.
+        self.next_error: dict[str, DeploymentError] = {}
+        self._consumers: dict[ConsumerId, DeployedConsumer] = {}
+        self._dead: set[ConsumerId] = set()
+
+    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        self._called("listed", ConsumerId(0))
+        return {consumer: self._consumers[consumer] for consumer in sorted(self._consumers)}
+
+    def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
+        self._called("create", consumer)
+        new = DeployedConsumer(consumer, template.version, DeploymentState.RUNNING)
+        self._consumers.setdefault(consumer, new)
+
+    def delete(self, consumer: ConsumerId) -> None:
+        self._called("delete", consumer)
+        self._consumers.pop(consumer, None)
+        self._dead.discard(consumer)
+
+    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
+        self._called("update", consumer)
+        self._consumers[consumer] = DeployedConsumer(
+            consumer, template.version, DeploymentState.RUNNING
+        )
+
+    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
+        self._called("logs", consumer)
+        known = self._consumers.get(consumer)
+        told = [] if known is None else [f"consumer {consumer} of version {known.version}"]
+        return told[-lines:]
+
+    def tend(self) -> Sequence[Incident]:
+        incidents = []
+        for consumer in sorted(self._dead & set(self._consumers)):
+            known = self._consumers[consumer]
+            self._consumers[consumer] = replace(
+                known, state=DeploymentState.RUNNING, restarts=known.restarts + 1
+            )
+            incidents.append(Incident(consumer, "died and was started again"))
+        self._dead.clear()
+        return incidents
+
+    def die(self, consumer: ConsumerId) -> None:
+        """As if its process had ended by itself."""
+        self._dead.add(consumer)
+        known = self._consumers[consumer]
+        self._consumers[consumer] = replace(known, state=DeploymentState.RESTARTING)
+
+    def _called(self, name: str, consumer: ConsumerId) -> None:
+        self.calls.append((name, consumer))
+        error = self.next_error.pop(name, None)
+        if error is not None:
+            raise error

@@ -1,0 +1,233 @@
+"""Consumers as processes of this machine: the embedded default.
+
+Each has a folder below the group's directory:
+
+    consumer-3/deployment.json   which process it is (number and start time), version, restarts
+    consumer-3/consumer.log      what it wrote
+    consumer-3/state/            its own state directory, kept when it is deleted
+
+The note makes a consumer findable by a controller that returns after a crash, and a process that
+merely has its number is never touched. Consumers stay when the controller dies; they end with the
+process named as their owner (`penstock up`), which they watch themselves.
+"""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from penstock.deployment.interface import (
+    DeployedConsumer,
+    DeploymentError,
+    DeploymentState,
+    DeploymentTemplate,
+    Incident,
+)
+from penstock.model import ConsumerId
+from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
+
+LOG_BYTES_MAX = 50_000_000
+RESTART_PAUSE_FIRST_S = 0.5
+RESTART_PAUSE_MAX_S = 30.0
+# A consumer that stayed up for so long has earned a quick restart again.
+STEADY_AFTER_S = 60.0
+FAILED_AFTER_RESTARTS = 5
+_NOTE = "deployment.json"
+_PREFIX = "consumer-"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """How a consumer is started: the back-end adds nothing of its own."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+
+# (consumer, its template, its state directory) -> how to start it
+Launcher = Callable[[ConsumerId, DeploymentTemplate, Path], LaunchPlan]
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What is known of one consumer, on disk."""
+
+    consumer: int
+    group: str
+    process: ProcessIdentity
+    template: DeploymentTemplate
+    restarts: int = 0
+    # Since when it runs, on the monotonic clock of the machine (the same for all processes).
+    started_monotonic_s: float = 0.0
+
+
+class LocalProcesses:
+    """Safe to call from several threads; one consumer's calls wait for one another."""
+
+    def __init__(
+        self,
+        directory: Path,
+        group: str,
+        launcher: Launcher,
+        *,
+        grace_s: float = 30.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory = directory
+        self._group = group
+        self._launcher = launcher
+        self._grace_s = grace_s
+        self._monotonic = monotonic
+        self._locks: dict[ConsumerId, threading.Lock] = {}
+        self._locks_lock = threading.Lock()
+
+    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        found = {}
+        for note in self._notes():
+            consumer = ConsumerId(note.consumer)
+            found[consumer] = DeployedConsumer(
+                consumer, note.template.version, self._state(note), note.restarts, _detail(note)
+            )
+        return {consumer: found[consumer] for consumer in sorted(found)}
+
+    def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
+        with self._lock(consumer):
+            if self._read(consumer) is None:
+                self._start(consumer, template, restarts=0)
+
+    def delete(self, consumer: ConsumerId) -> None:
+        with self._lock(consumer):
+            note = self._read(consumer)
+            if note is not None:
+                # Forgotten only when it has ended: a crash of ours in between leaves it findable.
+                stop(note.process, grace_s=self._grace_s)
+                self._note_file(consumer).unlink(missing_ok=True)
+
+    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
+        with self._lock(consumer):
+            note = self._read(consumer)
+            if note is not None and note.template.version == template.version:
+                return
+            if note is not None:
+                stop(note.process, grace_s=self._grace_s)
+            self._start(consumer, template, restarts=0)
+
+    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
+        log = self._folder(consumer) / "consumer.log"
+        if not log.is_file():
+            return []
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 200 * lines - 10_000))
+            return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
+
+    def tend(self) -> Sequence[Incident]:
+        incidents = []
+        for note in self._notes():
+            if is_alive(note.process) or not self._is_due(note):
+                continue
+            consumer = ConsumerId(note.consumer)
+            lock = self._lock(consumer)
+            if not lock.acquire(blocking=False):
+                continue  # it is being created or deleted right now
+            try:
+                if self._read(consumer) == note:
+                    incidents.append(self._restart(note))
+            finally:
+                lock.release()
+        return incidents
+
+    def _restart(self, note: _Note) -> Incident:
+        consumer = ConsumerId(note.consumer)
+        was_steady = self._monotonic() - note.started_monotonic_s > STEADY_AFTER_S
+        restarts = 1 if was_steady else note.restarts + 1
+        self._start(consumer, note.template, restarts=restarts)
+        last = next(iter(self.logs(consumer, lines=1)), "")
+        return Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")
+
+    def _is_due(self, note: _Note) -> bool:
+        """The pause doubles with every restart, so that a broken consumer does not burn a core."""
+        pause_s = min(RESTART_PAUSE_MAX_S, RESTART_PAUSE_FIRST_S * 2.0**note.restarts)
+        return self._monotonic() - note.started_monotonic_s >= pause_s
+
+    def _state(self, note: _Note) -> DeploymentState:
+        if is_alive(note.process):
+            return DeploymentState.RUNNING
+        if note.restarts >= FAILED_AFTER_RESTARTS:
+            return DeploymentState.FAILED
+        return DeploymentState.RESTARTING
+
+    def _start(self, consumer: ConsumerId, template: DeploymentTemplate, *, restarts: int) -> None:
+        folder = self._folder(consumer)
+        plan = self._launcher(consumer, template, folder / "state")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            log = folder / "consumer.log"
+            if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+                log.replace(log.with_suffix(".log.1"))
+            process = start_detached(
+                list(plan.command), log_file=log, environment=dict(plan.environment)
+            )
+            note = _Note(int(consumer), self._group, process, template, restarts, self._monotonic())
+            self._write(note)
+        except OSError as error:
+            raise DeploymentError(
+                f"Consumer {consumer} could not be started in {folder}: {error.strerror}."
+            ) from error
+
+    def _write(self, note: _Note) -> None:
+        file = self._note_file(ConsumerId(note.consumer))
+        partial = file.with_suffix(".partial")
+        try:
+            partial.write_text(json.dumps(asdict(note)), encoding="utf-8")
+            partial.replace(file)
+        except OSError:
+            stop(note.process, grace_s=self._grace_s)  # what cannot be found again must not run
+            raise
+
+    def _notes(self) -> list[_Note]:
+        folders = self._directory.glob(f"{_PREFIX}*/{_NOTE}")
+        consumers = [_number(folder.parent.name) for folder in folders]
+        notes = [self._read(consumer) for consumer in sorted(c for c in consumers if c is not None)]
+        return [note for note in notes if note is not None]
+
+    def _read(self, consumer: ConsumerId) -> _Note | None:
+        """What was noted; None for no note, one of another group, or one that cannot be read."""
+        try:
+            content = json.loads(self._note_file(consumer).read_text(encoding="utf-8"))
+            content["process"] = ProcessIdentity(**content["process"])
+            content["template"] = DeploymentTemplate(**content["template"])
+            note = _Note(**content)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            return None  # ends up as a consumer that is not deployed: created anew, and locked out
+        return note if note.group == self._group and note.consumer == consumer else None
+
+    def _folder(self, consumer: ConsumerId) -> Path:
+        return self._directory / f"{_PREFIX}{int(consumer)}"
+
+    def _note_file(self, consumer: ConsumerId) -> Path:
+        return self._folder(consumer) / _NOTE
+
+    def _lock(self, consumer: ConsumerId) -> threading.Lock:
+        with self._locks_lock:
+            return self._locks.setdefault(consumer, threading.Lock())
+
+    def forget_state(self, consumer: ConsumerId) -> None:
+        """Remove a deleted consumer's folder altogether."""
+        if self._read(consumer) is None:
+            shutil.rmtree(self._folder(consumer), ignore_errors=True)
+
+
+def _number(folder_name: str) -> ConsumerId | None:
+    digits = folder_name.removeprefix(_PREFIX)
+    return ConsumerId(int(digits)) if digits.isascii() and digits.isdigit() else None
+
+
+def _detail(note: _Note) -> str:
+    if is_alive(note.process):
+        return f"process {note.process.pid}"
+    return f"process {note.process.pid} ended; {note.restarts} restarts"

@@ -1,0 +1,178 @@
+"""What every deployment back-end must do, run against each of them."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from penstock.deployment import (
+    DeploymentBackend,
+    DeploymentState,
+    DeploymentTemplate,
+    InMemoryDeployment,
+    LocalProcesses,
+)
+from penstock.deployment.local_processes import LaunchPlan
+from penstock.model import ConsumerId
+from penstock.processes import is_alive
+
+ONE, TWO = ConsumerId(1), ConsumerId(2)
+FIRST = DeploymentTemplate(version=1, environment={"APP_COLOUR": "blue"})
+SECOND = replace(FIRST, version=2)
+
+
+class Bench(Protocol):
+    """A back-end, a second view of the same group (a controller that returned), and a killer."""
+
+    backend: DeploymentBackend
+
+    def returned(self) -> DeploymentBackend: ...
+
+    def kill(self, consumer: ConsumerId) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class InMemoryBench:
+    def __init__(self, _: Path) -> None:
+        self.backend = InMemoryDeployment()
+
+    def returned(self) -> DeploymentBackend:
+        return self.backend
+
+    def kill(self, consumer: ConsumerId) -> None:
+        self.backend.die(consumer)
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class LocalBench:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.backend = self._made()
+
+    def _made(self) -> LocalProcesses:
+        return LocalProcesses(self._directory, "bench", launched, grace_s=10)
+
+    def returned(self) -> DeploymentBackend:
+        return self._made()
+
+    def kill(self, consumer: ConsumerId) -> None:
+        note = self.backend._read(consumer)
+        assert note is not None
+        os.kill(note.process.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while is_alive(note.process) and time.monotonic() < deadline:
+            time.sleep(0.01)  # a killed process takes a moment to be gone
+
+    def close(self) -> None:
+        for consumer in self.backend.listed():
+            self.backend.delete(consumer)
+
+
+def launched(consumer: ConsumerId, template: DeploymentTemplate, _: Path) -> LaunchPlan:
+    line = f"print('consumer {consumer} of version', os.environ['V'], flush=True)"
+    script = f"import os, time; {line}; time.sleep(600)"
+    return LaunchPlan([sys.executable, "-c", script], {"V": str(template.version)})
+
+
+@pytest.fixture(params=[InMemoryBench, LocalBench])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    made: Bench = request.param(tmp_path)
+    yield made
+    made.close()
+
+
+def state_of(backend: DeploymentBackend, consumer: ConsumerId) -> DeploymentState:
+    return backend.listed()[consumer].state
+
+
+def test_nothing_is_deployed_at_first(bench: Bench) -> None:
+    """An empty group is an empty list."""
+    assert bench.backend.listed() == {}
+    assert list(bench.backend.logs(ONE)) == []
+    assert list(bench.backend.tend()) == []
+
+
+def test_created_is_listed_with_its_version(bench: Bench) -> None:
+    """In ascending order, running."""
+    bench.backend.create(TWO, SECOND)
+    bench.backend.create(ONE, FIRST)
+    listed = bench.backend.listed()
+    assert [(one.consumer, one.version) for one in listed.values()] == [(ONE, 1), (TWO, 2)]
+    assert {one.state for one in listed.values()} == {DeploymentState.RUNNING}
+
+
+def test_creating_twice_changes_nothing(bench: Bench) -> None:
+    """Also with another template: that is what update is for."""
+    bench.backend.create(ONE, FIRST)
+    before = bench.backend.listed()
+    bench.backend.create(ONE, SECOND)
+    assert bench.backend.listed() == before
+
+
+def test_deleting_is_final_and_may_be_repeated(bench: Bench) -> None:
+    """What was never there can be deleted too."""
+    bench.backend.create(ONE, FIRST)
+    bench.backend.delete(ONE)
+    bench.backend.delete(ONE)
+    bench.backend.delete(TWO)
+    assert bench.backend.listed() == {}
+    assert list(bench.backend.tend()) == []
+
+
+def test_updated_is_replaced_once(bench: Bench) -> None:
+    """A new version replaces; the same version again does not; what is missing is made."""
+    bench.backend.create(ONE, FIRST)
+    before = bench.backend.listed()[ONE]
+    bench.backend.update(ONE, SECOND)
+    after = bench.backend.listed()[ONE]
+    assert (before.version, after.version) == (1, 2)
+    bench.backend.update(ONE, SECOND)
+    assert bench.backend.listed()[ONE] == after
+    bench.backend.update(TWO, SECOND)
+    assert set(bench.backend.listed()) == {ONE, TWO}
+
+
+def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:
+    """A consumer that ended by itself comes back as it was, and somebody hears of it."""
+    bench.backend.create(ONE, FIRST)
+    bench.backend.create(TWO, FIRST)
+    bench.kill(ONE)
+    assert state_of(bench.backend, ONE) is DeploymentState.RESTARTING
+    incidents = list(bench.backend.tend())
+    deadline = time.monotonic() + 10
+    while not incidents and time.monotonic() < deadline:
+        time.sleep(0.02)  # a restart has its pause
+        incidents = list(bench.backend.tend())
+    assert [one.consumer for one in incidents] == [ONE]
+    assert "started again" in incidents[0].words
+    listed = bench.backend.listed()[ONE]
+    assert (listed.state, listed.restarts, listed.version) == (DeploymentState.RUNNING, 1, 1)
+    assert bench.backend.listed()[TWO].restarts == 0
+    assert list(bench.backend.tend()) == []
+
+
+def test_a_controller_that_returns_finds_them(bench: Bench) -> None:
+    """Another view of the same group sees, and can delete, what the first one made."""
+    bench.backend.create(ONE, FIRST)
+    returned = bench.returned()
+    assert returned.listed() == bench.backend.listed()
+    returned.delete(ONE)
+    assert bench.backend.listed() == {}
+
+
+def test_logs_are_kept(bench: Bench) -> None:
+    """The end of what the consumer wrote."""
+    bench.backend.create(ONE, FIRST)
+    deadline = time.monotonic() + 10
+    while not bench.backend.logs(ONE) and time.monotonic() < deadline:
+        time.sleep(0.02)  # the process writes when it is up
+    assert list(bench.backend.logs(ONE, lines=1)) == ["consumer 1 of version 1"]
