@@ -1,8 +1,8 @@
 """What consumers say about partitions, entered into the books.
 
-Three things end a holding: its reader says it stopped, its reader's report does not name it any
-more, or its reader is fenced. Messages are in order here (the door saw to it), so the newest word
-of a consumer about itself is the truth about it.
+Three things end a holding: its reader says it stopped, its reader's report does not name any more
+what it named before, or its reader is fenced. Messages are in order here (the door saw to it), so
+the newest word of a consumer about itself is the truth about it.
 """
 
 from dataclasses import replace
@@ -40,7 +40,16 @@ def _reads(turn: Turn, consumer: ConsumerId, partition: TopicPartition, epoch: E
     holding = turn.holdings.get(partition)
     if holding is not None and _is_of(holding, consumer, epoch):
         if holding.status is HoldingStatus.STARTING:
-            turn.hold(partition, replace(holding, status=HoldingStatus.OWNED, since_ms=turn.now_ms))
+            owned = HoldingStatus.OWNED
+            holding = replace(holding, status=owned, since_ms=turn.now_ms, is_acknowledged=True)
+            turn.hold(partition, holding)
+        elif not holding.is_acknowledged:
+            turn.hold(partition, replace(holding, is_acknowledged=True))
+    elif holding is None and partition in turn.state.partitions:
+        # Nobody else has it: it may keep it. A list that was out of date hid this consumer from us.
+        turn.count("reader_adopted")
+        turn.hold(partition, acknowledged(turn, consumer, epoch))
+        turn.save()
     elif holding is None or holding.consumer != consumer or holding.epoch < epoch:
         # It reads what it should not: stop it. The epoch fences it off in any case.
         turn.count("stray_reader")
@@ -48,6 +57,19 @@ def _reads(turn: Turn, consumer: ConsumerId, partition: TopicPartition, epoch: E
             Code.STRAY_READER, f"consumer {consumer} reads {partition} and should not: stopped"
         )
         turn.send_stop(consumer, turn.consumers[consumer].incarnation, partition, epoch)
+
+
+def acknowledged(turn: Turn, consumer: ConsumerId, epoch: Epoch) -> Holding:
+    """What a consumer says it reads, as the books have it."""
+    return Holding(
+        consumer,
+        turn.consumers[consumer].incarnation,
+        epoch,
+        HoldingStatus.OWNED,
+        turn.now_ms,
+        turn.now_ms,
+        is_acknowledged=True,
+    )
 
 
 def started(turn: Turn, message: StartConsumingEvent) -> set[TopicPartition]:
@@ -110,7 +132,7 @@ def reported(turn: Turn, message: ConsumerReport) -> set[TopicPartition]:
     for row in message.owned:
         _reads(turn, consumer, row.topic_partition, row.partition_epoch)
     for partition in sorted(turn.held_by(consumer) - touched):
-        if turn.holdings[partition].status is not HoldingStatus.STARTING:
+        if turn.holdings[partition].is_acknowledged:
             turn.release(partition)
             touched.add(partition)
     if message.phase is ConsumerPhase.STOPPING:
