@@ -43,6 +43,8 @@ _LATEST, _EARLIEST = -1, -2
 _REFUSAL_HAS_A_CODE_SINCE = 3
 # The last version that names topics by name; ids would do as well, names need no look-up.
 _FETCH_VERSION = 12
+# The last version without tagged fields: half the work to write and read, and all we need.
+_OFFSETS_VERSION = 5
 _SAMPLE_BYTES_EACH = 64 * 1024
 _SAMPLE_BYTES_ALL = 8 * 1024 * 1024
 _RECONNECT_S_MAX = 2.0
@@ -70,7 +72,7 @@ class Questions:
 
     layout: bool = False
     sizes: bool = False
-    offsets_by_leader: Mapping[int, Iterable[LogName]] = field(default_factory=dict)
+    offsets_by_leader: Mapping[int, tuple[LogName, ...]] = field(default_factory=dict)
     samples_by_leader: Mapping[int, Iterable[SampleOf]] = field(default_factory=dict)
 
 
@@ -88,10 +90,13 @@ class Answers:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Open:
-    future: Any
-    names: tuple[LogName, ...] = ()
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Requests for the offsets of `names`."""
+
+    names: tuple[LogName, ...]
+    end: Any
+    start: Any
 
 
 class BrokerQuestions:
@@ -100,7 +105,8 @@ class BrokerQuestions:
     def __init__(self, kafka: KafkaSettings, *, clock: Callable[[], float] = time.monotonic):
         self._kafka = kafka
         self._clock = clock
-        self._open: dict[tuple[Kind, int], _Open] = {}
+        self._open: dict[tuple[Kind, int], Any] = {}
+        self._requests: dict[int, _Made] = {}
         self._answered = threading.Event()
         self._heard_at_s = clock()
         # Whoever calls says what matters, once; the library would say it on every attempt.
@@ -150,7 +156,7 @@ class BrokerQuestions:
             return answers
         self._ask_all(questions)
         deadline_s = self._clock() + wait_s
-        while any(not one.future.is_done for one in self._open.values()):
+        while any(not future.is_done for future in self._open.values()):
             left_s = deadline_s - self._clock()
             if left_s <= 0 or not self._answered.wait(left_s):
                 break
@@ -174,15 +180,23 @@ class BrokerQuestions:
             for broker in self.brokers:
                 self._ask("sizes", broker, DescribeLogDirsRequest(topics=None))
         for broker, names in sorted(questions.offsets_by_leader.items()):
-            named = tuple(names)
-            self._ask("end", broker, _offsets_request(named, _LATEST), named)
-            self._ask("start", broker, _offsets_request(named, _EARLIEST), named)
+            end, start = self._offsets_requests(broker, names)
+            self._ask("end", broker, end)
+            self._ask("start", broker, start)
         for broker, samples in sorted(questions.samples_by_leader.items()):
             self._ask("samples", broker, _samples_request(tuple(samples)))
 
-    def _ask(
-        self, kind: Kind, broker: int | None, request: Any, names: tuple[LogName, ...] = ()
-    ) -> None:
+    def _offsets_requests(self, broker: int, names: tuple[LogName, ...]) -> tuple[Any, Any]:
+        """For the end and the start; kept from turn to turn, as making them is most of the work."""
+        made = self._requests.get(broker)
+        if made is None or made.names is not names:
+            made = _Made(
+                names, _offsets_request(names, _LATEST), _offsets_request(names, _EARLIEST)
+            )
+            self._requests[broker] = made
+        return made.end, made.start
+
+    def _ask(self, kind: Kind, broker: int | None, request: Any) -> None:
         slot = (kind, ANY_BROKER if broker is None else broker)
         if slot in self._open or self._client is None:
             return
@@ -195,21 +209,21 @@ class BrokerQuestions:
 
         future = manager.call_soon(asking)
         future.add_both(lambda _: self._answered.set())
-        self._open[slot] = _Open(future, names)
+        self._open[slot] = future
 
     def _collect(self, answers: Answers) -> None:
         starts: dict[int, dict[LogName, int]] = {}
         ends: dict[int, tuple[float, dict[LogName, int]]] = {}
-        for (kind, broker), question in sorted(self._open.items()):
-            if not question.future.is_done:
+        for (kind, broker), future in sorted(self._open.items(), key=lambda item: item[0]):
+            if not future.is_done:
                 answers.silent_brokers.add(broker)
                 continue
             del self._open[kind, broker]
-            failure = question.future.exception
+            failure = future.exception
             if failure is not None:
                 self._failed(kind, broker, failure, answers)
                 continue
-            answer, taken_at_s = question.future.value
+            answer, taken_at_s = future.value
             self._heard_at_s = self._clock()
             if kind == "layout":
                 answers.layout = _layout(answer)
@@ -257,6 +271,7 @@ def _offsets_request(names: tuple[LogName, ...], timestamp: int) -> Any:
             )
             for topic, partitions in _by_topic(names).items()
         ],
+        max_version=_OFFSETS_VERSION,
     )
 
 

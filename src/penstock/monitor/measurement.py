@@ -4,11 +4,13 @@ What is unknown is left out of a row, so it can never be read as zero. Numbers a
 plan can use, which halves the bytes of a message.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from penstock.messages import WriteSpeedMeasurement, cut
+from penstock.monitor.filters import Row
 from penstock.monitor.meter import Speeds
 
 _SPEED_DIGITS = 1
@@ -41,35 +43,41 @@ def measurement_parts(
 
 
 def measured_rows(speeds: Speeds) -> list[dict[str, Any]]:
-    """One row a partition, sorted by name; keys whose value is unknown are absent."""
-    columns = {
-        "write_speed_bytes_per_s": (speeds.bytes_per_s, _SPEED_DIGITS),
-        "write_speed_raw_bytes_per_s": (speeds.raw_bytes_per_s, _SPEED_DIGITS),
-        "records_per_s": (speeds.records_per_s, _SPEED_DIGITS),
-        "mean_log_bytes_per_record": (speeds.mean_bytes_per_record, _MEAN_DIGITS),
-    }
-    rows: list[dict[str, Any]] = [
-        {"topic": topic, "partition": partition} for topic, partition in speeds.names
+    """One row a partition, sorted by name; what is unknown is None and not written."""
+    columns = zip(
+        speeds.names,
+        speeds.topic_ids,
+        _known(speeds.bytes_per_s, _SPEED_DIGITS),
+        _known(speeds.raw_bytes_per_s, _SPEED_DIGITS),
+        _known(speeds.records_per_s, _SPEED_DIGITS),
+        _known(speeds.mean_bytes_per_record, _MEAN_DIGITS),
+        _known(speeds.start_offset),
+        _known(speeds.end_offset),
+        strict=True,
+    )
+    source = speeds.source
+    return [
+        {
+            "topic": name[0],
+            "partition": name[1],
+            "topic_id": topic_id or None,
+            "write_speed_bytes_per_s": speed,
+            "write_speed_raw_bytes_per_s": raw_speed,
+            "records_per_s": records,
+            "mean_log_bytes_per_record": mean,
+            "start_offset": None if start is None else int(start),
+            "end_offset": None if end is None else int(end),
+            "source": None if speed is None else source,
+        }
+        for name, topic_id, speed, raw_speed, records, mean, start, end in columns
     ]
-    for row, topic_id in zip(rows, speeds.topic_ids, strict=True):
-        if topic_id:
-            row["topic_id"] = topic_id
-    for name, (values, digits) in columns.items():
-        _put_known(rows, name, [round(value, digits) for value in values.tolist()])
-    _put_known(rows, "start_offset", speeds.start_offset.tolist(), int)
-    _put_known(rows, "end_offset", speeds.end_offset.tolist(), int)
-    for row in rows:
-        if "write_speed_bytes_per_s" in row:
-            row["source"] = speeds.source
-    return rows
 
 
-def _put_known(
-    rows: list[dict[str, Any]],
-    name: str,
-    values: list[float],
-    kind: type[float] | type[int] = float,
-) -> None:
-    for row, value in zip(rows, values, strict=True):
-        if math.isfinite(value):
-            row[name] = kind(value)
+def _known(row: Row, digits: int = 0) -> list[float | None]:
+    """Rounded; None where nothing is known. A value that is no number is not known either."""
+    known = np.isfinite(row)
+    rounded = np.round(row, digits)
+    return [
+        value if is_known else None
+        for value, is_known in zip(rounded.tolist(), known.tolist(), strict=True)
+    ]

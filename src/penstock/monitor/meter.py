@@ -62,6 +62,8 @@ class Meter:
         self._names: list[LogName] = []
         self._places: list[LogPlace] = []
         self._column: dict[LogName, int] = {}
+        self._leader = np.full(0, np.nan)
+        self._by_leader: dict[int, tuple[LogName, ...]] = {}
         self._levels = Levels.unseen(0)
         self._suspicion = Suspicion.none(0)
         self._mean_bytes = np.full(0, np.nan)
@@ -70,6 +72,11 @@ class Meter:
     @property
     def names(self) -> Sequence[LogName]:
         return self._names
+
+    @property
+    def by_leader(self) -> Mapping[int, tuple[LogName, ...]]:
+        """The partitions each broker leads. A group that did not change is the same object."""
+        return self._by_leader
 
     def leader_of(self, name: LogName) -> int:
         return self._places[self._column[name]].leader
@@ -99,6 +106,8 @@ class Meter:
             for name in names
         ]
         self._places = [layout[name] for name in names]
+        self._leader = np.array([place.leader for place in self._places], dtype=np.float64)
+        self._by_leader = _grouped(names, self._places, self._by_leader)
         if names == self._names and all(column >= 0 for column in kept):
             return
         columns = np.array(kept, dtype=np.intp)
@@ -166,30 +175,37 @@ class Meter:
     def _levels_of(self, sizes: Iterable[LogSizes], offsets: Iterable[LogOffsets]) -> Levels:
         """The answers in columns. A follower's size is not looked at."""
         now = Levels.unseen(len(self._names))
-        leader = np.array([place.leader for place in self._places], dtype=np.float64)
-        now.leader[:] = leader
-        column_of = self._column
+        now.leader[:] = self._leader
         for answer in sizes:
-            for name, size_bytes in answer.size_bytes.items():
-                column = column_of.get(name)
-                if column is not None and leader[column] == answer.broker_id:
-                    now.size_bytes[column] = size_bytes
-                    now.size_at_s[column] = answer.taken_at_s
+            size_bytes = self._in_columns(answer.size_bytes)
+            mine = (self._leader == answer.broker_id) & ~np.isnan(size_bytes)
+            now.size_bytes[mine] = size_bytes[mine]
+            now.size_at_s[mine] = answer.taken_at_s
         for told in offsets:
-            _fill(now.start_offset, column_of, told.start)
-            for name, offset in told.end.items():
-                column = column_of.get(name)
-                if column is not None:
-                    now.end_offset[column] = offset
-                    now.offsets_at_s[column] = told.taken_at_s
+            start, end = self._in_columns(told.start), self._in_columns(told.end)
+            now.start_offset[~np.isnan(start)] = start[~np.isnan(start)]
+            now.end_offset[~np.isnan(end)] = end[~np.isnan(end)]
+            now.offsets_at_s[~np.isnan(end)] = told.taken_at_s
         return now
 
+    def _in_columns(self, values: Mapping[LogName, int]) -> Row:
+        return np.array([values.get(name, np.nan) for name in self._names], dtype=np.float64)
 
-def _fill(row: Row, column_of: Mapping[LogName, int], values: Mapping[LogName, int]) -> None:
-    for name, value in values.items():
-        column = column_of.get(name)
-        if column is not None:
-            row[column] = value
+
+def _grouped(
+    names: Sequence[LogName],
+    places: Sequence[LogPlace],
+    before: Mapping[int, tuple[LogName, ...]],
+) -> dict[int, tuple[LogName, ...]]:
+    by_leader: dict[int, list[LogName]] = {}
+    for name, place in zip(names, places, strict=True):
+        if place.leader >= 0:
+            by_leader.setdefault(place.leader, []).append(name)
+    groups = {leader: tuple(group) for leader, group in sorted(by_leader.items())}
+    return {
+        leader: before[leader] if before.get(leader) == group else group
+        for leader, group in groups.items()
+    }
 
 
 def _rows(levels: Levels) -> tuple[Row, ...]:

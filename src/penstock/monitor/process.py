@@ -74,15 +74,11 @@ class SpeedMeasuring:
         return self._meter.speeds(self._clock())
 
     def _due(self, now_s: float) -> Questions:
-        by_leader: dict[int, list[LogName]] = {}
-        for name in self._meter.names:
-            by_leader.setdefault(self._meter.leader_of(name), []).append(name)
-        by_leader.pop(-1, None)  # no leader, nobody to ask
         sizes = self._meter.basis is Basis.SIZES
         return Questions(
             layout=self._layout.is_due(now_s),
             sizes=sizes,
-            offsets_by_leader=by_leader,
+            offsets_by_leader=self._meter.by_leader,
             samples_by_leader={} if sizes else self._samples(),
         )
 
@@ -101,12 +97,14 @@ class SpeedMeasuring:
         """Everything about the answers that is not a level."""
         now_s = self._clock()
         if answers.layout is not None:
+            internal = {name[0]: place.is_internal for name, place in answers.layout.items()}
+            wanted = {
+                topic
+                for topic, is_internal in internal.items()
+                if self._interest.wants(topic, is_internal=is_internal)
+            }
             self._meter.arrange(
-                {
-                    name: place
-                    for name, place in answers.layout.items()
-                    if self._interest.wants(name[0], is_internal=place.is_internal)
-                }
+                {name: place for name, place in answers.layout.items() if name[0] in wanted}
             )
             if self._layout.taken(now_s, len(self._meter.names)):
                 self._log.info("partitions_of_interest", count=len(self._meter.names))
