@@ -105,7 +105,9 @@ def written_by_sizes(
     )
     implausible &= suspicion.implausible < IMPLAUSIBLE_IN_SEQUENCE_MAX
 
-    measured = (duration_s > 0) & (grown >= 0) & (now.leader == before.leader)
+    measured = (
+        (duration_s > 0) & np.isfinite(duration_s) & (grown >= 0) & (now.leader == before.leader)
+    )
     by_size = measured & ~shortened & (suspicion.shortened == 0) & ~restarted
     by_size &= ~implausible & ~(idle & (grown > 0))
     by_records = ~by_size & (records_s > 0) & (records >= 0) & (idle | ~np.isnan(expected))
@@ -146,5 +148,5 @@ def _records(before: Levels, now: Levels) -> tuple[Row, Row, npt.NDArray[np.bool
     records = now.end_offset - before.end_offset
     duration_s = now.offsets_at_s - before.offsets_at_s
     restarted = records < 0
-    usable = (duration_s > 0) & ~restarted
+    usable = (duration_s > 0) & np.isfinite(duration_s) & (records >= 0)
     return np.where(usable, duration_s, np.nan), np.where(restarted, np.nan, records), restarted

@@ -2,7 +2,7 @@
 
 Two tables of intervals (bytes, records), one row a turn and one column a partition, both compact:
 5,000 partitions for 30 s at one turn a second are 5 MB. Rows leave by their age on the clock that
-is handed in, so a pause of the process empties the window instead of stretching it.
+is handed in, so a pause of the process does not stretch the window.
 """
 
 from dataclasses import dataclass, field
@@ -36,9 +36,9 @@ class Window:
         self.forget_before(taken_at_s - self.length_s)
 
     def forget_before(self, moment_s: float) -> None:
-        """An interval is as old as its beginning. The order of turns is trusted, not the clock."""
+        """An interval is as old as its beginning. The newest is kept even if it was a long one."""
         gone = 0
-        while gone < len(self._begun_at_s) and self._begun_at_s[gone] < moment_s:
+        while gone < len(self._begun_at_s) - 1 and self._begun_at_s[gone] < moment_s:
             gone += 1
         for rows in self._tables():
             del rows[:gone]
