@@ -48,6 +48,7 @@ from penstock.messages.service import (
     ServiceRequest,
     UpdateDeployments,
 )
+from penstock.messages.whole_measurement import NewestMeasurement, WholeMeasurement
 from penstock.messages.write_speed import PartitionSpeed, SpeedSource, WriteSpeedMeasurement
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "FailedPartition",
     "FromConsumer",
     "Message",
+    "NewestMeasurement",
     "OwnedPartition",
     "PartAssembler",
     "PartitionSpeed",
@@ -94,6 +96,7 @@ __all__ = [
     "StoppedPartition",
     "ToConsumer",
     "UpdateDeployments",
+    "WholeMeasurement",
     "WriteSpeedMeasurement",
     "cut",
     "decode",

@@ -7,6 +7,7 @@ them. Adding a section is a file and a line.
 from penstock.settings.sections.base import Section
 from penstock.settings.sections.kafka import KafkaSettings
 from penstock.settings.sections.log import LogSettings
+from penstock.settings.sections.monitor import MonitorSettings
 from penstock.settings.sections.topics import TopicsSettings
 
 
@@ -15,7 +16,15 @@ class Settings(Section):
 
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicsSettings = TopicsSettings()
+    monitor: MonitorSettings = MonitorSettings()
     log: LogSettings = LogSettings()
 
 
-__all__ = ["KafkaSettings", "LogSettings", "Section", "Settings", "TopicsSettings"]
+__all__ = [
+    "KafkaSettings",
+    "LogSettings",
+    "MonitorSettings",
+    "Section",
+    "Settings",
+    "TopicsSettings",
+]

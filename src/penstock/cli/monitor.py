@@ -1,0 +1,24 @@
+"""`penstock monitor`: the process that measures write speeds and publishes them."""
+
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.monitor.process import run_monitor, stop_on_signals
+
+
+def monitor(
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+) -> None:
+    """Measure the write speed of every partition and publish it to `<prefix>-monitor`.
+
+    Runs until SIGTERM or SIGINT, then ends with 0. Survives brokers that are away. The control
+    topics must exist (`penstock topics create`). `penstock speeds` shows what it measures.
+
+    Examples:
+    `penstock monitor --bootstrap-server broker:9092`
+
+    `penstock monitor --set 'monitor.include=[orders.*]' --set monitor.period=500ms`
+
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server)
+    run_monitor(loaded.settings, stop_on_signals())

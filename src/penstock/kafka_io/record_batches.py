@@ -1,0 +1,27 @@
+"""How many bytes of log a record takes, read off the headers of stored record batches.
+
+Only headers are looked at, so compressed batches count with their compressed size and nothing of
+the contents is decoded. An offset that a batch spans counts as a record, as it does in a difference
+of end offsets.
+"""
+
+import struct
+
+# base offset, batch length, leader epoch, magic, checksum, attributes, last offset delta
+_HEADER = struct.Struct(">qiibIhi")
+_BYTES_BEFORE_LENGTH_COUNTS = 12
+_MAGIC = 2
+
+
+def bytes_and_records(stored: bytes | memoryview) -> tuple[int, int]:
+    """Over all whole batches; a cut one at the end, or an older format, ends the count."""
+    position = total_bytes = total_records = 0
+    while position + _HEADER.size <= len(stored):
+        _, length, _, magic, _, _, last_delta = _HEADER.unpack_from(stored, position)
+        size = length + _BYTES_BEFORE_LENGTH_COUNTS
+        if magic != _MAGIC or length <= 0 or last_delta < 0 or position + size > len(stored):
+            break
+        total_bytes += size
+        total_records += last_delta + 1
+        position += size
+    return total_bytes, total_records

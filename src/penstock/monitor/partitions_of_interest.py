@@ -1,0 +1,37 @@
+"""Which topics are measured: include and exclude patterns; internal and control topics never.
+
+Control topics are left out because measurements are written to one of them: a monitor that counted
+its own messages would keep a consumer busy with itself.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Self
+
+from penstock.settings.sections import MonitorSettings, TopicsSettings
+from penstock.topics import control_topics
+
+
+class TopicsOfInterest:
+    """Patterns match whole names. An exclude pattern wins over an include pattern."""
+
+    def __init__(
+        self, include: Iterable[str], exclude: Iterable[str] = (), *, never: Iterable[str] = ()
+    ) -> None:
+        self._include = tuple(re.compile(pattern) for pattern in include)
+        self._exclude = tuple(re.compile(pattern) for pattern in exclude)
+        self._never = frozenset(never)
+
+    @classmethod
+    def from_settings(cls, monitor: MonitorSettings, topics: TopicsSettings) -> Self:
+        never = [topic.name for topic in control_topics(topics)]
+        return cls(monitor.include, monitor.exclude, never=never)
+
+    def wants(self, topic: str, *, is_internal: bool) -> bool:
+        # Kafka marks only some of its own topics; names that begin with two underscores are its
+        # and its tools' convention for all of them.
+        if is_internal or topic in self._never or topic.startswith("__"):
+            return False
+        if not any(pattern.fullmatch(topic) for pattern in self._include):
+            return False
+        return not any(pattern.fullmatch(topic) for pattern in self._exclude)

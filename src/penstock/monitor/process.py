@@ -1,0 +1,193 @@
+"""The monitor's door to the world: ask the brokers every period, publish what the meter says.
+
+Nothing a broker does or fails to do ends the process. An outage is logged once when it begins and
+once when it ends. SIGTERM and SIGINT end it cleanly after the turn that is running.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Event
+
+from penstock.errors import NotPermittedError
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.broker_questions import Answers, BrokerQuestions, Questions, SampleOf
+from penstock.kafka_io.measurement_topic import (
+    MeasurementPublisher,
+    MeasurementReader,
+    missing_topic_error,
+    monitor_topic,
+)
+from penstock.model.log_levels import LogName
+from penstock.monitor.filters import filter_from_settings
+from penstock.monitor.measurement import measurement_parts
+from penstock.monitor.meter import Basis, Meter, Speeds
+from penstock.monitor.partitions_of_interest import TopicsOfInterest
+from penstock.monitor.turns import LayoutWatch, OutageWatch, sample_plan
+from penstock.settings import Settings
+from penstock.telemetry import get_logger
+
+# How much of a period may pass before a turn goes on without the brokers that have not answered.
+_WAIT_PART_OF_PERIOD = 0.8
+_FIRST_WAIT_S = 5.0
+_CLOSE_S = 5.0
+
+
+class SpeedMeasuring:
+    """Brokers and meter together, turn by turn; `penstock speeds` uses it without publishing."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        questions: BrokerQuestions,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        monitor = settings.monitor
+        self._settings = settings
+        self._questions = questions
+        self._clock = clock
+        self._log = get_logger(process="monitor")
+        self._meter = Meter(
+            filter_from_settings(monitor),
+            window_s=monitor.window,
+            unknown_after_s=monitor.unknown_after,
+            basis=Basis.OFFSETS if monitor.source == "offsets" else Basis.SIZES,
+        )
+        self._interest = TopicsOfInterest.from_settings(monitor, settings.topics)
+        self._layout = LayoutWatch(monitor.layout_refresh)
+        self._outages = OutageWatch()
+        self._sampled_last: LogName | None = None
+
+    def turn(self) -> Speeds:
+        """Ask, take the answers in, and say how fast everything is."""
+        asked_at_s = self._clock()
+        wait_s = _WAIT_PART_OF_PERIOD * self._settings.monitor.period
+        if not self._layout.is_known:
+            self._take(self._questions.turn(Questions(layout=True), wait_s=_FIRST_WAIT_S))
+        answers = self._questions.turn(self._due(asked_at_s), wait_s=wait_s)
+        self._take(answers)
+        now_s = self._clock()
+        if self._meter.look(now_s, answers.sizes, answers.offsets):
+            self._layout.distrust()
+        self._meter.learn_record_sizes(answers.bytes_per_record)
+        return self._meter.speeds(self._clock())
+
+    def _due(self, now_s: float) -> Questions:
+        sizes = self._meter.basis is Basis.SIZES
+        return Questions(
+            layout=self._layout.is_due(now_s),
+            sizes=sizes,
+            offsets_by_leader=self._meter.by_leader,
+            samples_by_leader={} if sizes else self._samples(),
+        )
+
+    def _samples(self) -> Mapping[int, Sequence[SampleOf]]:
+        limit = self._settings.monitor.record_sizes_sampled
+        plan = sample_plan(self._meter.offset_spans(), after=self._sampled_last, limit=limit)
+        by_leader: dict[int, list[SampleOf]] = {}
+        for name, from_offset in plan:
+            self._sampled_last = name
+            by_leader.setdefault(self._meter.leader_of(name), []).append(
+                SampleOf(name, from_offset)
+            )
+        return by_leader
+
+    def _take(self, answers: Answers) -> None:
+        """Everything about the answers that is not a level."""
+        now_s = self._clock()
+        if answers.layout is not None:
+            internal = {name[0]: place.is_internal for name, place in answers.layout.items()}
+            wanted = {
+                topic
+                for topic, is_internal in internal.items()
+                if self._interest.wants(topic, is_internal=is_internal)
+            }
+            self._meter.arrange(
+                {name: place for name, place in answers.layout.items() if name[0] in wanted}
+            )
+            if self._layout.taken(now_s, len(self._meter.names)):
+                self._log.info("partitions_of_interest", count=len(self._meter.names))
+        if answers.layout_is_stale:
+            self._layout.distrust()
+        if answers.sizes_refused is not None:
+            self._refused(answers.sizes_refused)
+        for event in self._outages.seen(now_s, answers.silent_brokers, answers.failures):
+            self._log.log(event.level, event.name, **event.keys)
+
+    def _refused(self, reason: str) -> None:
+        if self._settings.monitor.source == "log_dirs":
+            raise NotPermittedError(
+                f"The cluster refuses to tell log sizes ({reason}).",
+                remedy="Give this principal Describe on the cluster, or set monitor.source=auto.",
+            )
+        if self._meter.basis is Basis.SIZES:
+            self._log.warning("log_sizes_refused", reason=reason, source_now="offsets")
+            self._meter.change_basis(Basis.OFFSETS)
+
+
+def run_monitor(settings: Settings, stop: Event) -> None:
+    """Measure and publish until told to stop."""
+    log = get_logger(process="monitor")
+    incarnation = _incarnation(settings)
+
+    def publishing_changed(error: Exception | None) -> None:
+        if error is None:
+            log.info("publishing_works_again")
+        else:
+            log.warning("publishing_fails", error=str(error))
+
+    questions = BrokerQuestions(settings.kafka)
+    measuring = SpeedMeasuring(settings, questions)
+    publisher = MeasurementPublisher(settings.kafka, settings.topics, on_change=publishing_changed)
+    log.info("monitor_started", incarnation=incarnation, period_s=settings.monitor.period)
+    sequence = 0
+    try:
+        for _ in _ticks(settings.monitor.period, stop):
+            speeds = measuring.turn()
+            sequence += 1
+            publisher.publish(
+                measurement_parts(
+                    speeds,
+                    monitor_incarnation=incarnation,
+                    sequence=sequence,
+                    published_at_unix_ms=time.time_ns() // 1_000_000,
+                    window_s=settings.monitor.window,
+                )
+            )
+            log.debug("published", sequence=sequence, partitions=len(speeds.names))
+    finally:
+        left = publisher.close(_CLOSE_S)
+        questions.close()
+    log.info("monitor_stopped", published=sequence - left)
+
+
+def _incarnation(settings: Settings) -> int:
+    """Higher than any before, even when the wall clock went back: a later life is a newer one."""
+    topic = monitor_topic(settings.topics)
+    if topic not in Administration(settings.kafka).topics([topic]):
+        raise missing_topic_error(topic)
+    reader = MeasurementReader(settings.kafka, settings.topics)
+    try:
+        newest = reader.newest()
+    finally:
+        reader.close()
+    before = newest.measurement.monitor_incarnation if newest else 0
+    return max(time.time_ns() // 1_000_000, before + 1)
+
+
+def _ticks(period_s: float, stop: Event) -> Iterator[None]:
+    """Once a period by the monotonic clock; a late turn skips ticks instead of piling them up."""
+    next_s = time.monotonic()
+    while not stop.is_set():
+        yield
+        now_s = time.monotonic()
+        next_s += period_s * max(1, int((now_s - next_s) / period_s) + 1)
+        stop.wait(max(0.0, next_s - now_s))
+
+
+def stop_on_signals() -> Event:
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

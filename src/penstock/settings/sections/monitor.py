@@ -1,0 +1,81 @@
+"""How the write speed of every partition is measured."""
+
+import re
+from typing import Literal
+
+from pydantic import field_validator
+
+from penstock.settings.sections.base import Section, option
+from penstock.settings.units import Duration
+
+
+class MonitorSettings(Section):
+    """How the write speed of every partition is measured, and which partitions count."""
+
+    period: Duration = option(
+        1.0, "How often the brokers are asked and a measurement is published.", ge=0.1, le=30
+    )
+    window: Duration = option(
+        30.0, "How far back the bytes of a partition are kept; never more than 30 s.", ge=1, le=30
+    )
+    include: list[str] = option(
+        [".*"], "Topics to measure: regular expressions, each for a whole topic name."
+    )
+    exclude: list[str] = option(
+        [], "Topics to leave out of those included; internal and control topics always are."
+    )
+    source: Literal["auto", "log_dirs", "offsets"] = option(
+        "auto",
+        "Where speeds come from: log sizes, or offsets times the mean record size; `auto` takes "
+        "log sizes unless the cluster refuses them.",
+    )
+    filter: Literal["step_adapting", "exponential", "window"] = option(
+        "step_adapting", "The low-pass filter between the raw and the published speed."
+    )
+    filter_shortest: Duration = option(
+        2.0,
+        "`step_adapting`: the shortest time that is averaged, right after a step; it bounds how "
+        "fast the published speed may change.",
+        gt=0,
+        le=30,
+    )
+    filter_tolerance: float = option(
+        0.02,
+        "`step_adapting`: a change smaller than this part of the speed is never taken for a step.",
+        ge=0,
+        le=1,
+    )
+    filter_noise: float = option(
+        4.0,
+        "`step_adapting`: how many times the measured noise a change must exceed to be a step.",
+        ge=0,
+        le=100,
+    )
+    filter_time_constant: Duration = option(
+        3.0, "`exponential`: after this time an old speed weighs 37 % of a new one.", gt=0, le=30
+    )
+    layout_refresh: Duration = option(
+        5.0,
+        "How often topics, partitions and leaders are asked for when nothing hints at a change.",
+        ge=0.1,
+        le=300,
+    )
+    unknown_after: Duration = option(
+        10.0, "How old a partition's newest sample may be before its speed is unknown.", ge=1
+    )
+    record_sizes_sampled: int = option(
+        100,
+        "Source `offsets`: in how many partitions a period the size of records is looked at.",
+        ge=1,
+        le=10_000,
+    )
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _compile(cls, value: list[str]) -> list[str]:
+        for pattern in value:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+        return value

@@ -1,0 +1,1 @@
+"""How true and how quick the monitor is: producer and monitor compared on a real broker."""

@@ -1,0 +1,234 @@
+"""The meter turn by turn: partitions that come, go, move and fall silent."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.messages import SpeedSource
+from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
+from penstock.monitor.filters import PlainWindow, SpeedFilter, StepAdapting
+from penstock.monitor.meter import Basis, Meter
+
+ORDERS: LogName = ("orders", 0)
+CLICKS: LogName = ("clicks", 0)
+FIRST = LogPlace("a" * 22, leader=1)
+AGAIN = LogPlace("b" * 22, leader=1)
+RECORD_BYTES = 100
+
+
+def meter(*names: LogName, speed_filter: SpeedFilter | None = None, **options: float) -> Meter:
+    made = Meter(
+        speed_filter or PlainWindow(),
+        window_s=options.get("window_s", 30.0),
+        unknown_after_s=options.get("unknown_after_s", 10.0),
+    )
+    made.arrange(dict.fromkeys(names, FIRST))
+    return made
+
+
+def look(one: Meter, at_s: float, records: Mapping[LogName, int], *, broker: int = 1) -> bool:
+    """Each log has had so many records of 100 bytes; nothing was ever deleted."""
+    sizes = {name: count * RECORD_BYTES for name, count in records.items()}
+    starts = dict.fromkeys(records, 0)
+    return one.look(
+        at_s, [LogSizes(broker, at_s, sizes)], [LogOffsets(broker, at_s, starts, records)]
+    )
+
+
+def speed_of(one: Meter, name: LogName, now_s: float) -> float:
+    speeds = one.speeds(now_s)
+    return float(speeds.bytes_per_s[list(speeds.names).index(name)])
+
+
+def test_first_look_is_unknown_and_second_is_right() -> None:
+    """A monitor that just started says unknown, then the truth; never zero in between."""
+    one = meter(ORDERS)
+    look(one, 100.0, {ORDERS: 5000})
+    assert math.isnan(speed_of(one, ORDERS, 100.0))
+    look(one, 101.0, {ORDERS: 5010})
+    assert speed_of(one, ORDERS, 101.0) == 1000.0
+
+
+def test_everything_a_message_needs_is_there() -> None:
+    """Raw and filtered speed, records, mean weight, offsets, source and age."""
+    one = meter(ORDERS)
+    for turn in range(4):
+        look(one, turn, {ORDERS: 10 * turn + (5 if turn == 3 else 0)})
+    speeds = one.speeds(3.5)
+    assert speeds.bytes_per_s[0] == pytest.approx(3500 / 3)
+    assert speeds.raw_bytes_per_s[0] == 1500.0
+    assert speeds.records_per_s[0] == pytest.approx(35 / 3)
+    assert speeds.mean_bytes_per_record[0] == RECORD_BYTES
+    assert (speeds.start_offset[0], speeds.end_offset[0]) == (0, 35)
+    assert speeds.source is SpeedSource.LOG_DIRS
+    assert speeds.newest_sample_age_s == 0.5
+
+
+def test_partitions_grow_without_a_jump() -> None:
+    """A new partition is unknown at first and does not disturb the old one."""
+    one = meter(ORDERS)
+    look(one, 0, {ORDERS: 0})
+    look(one, 1, {ORDERS: 10})
+    one.arrange({ORDERS: FIRST, ("orders", 1): FIRST, ("another", 0): FIRST})
+    look(one, 2, {ORDERS: 20, ("orders", 1): 7000, ("another", 0): 9})
+    assert speed_of(one, ORDERS, 2) == 1000.0
+    assert math.isnan(speed_of(one, ("orders", 1), 2))
+    look(one, 3, {ORDERS: 30, ("orders", 1): 7020, ("another", 0): 9})
+    assert speed_of(one, ("orders", 1), 3) == 2000.0
+    assert speed_of(one, ("another", 0), 3) == 0.0
+
+
+def test_deleted_topic_is_gone() -> None:
+    """What is not in the layout is not in a measurement; the rest keeps its past."""
+    one = meter(ORDERS, CLICKS)
+    look(one, 0, {ORDERS: 0, CLICKS: 0})
+    look(one, 1, {ORDERS: 10, CLICKS: 5})
+    one.arrange({ORDERS: FIRST})
+    look(one, 2, {ORDERS: 20})
+    assert one.speeds(2).names == [ORDERS]
+    assert speed_of(one, ORDERS, 2) == 1000.0
+
+
+def test_a_topic_made_again_has_no_past() -> None:
+    """Another topic id is another log: unknown until it has been looked at twice."""
+    one = meter(ORDERS)
+    look(one, 0, {ORDERS: 1000})
+    look(one, 1, {ORDERS: 2000})
+    one.arrange({ORDERS: AGAIN})
+    look(one, 2, {ORDERS: 3000})
+    assert math.isnan(speed_of(one, ORDERS, 2))
+    look(one, 3, {ORDERS: 3001})
+    assert speed_of(one, ORDERS, 3) == 100.0
+
+
+def test_a_log_that_went_back_asks_for_the_layout() -> None:
+    """An end offset that fell is a hint that the topic was made again."""
+    one = meter(ORDERS)
+    look(one, 0, {ORDERS: 1000})
+    assert not look(one, 1, {ORDERS: 1010})
+    assert look(one, 2, {ORDERS: 3})
+
+
+def test_only_the_leader_counts() -> None:
+    """A follower's size on another broker is not looked at."""
+    one = meter(ORDERS)
+    for turn in range(3):
+        look(one, turn, {ORDERS: 10 * turn})
+        one_more = {ORDERS: 10**9 + 10**6 * turn}
+        one.look(turn + 0.1, [LogSizes(2, turn + 0.1, one_more)], [])
+    assert speed_of(one, ORDERS, 2.1) == 1000.0
+
+
+def test_a_leader_move_gives_no_jump() -> None:
+    """The new leader's log has another size; the speed stays what it was."""
+    one = meter(ORDERS)
+    for turn in range(5):
+        look(one, turn, {ORDERS: 100 * turn})
+    one.arrange({ORDERS: LogPlace(FIRST.topic_id, leader=2)})
+    for turn in range(5, 10):
+        sizes = LogSizes(2, turn, {ORDERS: 777_777 + 10_000 * turn})
+        offsets = LogOffsets(2, turn, {ORDERS: 0}, {ORDERS: 100 * turn})
+        one.look(turn, [sizes], [offsets])
+        assert speed_of(one, ORDERS, turn) == pytest.approx(10_000.0)
+
+
+def test_silence_becomes_unknown_not_zero() -> None:
+    """The last speed is held for a while; then it is unknown, until the broker answers again."""
+    one = meter(ORDERS, unknown_after_s=3.0)
+    look(one, 0, {ORDERS: 0})
+    look(one, 1, {ORDERS: 10})
+    for turn in range(2, 8):
+        one.look(turn, [], [])
+        known = not math.isnan(speed_of(one, ORDERS, turn))
+        assert known == (turn - 1 <= 3.0)
+    look(one, 8, {ORDERS: 80})
+    assert speed_of(one, ORDERS, 8) == pytest.approx(1000.0)
+
+
+def test_the_window_forgets() -> None:
+    """Nothing older than the window has a say."""
+    one = meter(ORDERS, window_s=5.0)
+    records = 0
+    for turn in range(20):
+        records += 1000 if turn <= 10 else 10
+        look(one, turn, {ORDERS: records})
+    assert speed_of(one, ORDERS, 19) == 1000.0
+
+
+def test_a_pause_of_the_process_is_one_long_interval() -> None:
+    """After an hour asleep the speed is the mean over that hour, not a burst; then it is fresh."""
+    one = meter(ORDERS)
+    look(one, 0, {ORDERS: 0})
+    look(one, 1, {ORDERS: 10})
+    look(one, 3601, {ORDERS: 10 + 36_000})
+    assert speed_of(one, ORDERS, 3601) == pytest.approx(1000.0)
+    look(one, 3602, {ORDERS: 10 + 36_000 + 20})
+    assert speed_of(one, ORDERS, 3602) == 2000.0
+
+
+def test_offsets_stand_in_when_sizes_are_refused() -> None:
+    """The other source takes over with the mean already known, and says so."""
+    one = meter(ORDERS)
+    look(one, 0, {ORDERS: 0})
+    look(one, 1, {ORDERS: 10})
+    one.change_basis(Basis.OFFSETS)
+    one.look(2, [], [LogOffsets(1, 2.0, {ORDERS: 0}, {ORDERS: 20})])
+    assert speed_of(one, ORDERS, 2) == 1000.0
+    assert one.speeds(2).source is SpeedSource.OFFSETS
+    one.learn_record_sizes({ORDERS: 200.0, ("gone", 3): 5.0})
+    one.look(3, [], [LogOffsets(1, 3.0, {ORDERS: 0}, {ORDERS: 30})])
+    assert one.speeds(3).raw_bytes_per_s[0] == 2000.0
+
+
+def test_offsets_without_a_mean_are_unknown() -> None:
+    """Records of unknown weight have a speed in records and none in bytes."""
+    one = meter(ORDERS)
+    one.change_basis(Basis.OFFSETS)
+    for turn in range(3):
+        one.look(turn, [], [LogOffsets(1, turn, {ORDERS: 0}, {ORDERS: 10 * turn})])
+    speeds = one.speeds(2)
+    assert math.isnan(speeds.bytes_per_s[0])
+    assert speeds.records_per_s[0] == 10.0
+
+
+@given(
+    turns=st.lists(
+        st.tuples(
+            st.floats(-10, 100),  # how the clock moves: also back
+            st.lists(st.none() | st.integers(0, 10**9), min_size=3, max_size=3),  # sizes
+            st.lists(st.none() | st.integers(0, 10**6), min_size=3, max_size=3),  # end offsets
+            st.lists(st.sampled_from([FIRST, AGAIN, None]), min_size=3, max_size=3),  # layout
+        ),
+        max_size=12,
+    ),
+    basis=st.sampled_from(Basis),
+)
+def test_whatever_happens_speeds_are_speeds_or_unknown(
+    turns: list[tuple[float, list[int | None], list[int | None], list[LogPlace | None]]],
+    basis: Basis,
+) -> None:
+    """Any order of sizes, offsets, layouts and clock readings: finite and not negative, or NaN."""
+    names = [("t", number) for number in range(3)]
+    one = Meter(
+        StepAdapting(2.0, tolerance=0.02, noise=4.0),
+        window_s=30,
+        unknown_after_s=10,
+        basis=basis,
+    )
+    now_s = 0.0
+    for moved_s, sizes, ends, places in turns:
+        now_s += moved_s
+        one.arrange({n: place for n, place in zip(names, places, strict=True) if place})
+        sized = {n: size for n, size in zip(names, sizes, strict=True) if size is not None}
+        ended = {n: end for n, end in zip(names, ends, strict=True) if end is not None}
+        one.look(now_s, [LogSizes(1, now_s, sized)], [LogOffsets(1, now_s, {}, ended)])
+        speeds = one.speeds(now_s)
+        for row in (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s):
+            known = row[~np.isnan(row)]
+            assert np.isfinite(known).all()
+            assert (known >= 0).all()
+        assert speeds.newest_sample_age_s >= 0
