@@ -65,7 +65,12 @@ def events() -> list[Message]:
     ]
     return [
         StartConsumingEvent(
-            consumer_id=1, incarnation=1, controller_epoch=7, plan_number=1, partitions=piece
+            consumer_id=1,
+            incarnation=1,
+            sequence=1,
+            controller_epoch=7,
+            plan_number=1,
+            partitions=piece,
         )
         for piece in cut(rows)
     ]

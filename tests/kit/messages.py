@@ -62,6 +62,7 @@ EXAMPLES: tuple[Message, ...] = (
     StateQuery(consumer_id=1, controller_epoch=7, query_number=1),
     StartConsumingEvent(
         consumer_id=2,
+        sequence=11,
         incarnation=5,
         controller_epoch=7,
         plan_number=3,
@@ -69,6 +70,7 @@ EXAMPLES: tuple[Message, ...] = (
     ),
     StopConsumingEvent(
         consumer_id=1,
+        sequence=11,
         incarnation=5,
         controller_epoch=7,
         plan_number=3,
@@ -85,6 +87,7 @@ EXAMPLES: tuple[Message, ...] = (
     ),
     CommandRefusedEvent(
         consumer_id=1,
+        sequence=11,
         incarnation=5,
         controller_epoch=7,
         plan_number=3,
@@ -96,6 +99,7 @@ EXAMPLES: tuple[Message, ...] = (
     ),
     StateQueryResponse(
         consumer_id=1,
+        sequence=11,
         incarnation=5,
         controller_epoch=7,
         plan_number=3,
@@ -105,6 +109,7 @@ EXAMPLES: tuple[Message, ...] = (
     ),
     ConsumerReport(
         consumer_id=1,
+        sequence=11,
         incarnation=5,
         controller_epoch=7,
         plan_number=3,
@@ -209,9 +214,12 @@ LARGEST: tuple[Message, ...] = (
     ),
     StopConsumingCommand(**_CONSUMER, partitions=(PartitionToStop(**_ROW, **_EPOCH),) * _MANY),
     StartConsumingEvent(
-        **_CONSUMER, partitions=(StartedPartition(**_ROW, **_EPOCH, next_offset=_OFFSET),) * _MANY
+        sequence=11,
+        **_CONSUMER,
+        partitions=(StartedPartition(**_ROW, **_EPOCH, next_offset=_OFFSET),) * _MANY,
     ),
     StopConsumingEvent(
+        sequence=11,
         **_CONSUMER,
         partitions=(
             StoppedPartition(
@@ -225,6 +233,7 @@ LARGEST: tuple[Message, ...] = (
         * _MANY,
     ),
     CommandRefusedEvent(
+        sequence=11,
         **_CONSUMER,
         refused_event_type="StartConsumingCommand",
         refused_controller_epoch=_LONG,
@@ -233,6 +242,7 @@ LARGEST: tuple[Message, ...] = (
         partitions=(RefusedPartition(**_ROW, **_EPOCH),) * _MANY,
     ),
     StateQueryResponse(
+        sequence=11,
         **_CONSUMER,
         query_controller_epoch=_LONG,
         query_number=_LONG,
@@ -241,6 +251,7 @@ LARGEST: tuple[Message, ...] = (
         owned=(OwnedPartition(**_ROW, **_EPOCH, next_offset=_OFFSET),) * _MANY,
     ),
     ConsumerReport(
+        sequence=11,
         **_CONSUMER,
         report_number=_LONG,
         phase=ConsumerPhase.STARTING,

@@ -1,6 +1,6 @@
 """What travels on every topic, and the one codec that parses foreign bytes. Pure."""
 
-from penstock.messages.assembly import PartAssembler, cut, in_parts
+from penstock.messages.assembly import PartAssembler, cut, in_parts, joined
 from penstock.messages.codec import SCHEMA_VERSION, Encoded, SchemaVersion, decode, encode
 from penstock.messages.commands import (
     PartitionToStart,
@@ -99,4 +99,5 @@ __all__ = [
     "decode",
     "encode",
     "in_parts",
+    "joined",
 ]

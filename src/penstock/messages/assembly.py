@@ -28,11 +28,23 @@ def cut(
 
 
 def in_parts(message: PartedMessage, rows_field: str) -> Iterator[PartedMessage]:
-    """One message with too many rows, made by `model_construct`, as messages within the limit."""
+    """One message with too many rows, made by `model_construct`, as messages within the limit.
+
+    A consumer's parts take one sequence number each, from the message's own upwards.
+    """
     pieces = cut(getattr(message, rows_field))
     for number, piece in enumerate(pieces, start=1):
-        changes = {rows_field: piece, "part": number, "parts": len(pieces)}
+        changes: dict[str, object] = {rows_field: piece, "part": number, "parts": len(pieces)}
+        if not isinstance(message, WriteSpeedMeasurement):
+            changes["sequence"] = message.sequence + number - 1
         yield message.model_copy(update=changes)
+
+
+def joined(parts: Sequence[PartedMessage], rows_field: str) -> PartedMessage:
+    """The parts as one message again, which may be longer than could be sent."""
+    rows = tuple(row for part in parts for row in getattr(part, rows_field))
+    last = max(parts, key=lambda part: part.part)
+    return last.model_copy(update={rows_field: rows, "part": 1, "parts": 1})
 
 
 @dataclass(slots=True)

@@ -103,6 +103,9 @@ class FromConsumer(Message):
     consumer_id: ConsumerNumber
     # Higher is newer: the process takes the larger of its stored one plus 1 and the wall clock.
     incarnation: Ordinal
+    # Counts everything this life has said. The controller drops what arrives out of order, so that
+    # a late report can never contradict a newer acknowledgement.
+    sequence: Ordinal
     # The highest this consumer has obeyed; 0 before any.
     controller_epoch: Count
     plan_number: Count

@@ -14,6 +14,7 @@ from penstock.messages import (
     assembly,
     cut,
     in_parts,
+    joined,
 )
 
 
@@ -87,3 +88,14 @@ def test_the_number_of_senders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     reports = PartAssembler[ConsumerReport]()
     assert reports.add(report) is not None
     assert reports.add(report.model_copy(update={"consumer_id": 9})) is None
+
+
+def test_parts_of_a_report_are_joined_again() -> None:
+    """Every part has a place in the sequence; the whole has the last one's."""
+    report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
+    long = report.model_copy(update={"owned": report.owned * 2_500})
+    parts = tuple(in_parts(long, "owned"))
+    assert [part.sequence for part in parts] == [11, 12, 13]
+    whole = joined(parts, "owned")
+    assert len(whole.owned) == 2_500
+    assert (whole.sequence, whole.part, whole.parts) == (13, 1, 1)

@@ -101,6 +101,7 @@ def test_checks_across_fields_hold_for_newer_messages_too() -> None:
     body = {
         "consumer_id": 1,
         "incarnation": 1,
+        "sequence": 1,
         "controller_epoch": 1,
         "plan_number": 1,
         "query_controller_epoch": 1,
