@@ -59,7 +59,7 @@ EXAMPLES: tuple[Message, ...] = (
         plan_number=3,
         partitions=(PartitionToStop(topic="orders", partition=0, epoch="6.9"),),
     ),
-    StateQuery(consumer_id=1, controller_epoch=7, query_number=1),
+    StateQuery(consumer_id=1, controller_epoch=7, plan_number=1, query_number=1),
     StartConsumingEvent(
         consumer_id=2,
         sequence=11,

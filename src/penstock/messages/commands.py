@@ -49,14 +49,17 @@ class StopConsumingCommand(ToConsumer):
 class StateQuery(Message):
     """Say what you own, once the commands before this query have taken effect.
 
-    It names no incarnation: the controller asks because it does not know.
+    It names no incarnation: the controller asks because it does not know. Whoever has answered
+    obeys no command of an earlier plan any more, so that a command that is still on its way (it
+    travels on another topic) cannot make the answer untrue.
     """
 
     topic_role: ClassVar[str] = "query"
-    header_fields: ClassVar[tuple[str, ...]] = ("consumer_id", "controller_epoch")
+    header_fields: ClassVar[tuple[str, ...]] = ("consumer_id", "controller_epoch", "plan_number")
 
     consumer_id: ConsumerNumber
     controller_epoch: Ordinal
+    plan_number: Ordinal
     query_number: Ordinal
 
     @property

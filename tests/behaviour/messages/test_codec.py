@@ -23,7 +23,7 @@ from penstock.messages import (
 from penstock.messages.catalogue import MESSAGE_TYPES
 from penstock.messages.depth import is_deeper_than
 
-QUERY = encode(StateQuery(consumer_id=3, controller_epoch=7, query_number=1))
+QUERY = encode(StateQuery(consumer_id=3, controller_epoch=7, plan_number=1, query_number=1))
 
 
 def refused(value: bytes | None, headers: Any = QUERY.headers, **options: Any) -> RefusalCode:

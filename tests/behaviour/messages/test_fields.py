@@ -35,7 +35,7 @@ def test_rows_speak_the_nouns_of_the_model() -> None:
 
 def test_messages_do_not_change() -> None:
     """What was sent stays what was sent."""
-    query = StateQuery(consumer_id=1, controller_epoch=1, query_number=1)
+    query = StateQuery(consumer_id=1, controller_epoch=1, plan_number=1, query_number=1)
     with pytest.raises(ValidationError, match="frozen"):
         query.consumer_id = 2  # type: ignore[misc]  # the point of the test
 

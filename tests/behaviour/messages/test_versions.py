@@ -127,7 +127,10 @@ def test_another_major_version_is_refused_loudly(
     written: SchemaVersion, known: SchemaVersion, code: RefusalCode
 ) -> None:
     """The refusal has a code of its own and says both versions."""
-    encoded = encode(StateQuery(consumer_id=1, controller_epoch=1, query_number=1), version=written)
+    encoded = encode(
+        StateQuery(consumer_id=1, controller_epoch=1, plan_number=1, query_number=1),
+        version=written,
+    )
     read = decode(encoded.value, encoded.headers, reader_version=known)
     assert isinstance(read, Refusal)
     assert read.code == code

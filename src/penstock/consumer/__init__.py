@@ -1,0 +1,1 @@
+"""What one consumer owns, obeys, refuses and reports. Pure but for `process`."""

@@ -1,0 +1,69 @@
+"""Every decision explains itself: a code for programs, a sentence for people, and what it costs.
+
+History is bounded: the oldest decisions make room.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+HISTORY_MAX = 200
+
+
+class Code(StrEnum):
+    """Why something was decided, or was not."""
+
+    FIRST_START = "first_start"
+    SYNCHRONISED = "synchronised"
+    OUT_OF_STEP = "out_of_step"
+    SUPERSEDED = "superseded"
+
+    UNREAD_PARTITION = "unread_partition"
+    CONSUMER_LOST = "consumer_lost"
+    OVER_CAPACITY = "over_capacity"
+    FEWER_WOULD_DO = "fewer_would_do"
+    ROLL_OUT = "roll_out"
+    PLAN_OVERTAKEN = "plan_overtaken"
+
+    PLAN_MADE = "plan_made"
+    PLAN_DONE = "plan_done"
+    NOTHING_TO_GAIN = "nothing_to_gain"
+    HELD_BY_PAUSE = "held_by_pause"
+    HELD_BY_SILENCE = "held_by_silence"
+    PACKING_FAILED = "packing_failed"
+    OVERSIZE_PARTITION = "oversize_partition"
+    MAXIMUM_BINDS = "maximum_binds"
+
+    CONSUMER_CREATED = "consumer_created"
+    CONSUMER_REMOVED = "consumer_removed"
+    CONSUMER_FENCED = "consumer_fenced"
+    CONSUMER_RESTARTED = "consumer_restarted"
+    CONSUMER_ADOPTED = "consumer_adopted"
+    CREATION_FAILED = "creation_failed"
+    PARTITION_APPEARED = "partition_appeared"
+    PARTITION_VANISHED = "partition_vanished"
+    PARTITION_FAILED = "partition_failed"
+    PARTITION_GIVEN_UP = "partition_given_up"
+    STRAY_READER = "stray_reader"
+    REQUEST_ANSWERED = "request_answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    at_ms: int
+    code: Code
+    words: str
+    plan_number: int
+    # What a plan moves: partitions that pause for a moment, and the speed that is written to them.
+    moves: int = 0
+    moved_bytes_per_s: float = 0.0
+
+
+def remembered(history: tuple[Decision, ...], new: list[Decision]) -> tuple[Decision, ...]:
+    """The newest decisions, at most `HISTORY_MAX` of them."""
+    return (*history, *new)[-HISTORY_MAX:] if new else history
+
+
+def some(names: list[str], most: int = 5) -> str:
+    """A list for a sentence: the first few, and how many more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

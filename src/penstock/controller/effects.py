@@ -1,0 +1,79 @@
+"""Everything the machine can ask the process to do. Values: the machine itself does nothing.
+
+The process carries them out in order. `SaveState` stands before whatever depends on what is saved.
+"""
+
+from dataclasses import dataclass
+
+from penstock.messages import Message, UpdateDeployments
+from penstock.model import ConsumerId
+from penstock.packing import PackingProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class SaveState(Effect):
+    """Make the new state durable before going on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListDeployments(Effect):
+    """Answered by `DeploymentsListed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConsumer(Effect):
+    """Deploy it if it is not there. It is ready when it reports."""
+
+    consumer: ConsumerId
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteConsumer(Effect):
+    """Delete its deployment. Answered by `ConsumerDeleted`, also when there was none."""
+
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeploymentTemplate(Effect):
+    """What is created from now on is deployed like this, under this version."""
+
+    version: int
+    request: UpdateDeployments
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Effect):
+    """Put a message on its topic, in its mailbox."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Pack(Effect):
+    """Run the packing algorithm. Answered by `Packed` or `PackingFailed`."""
+
+    number: int
+    algorithm: str
+    knob: float | None
+    problem: PackingProblem
+
+
+@dataclass(frozen=True, slots=True)
+class WaitUntil(Effect):
+    """Nothing is due before then: the next tick may wait, unless something else comes."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepDown(Effect):
+    """A newer controller leads: end this process with a clear code."""
+
+    reason: str

@@ -1,0 +1,109 @@
+"""Everything that can reach the machine. Time comes in with each.
+
+`now_ms` is the monotonic clock of the process. Messages have passed the codec already, and those
+that came in parts are whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.messages import FromConsumer, ServiceRequest
+from penstock.model import ConsumerId, TopicPartition
+from penstock.packing import Packing
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Input):
+    """Time has passed. The wall clock is for pauses with an end, and for nothing else."""
+
+    unix_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """One consumer that the deployment says is up, and the version it was deployed with."""
+
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentsListed(Input):
+    """The deployments with the group's label."""
+
+    consumers: Mapping[ConsumerId, Deployed]
+
+
+@dataclass(frozen=True, slots=True)
+class CreationFailed(Input):
+    """A consumer could not be deployed; a later report of it is still welcome."""
+
+    consumer: ConsumerId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDeleted(Input):
+    """The deployment is gone, or never was. It says nothing about the process (H10)."""
+
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpoke(Input):
+    """A message from a consumer, read from partition 0."""
+
+    message: FromConsumer
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedsMeasured(Input):
+    """The newest complete measurement: None where a partition's speed is not known."""
+
+    bytes_per_s: Mapping[TopicPartition, float | None]
+    age_ms: int = 0
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(Input):
+    """The packer's answer to the effect `Pack` of the same number."""
+
+    number: int
+    packing: Packing
+
+
+@dataclass(frozen=True, slots=True)
+class PackingFailed(Input):
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requested(Input):
+    """An operator's request from the service topic."""
+
+    request: ServiceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipLost(Input):
+    """The broker fenced our producer: a newer controller leads."""
+
+
+INPUT_TYPES: tuple[type[Input], ...] = (
+    Tick,
+    DeploymentsListed,
+    CreationFailed,
+    ConsumerDeleted,
+    ConsumerSpoke,
+    SpeedsMeasured,
+    Packed,
+    PackingFailed,
+    Requested,
+    LeadershipLost,
+)

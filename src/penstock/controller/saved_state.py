@@ -1,0 +1,195 @@
+"""The controller's state as bytes: whole, with a version and a checksum; and read with distrust.
+
+The process writes what `encode_state` gives to a temporary file and renames it. What `decode_state`
+refuses is ignored: synchronisation rebuilds the state from what the consumers say.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from penstock.controller.decisions import Code, Decision
+from penstock.controller.settings import ControllerSettings
+from penstock.controller.state import (
+    ConsumerRecord,
+    ConsumerStatus,
+    Departing,
+    Holding,
+    HoldingStatus,
+    PauseRecord,
+    Phase,
+    Plan,
+    RollOut,
+    State,
+)
+from penstock.messages import Direction, UpdateDeployments
+from penstock.model import ConsumerId, Epoch, TopicPartition
+
+VERSION = 1
+STATE_BYTES_MAX = 50_000_000
+_HEAD = b"penstock-controller-state"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenState:
+    """Why saved bytes are not a state."""
+
+    reason: str
+
+
+def encode_state(state: State) -> bytes:
+    """One line of head with version and checksum, then JSON."""
+    body = json.dumps(_as_json(state), separators=(",", ":")).encode()
+    checksum = hashlib.sha256(body).hexdigest().encode()
+    return b" ".join((_HEAD, str(VERSION).encode(), checksum)) + b"\n" + body
+
+
+def decode_state(raw: bytes) -> State | BrokenState:
+    """The saved state, or why it cannot be trusted. Raises for nothing that may be in a file."""
+    if len(raw) > STATE_BYTES_MAX:
+        return BrokenState(f"more than {STATE_BYTES_MAX} bytes")
+    head, newline, body = raw.partition(b"\n")
+    words = head.split(b" ")
+    if not newline or len(words) != 3 or words[0] != _HEAD:
+        return BrokenState("not a state file")
+    if words[1] != str(VERSION).encode():
+        return BrokenState("another version")
+    if hashlib.sha256(body).hexdigest().encode() != words[2]:
+        return BrokenState("the checksum is wrong")
+    try:
+        return _from_json(json.loads(body))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return BrokenState(f"a field is wrong: {type(error).__name__}")
+
+
+def _as_json(state: State) -> dict[str, Any]:
+    plan, roll_out = state.plan, state.roll_out
+    return {
+        "phase": state.phase.value,
+        "controller_epoch": state.controller_epoch,
+        "plan_number": state.plan_number,
+        "epochs_used": state.epochs_used,
+        "queries_sent": state.queries_sent,
+        "deployment_version": state.deployment_version,
+        "settings": asdict(state.settings),
+        "overrides": dict(state.overrides),
+        "consumers": {
+            str(c): [r.status.value, r.incarnation, r.deployment_version]
+            for c, r in state.consumers.items()
+        },
+        "departing": [int(c) for c in state.departing],
+        "incarnation_floor": {str(c): floor for c, floor in state.incarnation_floor.items()},
+        "holdings": {
+            str(p): [h.consumer, h.incarnation, str(h.epoch), h.status.value]
+            for p, h in state.holdings.items()
+        },
+        "plan": None
+        if plan is None
+        else {
+            "number": plan.number,
+            "code": plan.code.value,
+            "words": plan.words,
+            "target": {str(p): c for p, c in plan.target.items()},
+            "open": sorted(str(p) for p in plan.open),
+        },
+        "pauses": [
+            [p.direction.value, p.until_unix_ms, p.reason, p.request_id] for p in state.pauses
+        ],
+        "roll_out": None
+        if roll_out is None
+        else {
+            "request": roll_out.request.model_dump(mode="json", exclude_none=True),
+            "version": roll_out.version,
+            "total": roll_out.total,
+        },
+        "requests": list(state.requests),
+        "history": [
+            [d.at_ms, d.code.value, d.words, d.plan_number, d.moves, d.moved_bytes_per_s]
+            for d in state.history
+        ],
+        "counts": dict(state.counts),
+    }
+
+
+def _settings(saved: dict[str, Any]) -> ControllerSettings:
+    known: dict[str, Any] = {
+        field.name: tuple(value) if isinstance(value, list) else value
+        for field in fields(ControllerSettings)
+        for value in (saved[field.name],)
+    }
+    return ControllerSettings(**known)
+
+
+def _from_json(saved: dict[str, Any]) -> State:
+    holdings = {
+        TopicPartition.parse(name): Holding(
+            ConsumerId(int(row[0])),
+            int(row[1]),
+            Epoch.parse(row[2]),
+            HoldingStatus(row[3]),
+            0,
+            0,
+        )
+        for name, row in saved["holdings"].items()
+    }
+    held_by: dict[ConsumerId, set[TopicPartition]] = {}
+    for partition, holding in holdings.items():
+        held_by.setdefault(holding.consumer, set()).add(partition)
+    return State(
+        phase=Phase(saved["phase"]),
+        controller_epoch=int(saved["controller_epoch"]),
+        plan_number=int(saved["plan_number"]),
+        epochs_used=int(saved["epochs_used"]),
+        queries_sent=int(saved["queries_sent"]),
+        deployment_version=int(saved["deployment_version"]),
+        settings=_settings(saved["settings"]),
+        overrides={
+            str(name): tuple(value) if isinstance(value, list) else value
+            for name, value in saved["overrides"].items()
+        },
+        consumers={
+            ConsumerId(int(c)): ConsumerRecord(
+                ConsumerStatus(row[0]), 0, incarnation=int(row[1]), deployment_version=int(row[2])
+            )
+            for c, row in saved["consumers"].items()
+        },
+        departing={ConsumerId(int(c)): Departing(0, 0) for c in saved["departing"]},
+        incarnation_floor={
+            ConsumerId(int(c)): int(f) for c, f in saved["incarnation_floor"].items()
+        },
+        holdings=holdings,
+        held_by={c: frozenset(partitions) for c, partitions in held_by.items()},
+        in_flight=frozenset(p for p, h in holdings.items() if h.status is not HoldingStatus.OWNED),
+        plan=_plan(saved["plan"]),
+        pauses=tuple(
+            PauseRecord(Direction(p[0]), p[1], str(p[2]), str(p[3])) for p in saved["pauses"]
+        ),
+        roll_out=_roll_out(saved["roll_out"]),
+        requests=tuple(str(r) for r in saved["requests"]),
+        history=tuple(
+            Decision(int(d[0]), Code(d[1]), str(d[2]), int(d[3]), int(d[4]), float(d[5]))
+            for d in saved["history"]
+        ),
+        counts={str(name): int(number) for name, number in saved["counts"].items()},
+    )
+
+
+def _plan(saved: dict[str, Any] | None) -> Plan | None:
+    if saved is None:
+        return None
+    return Plan(
+        number=int(saved["number"]),
+        code=Code(saved["code"]),
+        words=str(saved["words"]),
+        target={TopicPartition.parse(p): ConsumerId(int(c)) for p, c in saved["target"].items()},
+        open=frozenset(TopicPartition.parse(p) for p in saved["open"]),
+        made_ms=0,
+    )
+
+
+def _roll_out(saved: dict[str, Any] | None) -> RollOut | None:
+    if saved is None:
+        return None
+    request = UpdateDeployments.model_validate_json(json.dumps(saved["request"]))
+    return RollOut(request, int(saved["version"]), int(saved["total"]))
