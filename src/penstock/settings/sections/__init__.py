@@ -5,6 +5,7 @@ them. Adding a section is a file and a line.
 """
 
 from penstock.settings.sections.base import Section
+from penstock.settings.sections.consumer import ConsumerSettings
 from penstock.settings.sections.kafka import KafkaSettings
 from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
@@ -19,10 +20,12 @@ class Settings(Section):
     topics: TopicsSettings = TopicsSettings()
     lake: LakeSettings = LakeSettings()
     spark: SparkSettings = SparkSettings()
+    consumer: ConsumerSettings = ConsumerSettings()
     log: LogSettings = LogSettings()
 
 
 __all__ = [
+    "ConsumerSettings",
     "KafkaSettings",
     "LakeSettings",
     "LogSettings",
