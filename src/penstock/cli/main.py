@@ -5,7 +5,7 @@ import sys
 import typer
 
 from penstock import __version__
-from penstock.cli import broker, consumer, demo, doctor, jars, load, settings, topics
+from penstock.cli import broker, consumer, demo, doctor, jars, load, settings, spark, topics, verify
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -44,6 +44,8 @@ app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.command()(load.load)
 app.command()(consumer.consumer)
+app.add_typer(spark.app, name="spark")
+app.command()(verify.verify)
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 A commit is a compare-and-set for every partition in it: the ledger must still say what the batch
 was planned from. It is checked against the very version on which the commit builds, and Delta
 refuses a commit when one in between touched the same entry; commits of other partitions pass.
-Whoever loses drops the batch. A commit whose outcome is unknown is settled by reading the log, never
-by trying again blindly. Nothing here depends on a clock, a lease or an answer from anybody else.
+Whoever loses drops the batch. A commit whose outcome is unknown is settled by reading the log,
+never by trying again blindly. Nothing here depends on a clock, a lease or an answer from others.
 """
 
 import json

@@ -139,7 +139,7 @@ class TableBatch:
         work.table.open_for(transformed.rows.schema.json(), table.partition_by)
         prepared = time.monotonic()
         options = self._write_options(table.partition_by)
-        write_rows(transformed.rows, work.table.storage, f"{self._folder}/{number}", options)
+        write_rows(transformed.rows, work.table.storage, self._part(planned, number), options)
         seen = counted.get
         tally.records += int(seen["records"]) + len(kept)
         tally.decoded_bytes += int(seen["bytes"] or 0)
@@ -152,6 +152,11 @@ class TableBatch:
         tally.read_s += read - began
         tally.transform_s += prepared - read
         tally.write_s += time.monotonic() - prepared
+
+    def _part(self, planned: Sequence[PlannedRange], number: int) -> str:
+        """Files of one topic alone say so in their path: a topic made again is told from it."""
+        ids = sorted({one.topic_id for one in planned})
+        return f"{self._folder}/" + (f"topic-{ids[0]}" if len(ids) == 1 else f"mixed-{number}")
 
     def _write_dead_letters(
         self,

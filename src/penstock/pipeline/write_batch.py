@@ -81,7 +81,9 @@ def partition_values(path: str) -> dict[str, str | None]:
     """What the folders of a path say: `date=2026-01-31/part-0.parquet`."""
     values: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
-        name, _, value = part.partition("=")
+        name, equals, value = part.partition("=")
+        if not equals:
+            continue
         values[unquote(name)] = None if value == _NO_VALUE else unquote(value)
     return values
 
