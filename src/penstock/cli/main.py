@@ -5,7 +5,20 @@ import sys
 import typer
 
 from penstock import __version__
-from penstock.cli import broker, demo, doctor, jars, load, monitor, settings, speeds, topics
+from penstock.cli import (
+    broker,
+    consumer,
+    demo,
+    doctor,
+    jars,
+    load,
+    monitor,
+    settings,
+    spark,
+    speeds,
+    topics,
+    verify,
+)
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -45,6 +58,9 @@ app.add_typer(topics.app, name="topics")
 app.command()(load.load)
 app.command()(monitor.monitor)
 app.command()(speeds.speeds)
+app.command()(consumer.consumer)
+app.add_typer(spark.app, name="spark")
+app.command()(verify.verify)
 
 
 def main() -> None:

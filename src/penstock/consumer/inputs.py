@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from penstock.messages import (
     CycleMeasurement,
+    FailedPartition,
     ReportedPartition,
     StartConsumingCommand,
     StateQuery,
@@ -82,3 +83,4 @@ class ReportDue(Input):
     behind_log_bytes: int | None = None
     deployment_version: int | None = None
     cycle: CycleMeasurement | None = None
+    failed: tuple[FailedPartition, ...] = ()

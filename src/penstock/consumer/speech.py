@@ -153,6 +153,7 @@ class Voice:
             behind_log_bytes=measured.behind_log_bytes,
             deployment_version=measured.deployment_version,
             cycle=measured.cycle,
+            failed=measured.failed,
             owned=tuple(rows),
         )
         yield from self._in_parts(whole)

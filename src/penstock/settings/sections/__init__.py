@@ -5,9 +5,12 @@ them. Adding a section is a file and a line.
 """
 
 from penstock.settings.sections.base import Section
+from penstock.settings.sections.consumer import ConsumerSettings
 from penstock.settings.sections.kafka import KafkaSettings
+from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
 from penstock.settings.sections.monitor import MonitorSettings
+from penstock.settings.sections.spark import SparkSettings
 from penstock.settings.sections.topics import TopicsSettings
 
 
@@ -17,14 +20,21 @@ class Settings(Section):
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicsSettings = TopicsSettings()
     monitor: MonitorSettings = MonitorSettings()
+    lake: LakeSettings = LakeSettings()
+    spark: SparkSettings = SparkSettings()
+    consumer: ConsumerSettings = ConsumerSettings()
     log: LogSettings = LogSettings()
 
 
 __all__ = [
+    "ConsumerSettings",
     "KafkaSettings",
+    "LakeSettings",
     "LogSettings",
     "MonitorSettings",
     "Section",
     "Settings",
+    "SparkSettings",
+    "TableSettings",
     "TopicsSettings",
 ]

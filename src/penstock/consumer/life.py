@@ -1,0 +1,71 @@
+"""What a consumer keeps of one life for the next: how it ended, and how far mail was read. Pure.
+
+A life begins by writing "running" and ends, when it ends in order, by writing "controlled". Whoever
+finds "running" knows that the last life was cut short; whoever finds nothing it can read trusts
+nothing. In every case the lake is asked for offsets, so a wrong answer costs time, not records.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.messages import PreviousShutdown
+from penstock.model import TopicPartition
+
+RUNNING = "running"
+CONTROLLED = "controlled"
+# Fifteen digits, as everything that travels.
+_INCARNATION_MAX = 10**15 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The number of a life, and what is known of the one before."""
+
+    incarnation: int
+    previous_shutdown: PreviousShutdown
+    previous_incarnation: int | None = None
+    mailbox: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+def begin_life(stored: Mapping[str, Any] | None, *, is_broken: bool, now_ms: int) -> Life:
+    """`stored` is what the state file held; None when there is none or it cannot be used."""
+    if stored is None:
+        known = PreviousShutdown.UNKNOWN if is_broken else PreviousShutdown.NONE
+        return Life(now_ms, known)
+    before = stored.get("incarnation")
+    if not isinstance(before, int) or not 0 < before < _INCARNATION_MAX:
+        return Life(now_ms, PreviousShutdown.UNKNOWN)
+    is_controlled = stored.get("state") == CONTROLLED
+    return Life(
+        incarnation=max(before + 1, now_ms),
+        previous_shutdown=(
+            PreviousShutdown.CONTROLLED if is_controlled else PreviousShutdown.UNCONTROLLED
+        ),
+        previous_incarnation=before,
+        mailbox=_mailbox(stored.get("mailbox")),
+    )
+
+
+def life_content(
+    life: Life, *, state: str, mailbox: Mapping[TopicPartition, int]
+) -> dict[str, Any]:
+    """What goes into the state file."""
+    return {
+        "state": state,
+        "incarnation": life.incarnation,
+        "mailbox": {str(one): mailbox[one] for one in sorted(mailbox)},
+    }
+
+
+def _mailbox(stored: Any) -> dict[TopicPartition, int]:
+    """Positions that make sense; what does not is left out."""
+    found: dict[TopicPartition, int] = {}
+    if isinstance(stored, Mapping):
+        for name, offset in stored.items():
+            if isinstance(offset, int) and offset >= 0:
+                try:
+                    found[TopicPartition.parse(str(name))] = offset
+                except ValueError:
+                    continue  # a name that is none: the mailbox is then read from its bound
+    return found

@@ -1,0 +1,108 @@
+"""How large the next batch should be, when it may begin, and what this consumer can carry. Pure.
+
+A batch's size follows the measured speed, so that it takes about the time that was asked for: short
+while the consumer keeps up, longer while it is behind, because long batches are cheaper by the
+byte. What it can carry is known only from batches that were full: with less to do than it could, a
+consumer's speed is that of its load.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+FIRST_BUDGET_BYTES = 8.0 * 2**20
+_CHANGE_MAX = 4.0
+_CHANGE_MIN = 0.25
+# A batch that was not full says little about time, unless it took far too long.
+_FAR_TOO_LONG = 2.0
+_FULL_BATCHES_REMEMBERED = 20
+_FULL_BATCHES_NEEDED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PaceLimits:
+    batch_bytes: int
+    batch_time_s: float
+    backlog_batch_time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The size of the next batch."""
+
+    limits: PaceLimits
+    budget_bytes: float = FIRST_BUDGET_BYTES
+    full_in_a_row: int = 0
+
+    def after(self, *, planned_bytes: float, seconds: float, was_full: bool) -> "Pace":
+        """What a batch taught."""
+        full = self.full_in_a_row + 1 if was_full else 0
+        target = self.limits.batch_time_s if full <= 1 else self.limits.backlog_batch_time_s
+        budget = self.budget_bytes
+        if seconds > 0 and (was_full or seconds > _FAR_TOO_LONG * target):
+            change = min(_CHANGE_MAX, max(_CHANGE_MIN, target / seconds))
+            base = budget if was_full else min(budget, max(planned_bytes, 1.0))
+            budget = base * change
+        budget = min(float(self.limits.batch_bytes), max(2.0**16, budget))
+        return replace(self, budget_bytes=budget, full_in_a_row=full)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Bytes a consumer of limited capacity may read now; what is not used piles up for a while."""
+
+    capacity_bytes_per_s: float
+    saved_bytes: float = 0.0
+    at_s: float = -math.inf
+    saved_s_max: float = 2.0
+
+    @property
+    def is_limited(self) -> bool:
+        return self.capacity_bytes_per_s > 0
+
+    def at(self, now_s: float) -> "Allowance":
+        if not self.is_limited:
+            return self
+        most = self.capacity_bytes_per_s * self.saved_s_max
+        if self.at_s == -math.inf:  # the first look: a second's worth to begin with
+            return replace(self, saved_bytes=self.capacity_bytes_per_s, at_s=now_s)
+        passed = max(0.0, now_s - self.at_s)
+        saved = min(most, self.saved_bytes + passed * self.capacity_bytes_per_s)
+        return replace(self, saved_bytes=saved, at_s=now_s)
+
+    def without(self, taken_bytes: float) -> "Allowance":
+        """May go below nothing: one record can be larger than all that was saved."""
+        return (
+            replace(self, saved_bytes=self.saved_bytes - taken_bytes) if self.is_limited else self
+        )
+
+    def limit(self, budget_bytes: float) -> float:
+        return min(budget_bytes, self.saved_bytes) if self.is_limited else budget_bytes
+
+    def wait_s(self, wanted_bytes: float) -> float:
+        """How long until `wanted_bytes` may be read."""
+        if not self.is_limited or self.saved_bytes >= wanted_bytes:
+            return 0.0
+        return (wanted_bytes - self.saved_bytes) / self.capacity_bytes_per_s
+
+
+@dataclass(slots=True)
+class CapacityEstimate:
+    """Log bytes a second over the last full batches, the pauses between them included.
+
+    Not frozen: a memory of the loop that owns it.
+    """
+
+    _full: deque[tuple[float, float]] = field(
+        default_factory=lambda: deque(maxlen=_FULL_BATCHES_REMEMBERED)
+    )
+
+    def add(self, log_bytes: float, seconds: float, *, was_full: bool) -> None:
+        if was_full and seconds > 0 and log_bytes > 0:
+            self._full.append((log_bytes, seconds))
+
+    @property
+    def log_bytes_per_s(self) -> float | None:
+        if len(self._full) < _FULL_BATCHES_NEEDED:
+            return None
+        return sum(size for size, _ in self._full) / sum(seconds for _, seconds in self._full)

@@ -1,0 +1,47 @@
+"""Carries what the consumer says to the controller's partition of the controller topic."""
+
+from typing import Any
+
+from penstock.kafka_io.producer import RecordProducer
+from penstock.messages import Message, encode
+from penstock.settings import Settings
+
+CONTROLLER_PARTITION = 0
+# Reports that pile up while Kafka is away would only tell of the past.
+UNDELIVERED_REPORTS_MAX = 3
+
+
+class Sayings:
+    def __init__(self, settings: Settings, log: Any) -> None:
+        self._topic = f"{settings.topics.prefix}-controller"
+        self._log = log
+        self._undelivered = 0
+        self._producer = RecordProducer(settings.kafka, **{"linger.ms": 1})
+
+    @property
+    def are_stuck(self) -> bool:
+        """Whether so much is on its way that a further report is of no use."""
+        self._producer.poll()
+        return self._undelivered >= UNDELIVERED_REPORTS_MAX
+
+    def say(self, message: Message) -> None:
+        encoded = encode(message)
+        self._undelivered += 1
+        self._producer.send(
+            self._topic,
+            CONTROLLER_PARTITION,
+            encoded.value,
+            headers=encoded.headers,
+            on_delivery=self._delivered,
+        )
+        self._producer.poll()
+
+    def _delivered(self, error: Exception | None, _: int) -> None:
+        self._undelivered -= 1
+        if error is not None:
+            self._log.warning("message_lost", error=str(error))
+
+    def flush(self, timeout_s: float) -> None:
+        left = self._producer.flush(timeout_s)
+        if left:
+            self._log.warning("messages_unsaid", left=left)

@@ -1,0 +1,109 @@
+"""What the loop can ask of Kafka, Spark and the lake. Every call here may block."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.log_sizes import LogSizes
+from penstock.model import TopicPartition
+from penstock.pipeline import BatchResult, Pipeline, PlannedRange, Writer, start_session
+from penstock.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Where a partition stands: `ledger` is None when it has never been carried."""
+
+    topic_id: str
+    ledger: int | None
+    next_offset: int
+
+
+class World:
+    """The looking thread asks about Kafka and the ledger, the carrying thread runs batches."""
+
+    def __init__(self, settings: Settings, writer: Writer, at_point: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._at_point = at_point
+        self._kafka = Administration(settings.kafka)
+        self._sizes: LogSizes | None = None
+        self._session: Any = None
+        # The ledger can be read before Spark is there.
+        self._pipeline = Pipeline(settings, None, at_point=at_point)
+
+    def start_spark(self) -> None:
+        """Begin a session; again, when the last one is lost."""
+        self._session = start_session(
+            self._settings.spark, name=f"penstock-consumer-{self._writer.consumer_id}"
+        )
+        self._pipeline = Pipeline(self._settings, self._session, at_point=self._at_point)
+
+    def start_spark_after(self, wait_s: float) -> None:
+        """Give a server that went away time to come back; batches cannot run meanwhile anyhow."""
+        time.sleep(wait_s)
+        self.start_spark()
+
+    def carry(self, planned: Sequence[PlannedRange]) -> BatchResult:
+        return self._pipeline.carry(planned, writer=self._writer)
+
+    def interrupt(self) -> None:
+        """Make the running batch fail; it is then dropped whole."""
+        if self._session is not None:
+            self._session.interruptAll()
+
+    def end_spark(self, *, then: Callable[[], None]) -> None:
+        """Tell Spark that nothing more comes, so that a shared server can forget us."""
+        try:
+            if self._session is not None:
+                self._session.stop()
+        finally:
+            then()
+
+    def remove_orphans(self) -> int:
+        """Remove files that no commit names and none can name any more; says how many."""
+        return 0
+
+    def look(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """How far each partition's committed records reach."""
+        return self._kafka.stable_offsets(partitions)
+
+    def read_ledger(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LedgerEntry]:
+        """Where each partition goes on. One that Kafka does not have is left out."""
+        wanted = sorted(partitions)
+        topics = self._kafka.topics({one.topic for one in wanted})
+        ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}
+        ledger = self._pipeline.next_offsets(ids)
+        new = [one for one in ids if ledger[one] is None]
+        starts = self._kafka.start_offsets(new)
+        found: dict[TopicPartition, LedgerEntry] = {}
+        for one, topic_id in ids.items():
+            offset = ledger[one] if ledger[one] is not None else starts.get(one)
+            if offset is not None:
+                found[one] = LedgerEntry(topic_id, ledger[one], offset)
+        return found
+
+    def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._kafka.start_offsets(partitions)
+
+    def weigh(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, float]:
+        """Log bytes an offset stands for, where the log holds anything."""
+        wanted = sorted(partitions)
+        if self._sizes is None:
+            self._sizes = LogSizes(self._settings.kafka)
+        try:
+            sizes = self._sizes.read_bytes({one.topic for one in wanted})
+        except PenstockError:
+            self._sizes = None  # a connection that failed is not asked again
+            raise
+        starts, ends = self._kafka.start_offsets(wanted), self._kafka.end_offsets(wanted)
+        return {
+            one: sizes[one] / (ends[one] - starts[one])
+            for one in wanted
+            if one in sizes and one in starts and ends.get(one, 0) > starts[one]
+        }

@@ -1,0 +1,81 @@
+"""Tells a Kafka group how far each partition is, for the tools that show lag.
+
+Information, not truth: the lake's ledger is the truth. Nobody joins the group, so several processes
+may write the offsets of different partitions. Nothing here waits: a write that fails is kept,
+joined with what is newer, and goes out with the next.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+
+from penstock.kafka_io.client_properties import librdkafka_properties
+from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.model import TopicPartition
+from penstock.settings.sections import KafkaSettings
+
+
+class GroupOffsets:
+    def __init__(
+        self, kafka: KafkaSettings, group: str, *, on_failure: Callable[[str], None]
+    ) -> None:
+        self._kafka = kafka
+        self._group = group
+        self._on_failure = on_failure
+        self._lock = threading.Condition()
+        self._pending: dict[TopicPartition, int] = {}
+        self._sent: dict[TopicPartition, int] | None = None
+        with kafka_failures(kafka, "connecting"):
+            self._client = AdminClient(librdkafka_properties(kafka))
+
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Send these and what could not be sent before; one write is on its way at a time."""
+        with self._lock:
+            self._pending |= offsets
+            if self._sent is not None or not self._pending:
+                return
+            self._sent, self._pending = self._pending, {}
+            rows = [
+                ClientPartition(one.topic, one.partition, offset)
+                for one, offset in sorted(self._sent.items())
+            ]
+        futures = self._client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(self._group, rows)],
+            request_timeout=self._kafka.answer_timeout,
+        )
+        for future in futures.values():
+            future.add_done_callback(self._done)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """The partition is somebody else's now: an offset that is still waiting is not ours."""
+        with self._lock:
+            self._pending.pop(partition, None)
+
+    def wait(self, timeout_s: float) -> None:
+        """Until nothing is on its way, or the time has passed."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._sent is None, timeout_s)
+
+    def _done(self, future: Future[Any]) -> None:
+        failed = ""
+        refused: set[TopicPartition] = set()
+        try:
+            for row in future.result().topic_partitions:
+                if row.error is not None:
+                    refused.add(TopicPartition(row.topic, row.partition))
+                    failed = str(in_our_words(row.error, self._kafka, "writing group offsets"))
+        except KafkaException as raised:
+            failed = str(in_our_words(raised.args[0], self._kafka, "writing group offsets"))
+            refused = set(self._sent or {})
+        with self._lock:
+            kept = {one: offset for one, offset in (self._sent or {}).items() if one in refused}
+            self._pending = {**kept, **self._pending}
+            self._sent = None
+            self._lock.notify_all()
+        if failed:
+            self._on_failure(failed)

@@ -1,0 +1,133 @@
+"""The directory on disk: one holder, a state file that is replaced whole, no link followed.
+
+The lock is the kernel's (`flock`), so it ends with its holder whatever ends it. A new state is
+written beside the old one, made durable, and moved over it: a crash leaves the one or the other.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.errors import PenstockError
+from penstock.state_directory.state_file import (
+    STATE_BYTES_MAX,
+    BrokenState,
+    decode_state,
+    encode_state,
+)
+
+LOCK_NAME = "lock"
+STATE_NAME = "state"
+_PARTIAL_NAME = "state.partial"
+
+
+class DirectoryTakenError(PenstockError):
+    """Another process holds the directory."""
+
+
+class StateDirectory:
+    """Held from `open` to `close`. Without a usable directory it remembers nothing, and says so."""
+
+    def __init__(self, path: Path, owner: str) -> None:
+        self.path = path
+        self._owner = owner
+        self._folder: int | None = None
+        self._lock: int | None = None
+        # Why nothing can be kept here; None while it can.
+        self.unusable: str | None = None
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Make and lock it. Only a living holder is an error; a bad place is merely remembered."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            self._lock = os.open(LOCK_NAME, flags, 0o600, dir_fd=self._folder)
+        except OSError as error:
+            self.unusable = f"{self.path}: {error.strerror}"
+            self.close()
+            return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(self._lock, 100).decode(errors="replace").strip() or "unknown"
+            self.close()
+            raise DirectoryTakenError(
+                f"The state directory {self.path} is held by another process ({holder}).",
+                remedy="Each consumer needs an id and a state directory of its own.",
+            ) from None
+        with contextlib.suppress(OSError):  # for people only; a full disk does not matter here
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"process {os.getpid()}\n".encode(), 0)
+
+    def close(self) -> None:
+        for descriptor in (self._lock, self._folder):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._lock = self._folder = None
+
+    def read(self) -> dict[str, Any] | BrokenState | None:
+        """The state of the last life; None when there was none."""
+        if self._folder is None:
+            return BrokenState(self.unusable or "the directory is not open")
+        try:
+            # Opening a pipe must not wait for its writer.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(STATE_NAME, flags, dir_fd=self._folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return BrokenState(f"it cannot be opened: {error.strerror}")
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return BrokenState("it is no plain file")
+            data = os.read(descriptor, STATE_BYTES_MAX + 1)
+        except OSError as error:
+            return BrokenState(f"it cannot be read: {error.strerror}")
+        finally:
+            os.close(descriptor)
+        return decode_state(self._owner, data)
+
+    def write(self, content: Mapping[str, Any]) -> bool:
+        """Replace the state; False (with `unusable` set) when the place takes no writes."""
+        if self._folder is None:
+            return False
+        try:
+            self._replace(encode_state(self._owner, content))
+        except OSError as error:
+            self.unusable = f"{self.path}: {error.strerror}"
+            return False
+        self.unusable = None
+        return True
+
+    def _replace(self, data: bytes) -> None:
+        folder = self._folder
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_PARTIAL_NAME, dir_fd=folder)
+        # Exclusive: what somebody planted under this name is not written through.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(_PARTIAL_NAME, flags, 0o600, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as partial:
+            partial.write(data)
+            partial.flush()
+            os.fsync(partial.fileno())
+        os.rename(_PARTIAL_NAME, STATE_NAME, src_dir_fd=folder, dst_dir_fd=folder)
+        if folder is not None:
+            os.fsync(folder)

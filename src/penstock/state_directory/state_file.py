@@ -1,0 +1,53 @@
+"""A state file's bytes: a line that says what it is, a checksum, and JSON. Pure.
+
+    penstock-state 1 consumer-3 sha256:...
+    {"incarnation": 17, ...}
+
+A file that was cut short, flipped, written by another owner or by a later version is not a state:
+the reader is told why, and goes on without.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = 1
+STATE_BYTES_MAX = 8 * 2**20
+_MAGIC = "penstock-state"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenState:
+    """There is a file, and it cannot be used."""
+
+    why: str
+
+
+def encode_state(owner: str, content: Mapping[str, Any]) -> bytes:
+    body = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return f"{_MAGIC} {VERSION} {owner} sha256:{_sum(owner, body)}\n".encode() + body + b"\n"
+
+
+def decode_state(owner: str, data: bytes) -> dict[str, Any] | BrokenState:
+    """What `encode_state` was given, or why not."""
+    if len(data) > STATE_BYTES_MAX:
+        return BrokenState(f"it is larger than {STATE_BYTES_MAX} bytes")
+    head, newline, body = data.partition(b"\n")
+    words = head.decode("utf-8", errors="replace").split(" ")
+    if not newline or len(words) != 4 or words[0] != _MAGIC:
+        return BrokenState("it is not a state file")
+    if words[1] != str(VERSION):
+        return BrokenState(f"it has version {words[1][:20]!r}, this program writes {VERSION}")
+    if words[2] != owner:
+        return BrokenState(f"it belongs to {words[2][:80]!r}, not to {owner!r}")
+    body = body.removesuffix(b"\n")
+    if words[3] != f"sha256:{_sum(owner, body)}":
+        return BrokenState("its checksum does not fit its content")
+    content = json.loads(body)
+    return content if isinstance(content, dict) else BrokenState("it holds no mapping")
+
+
+def _sum(owner: str, body: bytes) -> str:
+    return hashlib.sha256(f"{VERSION} {owner}\n".encode() + body).hexdigest()
