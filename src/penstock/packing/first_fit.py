@@ -18,7 +18,7 @@ class LowestNumber:
     def __init__(self, tally: Tally) -> None:
         known = {*tally.home, *tally.consumers_now, *tally.capacity_by_consumer}
         openable = {*range(1, len(tally.sizes) + len(known) + 2), *known}
-        self._number = sorted(openable)
+        self._number: list[int] = sorted(openable)
         self._position = {consumer: place for place, consumer in enumerate(self._number)}
         self._leaves: int = 1 << (len(self._number) - 1).bit_length()
         self._room = [_CLOSED] * (2 * self._leaves)
