@@ -2,6 +2,16 @@
 
 from penstock.model.assignment import Assignment
 from penstock.model.consumer_id import ConsumerId
+from penstock.model.consumer_list_diff import ConsumerListDiff
+from penstock.model.epoch import Epoch
+from penstock.model.offset_range import OffsetRange
 from penstock.model.topic_partition import TopicPartition
 
-__all__ = ["Assignment", "ConsumerId", "TopicPartition"]
+__all__ = [
+    "Assignment",
+    "ConsumerId",
+    "ConsumerListDiff",
+    "Epoch",
+    "OffsetRange",
+    "TopicPartition",
+]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from penstock.model.consumer_id import ConsumerId
+from penstock.model.consumer_list_diff import ConsumerListDiff
 from penstock.model.topic_partition import TopicPartition
 
 
@@ -48,6 +49,19 @@ class Assignment(Mapping[ConsumerId, frozenset[TopicPartition]]):
             for consumer, partitions in self._by_consumer.items()
         )
         return f"Assignment({parts})"
+
+    def __sub__(self, current: "Assignment") -> ConsumerListDiff:
+        """What turns `current` into this assignment: `future - current`."""
+        nothing: frozenset[TopicPartition] = frozenset()
+        consumers = sorted({*self, *current})
+        stop = {c: sorted(current.get(c, nothing) - self.get(c, nothing)) for c in consumers}
+        start = {c: sorted(self.get(c, nothing) - current.get(c, nothing)) for c in consumers}
+        return ConsumerListDiff(
+            create=tuple(c for c in self if c not in current),
+            remove=tuple(c for c in current if c not in self),
+            stop={c: tuple(partitions) for c, partitions in stop.items() if partitions},
+            start={c: tuple(partitions) for c, partitions in start.items() if partitions},
+        )
 
     def owner_of(self, partition: TopicPartition) -> ConsumerId | None:
         return self._by_partition.get(partition)

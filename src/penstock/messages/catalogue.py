@@ -1,0 +1,37 @@
+"""Every message there is. A kind that is not listed here cannot be sent and is not understood."""
+
+from penstock.messages.commands import StartConsumingCommand, StateQuery, StopConsumingCommand
+from penstock.messages.events import (
+    CommandRefusedEvent,
+    StartConsumingEvent,
+    StateQueryResponse,
+    StopConsumingEvent,
+)
+from penstock.messages.fields import Message
+from penstock.messages.report import ConsumerReport
+from penstock.messages.service import (
+    ChangeSettings,
+    Pause,
+    Resume,
+    ServiceAnswer,
+    UpdateDeployments,
+)
+from penstock.messages.write_speed import WriteSpeedMeasurement
+
+MESSAGE_TYPES: tuple[type[Message], ...] = (
+    StartConsumingCommand,
+    StopConsumingCommand,
+    StateQuery,
+    StartConsumingEvent,
+    StopConsumingEvent,
+    CommandRefusedEvent,
+    StateQueryResponse,
+    ConsumerReport,
+    WriteSpeedMeasurement,
+    UpdateDeployments,
+    ChangeSettings,
+    Pause,
+    Resume,
+    ServiceAnswer,
+)
+TYPE_BY_NAME: dict[str, type[Message]] = {kind.__name__: kind for kind in MESSAGE_TYPES}

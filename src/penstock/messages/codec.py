@@ -1,0 +1,219 @@
+"""Bytes to messages and back: the only place where foreign bytes are parsed.
+
+`decode` never raises for what a stranger wrote: it gives a message or a `Refusal`. The order is
+cheap before dear: size, headers, version, nesting, JSON without duplicate keys, then strict fields,
+and last whether the headers say the same as the body.
+
+Versions are `major.minor`. Within a major version a minor one may only add optional fields, never
+change, remove or narrow one. So an older reader ignores the fields it does not know in a message
+that is marked newer, and refuses them in one that is not; a newer reader fills in what an older
+writer did not know. Another major version is refused, loudly: see docs/protocol.md.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from penstock.messages.catalogue import TYPE_BY_NAME
+from penstock.messages.depth import is_deeper_than
+from penstock.messages.fields import MESSAGE_BYTES_MAX, Message
+from penstock.messages.refusal import DETAIL_LENGTH_MAX, Refusal, RefusalCode, RefusedError
+
+DEPTH_MAX = 8
+HEADER_BYTES_MAX = 256
+HEADERS_MAX = 32
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class SchemaVersion:
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+SCHEMA_VERSION: Final = SchemaVersion(1, 0)
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+
+Headers = Iterable[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What is handed to the producer."""
+
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
+def encode(message: Message, *, version: SchemaVersion = SCHEMA_VERSION) -> Encoded:
+    """Write a message. One that is too large is our own mistake, so it raises."""
+    value = message.model_dump_json(exclude_none=True).encode()
+    if len(value) > MESSAGE_BYTES_MAX:
+        raise ValueError(f"{message.event_type} of {len(value)} bytes should have been split")
+    copied = ((name, str(getattr(message, name)).encode()) for name in message.header_fields)
+    headers = (
+        ("event_type", message.event_type.encode()),
+        ("schema_version", str(version).encode()),
+        *copied,
+    )
+    return Encoded(value, headers)
+
+
+def decode(
+    value: bytes | None,
+    headers: Headers | None,
+    *,
+    topic_role: str | None = None,
+    mailbox: int | None = None,
+    reader_version: SchemaVersion = SCHEMA_VERSION,
+    types: Mapping[str, type[Message]] = TYPE_BY_NAME,
+) -> Message | Refusal:
+    """Read a message, or say why not.
+
+    Where it was found (`topic_role`, `mailbox`) is checked when given. `reader_version` and
+    `types` exist so that tests can be an older or a newer reader.
+    """
+    given = tuple(headers or ())
+    try:
+        message = _read(value, given, reader_version, types)
+        _check_place(message, topic_role, mailbox)
+    except RefusedError as refused:
+        named = [raw for name, raw in given if name == "event_type" and raw is not None]
+        known = [kind for kind in types if kind.encode() in named]
+        size_bytes = 0 if value is None else len(value)
+        return Refusal(refused.code, refused.detail, size_bytes, known[0] if known else None)
+    return message
+
+
+def _read(
+    value: bytes | None,
+    headers: tuple[tuple[str, bytes | None], ...],
+    reader_version: SchemaVersion,
+    types: Mapping[str, type[Message]],
+) -> Message:
+    if not value:
+        raise RefusedError(RefusalCode.EMPTY, "no value")
+    if len(value) > MESSAGE_BYTES_MAX:
+        raise RefusedError(RefusalCode.TOO_LARGE, f"more than {MESSAGE_BYTES_MAX} bytes")
+    texts = _read_headers(headers)
+    version = _read_version(texts, reader_version)
+    kind = types.get(texts["event_type"])
+    if kind is None:
+        raise RefusedError(RefusalCode.UNKNOWN_TYPE, f"no such message: {texts['event_type']!r}")
+    message = _read_body(kind, value, tolerant=version > reader_version)
+    _check_headers_agree(message, texts)
+    return message
+
+
+def _read_headers(headers: tuple[tuple[str, bytes | None], ...]) -> dict[str, str]:
+    if len(headers) > HEADERS_MAX:
+        raise RefusedError(RefusalCode.HEADER_MALFORMED, f"more than {HEADERS_MAX} headers")
+    texts: dict[str, str] = {}
+    for name, raw in headers:
+        if raw is None or len(raw) > HEADER_BYTES_MAX or not raw.isascii():
+            raise RefusedError(RefusalCode.HEADER_MALFORMED, f"header {name[:40]!r} is no text")
+        if name in texts:
+            raise RefusedError(RefusalCode.HEADER_MALFORMED, f"header {name[:40]!r} twice")
+        texts[name] = raw.decode("ascii")
+    for needed in ("event_type", "schema_version"):
+        if needed not in texts:
+            raise RefusedError(RefusalCode.HEADER_MISSING, f"no {needed} header")
+    return texts
+
+
+def _read_version(texts: Mapping[str, str], reader_version: SchemaVersion) -> SchemaVersion:
+    match = _VERSION.fullmatch(texts["schema_version"])
+    if match is None:
+        raise RefusedError(
+            RefusalCode.HEADER_MALFORMED, f"no version: {texts['schema_version'][:40]!r}"
+        )
+    version = SchemaVersion(int(match[1]), int(match[2]))
+    if version.major > reader_version.major:
+        raise RefusedError(
+            RefusalCode.FUTURE_VERSION, f"version {version}; this reader knows {reader_version}"
+        )
+    if version.major < reader_version.major:
+        raise RefusedError(
+            RefusalCode.PAST_VERSION, f"version {version}; this reader knows {reader_version}"
+        )
+    return version
+
+
+def _read_body(kind: type[Message], value: bytes, *, tolerant: bool) -> Message:
+    parsed = _parse(value)
+    try:
+        return kind.model_validate_json(value)
+    except ValidationError as error:
+        unknown = [e["loc"] for e in error.errors() if e["type"] == "extra_forbidden"]
+        if not tolerant or len(unknown) != error.error_count():
+            raise RefusedError(RefusalCode.FIELDS_INVALID, _describe(error)) from error
+    for location in unknown:
+        _remove(parsed, location)
+    try:
+        return kind.model_validate_json(json.dumps(parsed))
+    except ValidationError as error:
+        # Checks across fields run only once the fields are right.
+        raise RefusedError(RefusalCode.FIELDS_INVALID, _describe(error)) from error
+
+
+def _parse(value: bytes) -> Any:
+    """The text as plain JSON values, with every key once and nesting bounded."""
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RefusedError(RefusalCode.NOT_UTF8, f"byte {error.start}") from error
+    if is_deeper_than(DEPTH_MAX, value):
+        raise RefusedError(RefusalCode.TOO_DEEP, f"nested deeper than {DEPTH_MAX}")
+    try:
+        return json.loads(text, object_pairs_hook=_every_key_once, parse_constant=_no_constant)
+    except ValueError as error:
+        # Also raised for an integer of more digits than Python converts.
+        raise RefusedError(RefusalCode.NOT_JSON, str(error)) from error
+
+
+def _every_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise RefusedError(RefusalCode.DUPLICATE_KEY, "the same key twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise RefusedError(RefusalCode.NOT_JSON, f"{name} is not JSON")
+
+
+def _describe(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step)[:40] for step in first["loc"]) or "message"
+    more = error.error_count() - 1
+    text = f"{place!r}: {first['msg']}" + (f", and {more} more" if more else "")
+    return text[:DETAIL_LENGTH_MAX]
+
+
+def _remove(parsed: Any, location: tuple[int | str, ...]) -> None:
+    for step in location[:-1]:
+        parsed = parsed[step]
+    del parsed[location[-1]]
+
+
+def _check_headers_agree(message: Message, texts: Mapping[str, str]) -> None:
+    for name in message.header_fields:
+        if name not in texts:
+            raise RefusedError(RefusalCode.HEADER_MISSING, f"no {name} header")
+        if texts[name] != str(getattr(message, name)):
+            raise RefusedError(
+                RefusalCode.HEADER_DISAGREES, f"{name} differs between header and body"
+            )
+
+
+def _check_place(message: Message, topic_role: str | None, mailbox: int | None) -> None:
+    if topic_role is not None and topic_role != message.topic_role:
+        raise RefusedError(RefusalCode.WRONG_TOPIC, f"belongs on {message.topic_role}")
+    if mailbox is not None and mailbox != message.mailbox:
+        raise RefusedError(RefusalCode.WRONG_MAILBOX, f"belongs in partition {message.mailbox}")

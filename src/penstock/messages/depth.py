@@ -1,0 +1,42 @@
+"""How deep a JSON text nests, decided before it is parsed.
+
+The quick way works at the speed of `bytes.replace`: drop everything but brackets and quotes, drop
+empty strings, then take off one layer of empty brackets per round. A text of depth d is gone after
+d rounds. Brackets or backslashes inside strings spoil that, so what is left over is read with care.
+"""
+
+_KEPT = b'[]{}"\\'
+_DROPPED = bytes(byte for byte in range(256) if byte not in _KEPT)
+
+
+def is_deeper_than(limit: int, text: bytes) -> bool:
+    """Whether brackets outside strings nest deeper than `limit` levels."""
+    skeleton = text.translate(None, _DROPPED)
+    left = skeleton
+    if b"\\" not in left:
+        left = left.replace(b'""', b"")
+        for _ in range(limit):
+            # Inside one level there may be both kinds, side by side: `{}[]`.
+            left = left.replace(b"[]", b"").replace(b"{}", b"")
+            if not left:
+                return False
+    return _depth_read_carefully(text) > limit
+
+
+def _depth_read_carefully(text: bytes) -> int:
+    """Walk the text once. Unbalanced text gets some number here and is refused by the parser."""
+    depth = deepest = 0
+    in_string = escaped = False
+    for byte in text:
+        if escaped:
+            escaped = False
+        elif byte == 0x5C:
+            escaped = in_string
+        elif byte == 0x22:
+            in_string = not in_string
+        elif not in_string and byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not in_string and byte in b"]}":
+            depth -= 1
+    return deepest

@@ -1,0 +1,114 @@
+"""Consumer to controller: I started, I stopped, I refuse, this is my state.
+
+Events name the plan they answer, so that the controller can tell an answer to this plan from an
+echo of an older one. The controller's partition of the topic is 0.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from penstock.messages.fields import (
+    PARTITIONS_PER_MESSAGE_MAX,
+    PARTS_MAX,
+    Count,
+    EpochRow,
+    FromConsumer,
+    Offset,
+    Ordinal,
+    Sentence,
+    check_parts,
+)
+
+
+class StopReason(StrEnum):
+    """Why a partition is no longer read. Only the first was asked for."""
+
+    COMMANDED = "commanded"
+    SHUTDOWN = "shutdown"
+    LEDGER_REFUSED = "ledger_refused"
+    OFFSET_OUT_OF_RANGE = "offset_out_of_range"
+    TRANSFORMATION_FAILED = "transformation_failed"
+    TOPIC_MADE_AGAIN = "topic_made_again"
+    LOG_TRUNCATED = "log_truncated"
+    LAKE_UNAVAILABLE = "lake_unavailable"
+    DEAD_LETTERS_UNAVAILABLE = "dead_letters_unavailable"
+
+
+class RefusalReason(StrEnum):
+    """Why a consumer does not obey."""
+
+    STALE_CONTROLLER_EPOCH = "stale_controller_epoch"
+    STALE_PLAN = "stale_plan"
+    STALE_PARTITION_EPOCH = "stale_partition_epoch"
+    OTHER_INCARNATION = "other_incarnation"
+    OTHER_CONSUMER = "other_consumer"
+    SHUTTING_DOWN = "shutting_down"
+
+
+class StartedPartition(EpochRow):
+    """`next_offset` is where reading begins: what the ledger held."""
+
+    next_offset: Offset | None = None
+
+
+class StoppedPartition(EpochRow):
+    """`next_offset` is the end of the chain in the ledger, if it is known."""
+
+    next_offset: Offset | None = None
+    reason: StopReason = StopReason.COMMANDED
+    detail: Sentence = ""
+
+
+class RefusedPartition(EpochRow):
+    """The epoch that was refused."""
+
+
+class OwnedPartition(EpochRow):
+    """One partition as its reader holds it."""
+
+    next_offset: Offset | None = None
+
+
+class StartConsumingEvent(FromConsumer):
+    """These partitions are being read."""
+
+    partitions: Annotated[
+        tuple[StartedPartition, ...], Field(min_length=1, max_length=PARTITIONS_PER_MESSAGE_MAX)
+    ]
+
+
+class StopConsumingEvent(FromConsumer):
+    """These partitions are no longer read, and nothing of them is in flight."""
+
+    partitions: Annotated[
+        tuple[StoppedPartition, ...], Field(min_length=1, max_length=PARTITIONS_PER_MESSAGE_MAX)
+    ]
+
+
+class CommandRefusedEvent(FromConsumer):
+    """A command was not obeyed, and why. The command's own numbers are in `refused_...`."""
+
+    refused_event_type: Annotated[str, Field(pattern=r"^[A-Za-z]{1,40}$")]
+    refused_controller_epoch: Count
+    refused_plan_number: Count
+    reason: RefusalReason
+    partitions: Annotated[
+        tuple[RefusedPartition, ...], Field(max_length=PARTITIONS_PER_MESSAGE_MAX)
+    ] = ()
+
+
+class StateQueryResponse(FromConsumer):
+    """What this consumer owns, after every command before the query has taken effect."""
+
+    query_controller_epoch: Ordinal
+    query_number: Ordinal
+    part: Annotated[int, Field(ge=1, le=PARTS_MAX)] = 1
+    parts: Annotated[int, Field(ge=1, le=PARTS_MAX)] = 1
+    owned: Annotated[tuple[OwnedPartition, ...], Field(max_length=PARTITIONS_PER_MESSAGE_MAX)] = ()
+
+    @model_validator(mode="after")
+    def _parts_are_counted_from_one(self) -> Self:
+        check_parts(self)
+        return self

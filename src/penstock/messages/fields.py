@@ -1,0 +1,144 @@
+"""What every message is made of: the base class, and the bounded kinds of value in its fields.
+
+Everything here is strict: a number in quotes is not a number, NaN is not a speed, a name outside
+Kafka's alphabet is not a topic. A field that may be unknown is absent when it is, never zero.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from penstock.model import ConsumerId, Epoch, TopicPartition
+
+# A message of this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
+# are; tests/behaviour/messages proves it for every kind. Longer lists are split by the writer.
+PARTITIONS_PER_MESSAGE_MAX = 1_000
+# Kafka's own default for message.max.bytes is 1,048,588, headers and framing included.
+MESSAGE_BYTES_MAX = 1_000_000
+# Below 2^53, so that every language holds it exactly; fifteen digits, so that people can read it.
+INTEGER_MAX = 10**15 - 1
+OFFSET_MAX = 2**63 - 1
+PARTS_MAX = 1_000
+
+_TOPIC_PATTERN = r"^(?:\.{0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\.{3}[a-zA-Z0-9._-]*)$"
+
+TopicName = Annotated[str, StringConstraints(pattern=_TOPIC_PATTERN, min_length=1, max_length=249)]
+TopicId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{22}$")]
+PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
+ConsumerNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
+Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+Ordinal = Annotated[int, Field(ge=1, le=INTEGER_MAX)]
+EpochText = Annotated[
+    str, StringConstraints(pattern=r"^(?:0|[1-9][0-9]{0,14})\.(?:0|[1-9][0-9]{0,14})$")
+]
+Quantity = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+# One line for people. No control characters, so no log line can be forged with it.
+Sentence = Annotated[
+    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=100)
+]
+RequestName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+
+
+class Value(BaseModel):
+    """A frozen, strict value: the base of messages and of the rows in them."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
+    )
+
+
+class PartitionRow(Value):
+    """A row about one partition."""
+
+    topic: TopicName
+    partition: PartitionNumber
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class EpochRow(PartitionRow):
+    """A row about one partition as started under one epoch."""
+
+    epoch: EpochText
+
+    @property
+    def partition_epoch(self) -> Epoch:
+        return Epoch.parse(self.epoch)
+
+
+class Message(Value):
+    """Anything that travels. `event_type` in the header is the name of the class.
+
+    `topic_role` is the topic's name without the prefix; `header_fields` are copied into headers,
+    where ordinary Kafka tools and the controller's door can see them without parsing.
+    """
+
+    topic_role: ClassVar[str]
+    header_fields: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def mailbox(self) -> int:
+        """The partition this message belongs in: 0 is the controller's and every single one."""
+        return 0
+
+    @property
+    def event_type(self) -> str:
+        return type(self).__name__
+
+
+class FromConsumer(Message):
+    """What a consumer says: who speaks, in which life, and the highest orders it has seen."""
+
+    topic_role: ClassVar[str] = "controller"
+    header_fields: ClassVar[tuple[str, ...]] = (
+        "consumer_id",
+        "incarnation",
+        "controller_epoch",
+        "plan_number",
+    )
+
+    consumer_id: ConsumerNumber
+    # Higher is newer: the process takes the larger of its stored one plus 1 and the wall clock.
+    incarnation: Ordinal
+    # The highest this consumer has obeyed; 0 before any.
+    controller_epoch: Count
+    plan_number: Count
+
+    @property
+    def sender(self) -> ConsumerId:
+        return ConsumerId(self.consumer_id)
+
+
+class ToConsumer(Message):
+    """What the controller orders: under which epoch and plan, to whom, and in which life."""
+
+    topic_role: ClassVar[str] = "controller"
+    header_fields: ClassVar[tuple[str, ...]] = (
+        "consumer_id",
+        "incarnation",
+        "controller_epoch",
+        "plan_number",
+    )
+
+    consumer_id: ConsumerNumber
+    incarnation: Ordinal
+    controller_epoch: Ordinal
+    plan_number: Ordinal
+
+    @property
+    def addressee(self) -> ConsumerId:
+        return ConsumerId(self.consumer_id)
+
+    @property
+    def mailbox(self) -> int:
+        return self.consumer_id
+
+
+def check_parts(values: Any) -> Any:
+    """Part i of n, counted from 1."""
+    if values.part > values.parts:
+        raise ValueError(f"part {values.part} of {values.parts}")
+    return values

@@ -1,0 +1,98 @@
+"""Consumer to controller, on a period: alive, in which life, with what, and how fast.
+
+A death is seen by the reports that do not come. What a consumer measures is converted to log bytes
+(bytes on the broker's disk, after compression), the unit of the monitor, by the consumer itself.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from penstock.messages.events import OwnedPartition, StopReason
+from penstock.messages.fields import (
+    PARTITIONS_PER_MESSAGE_MAX,
+    PARTS_MAX,
+    Count,
+    FromConsumer,
+    Offset,
+    Ordinal,
+    PartitionRow,
+    Quantity,
+    Sentence,
+    Value,
+    check_parts,
+)
+
+
+class ConsumerPhase(StrEnum):
+    """Where the process is in its life."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class PreviousShutdown(StrEnum):
+    """How the life before this one ended, as the state directory tells."""
+
+    NONE = "none"
+    CONTROLLED = "controlled"
+    UNCONTROLLED = "uncontrolled"
+    UNKNOWN = "unknown"
+
+
+class ReportedPartition(OwnedPartition):
+    """An owned partition with what was measured since the last report."""
+
+    end_offset: Offset | None = None
+    read_speed_log_bytes_per_s: Quantity | None = None
+    records_per_s: Quantity | None = None
+
+
+class FailedPartition(PartitionRow):
+    """A partition this consumer had to stop, and has not been told to start again."""
+
+    reason: StopReason
+    offset: Offset | None = None
+    detail: Sentence = ""
+
+
+class CycleMeasurement(Value):
+    """What the batches since the last report did, and where their time went."""
+
+    batches: Count
+    records: Count
+    decoded_bytes: Count
+    log_bytes: Count
+    read_ms: Count
+    transform_ms: Count
+    write_ms: Count
+    commit_ms: Count
+
+
+class ConsumerReport(FromConsumer):
+    """One report. `owned` may be spread over several parts; the rest is in every part."""
+
+    report_number: Ordinal
+    part: Annotated[int, Field(ge=1, le=PARTS_MAX)] = 1
+    parts: Annotated[int, Field(ge=1, le=PARTS_MAX)] = 1
+    phase: ConsumerPhase
+    previous_shutdown: PreviousShutdown = PreviousShutdown.NONE
+    # What this consumer could carry, in the monitor's unit; known only after a backlog.
+    capacity_log_bytes_per_s: Quantity | None = None
+    behind_records: Count | None = None
+    behind_log_bytes: Count | None = None
+    # The deployment version it was started with, so that a roll-out can see who is new.
+    deployment_version: Count | None = None
+    cycle: CycleMeasurement | None = None
+    owned: Annotated[
+        tuple[ReportedPartition, ...], Field(max_length=PARTITIONS_PER_MESSAGE_MAX)
+    ] = ()
+    failed: Annotated[tuple[FailedPartition, ...], Field(max_length=100)] = ()
+
+    @model_validator(mode="after")
+    def _parts_are_counted_from_one(self) -> Self:
+        check_parts(self)
+        return self

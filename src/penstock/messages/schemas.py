@@ -1,0 +1,32 @@
+"""The published JSON Schema of every message, for readers in other languages.
+
+Generated from the models, so that there is one truth. `docs/messages/` holds the texts, and a test
+keeps them in step.
+"""
+
+import json
+from typing import Any
+
+from penstock.messages.catalogue import MESSAGE_TYPES
+from penstock.messages.codec import SCHEMA_VERSION
+from penstock.messages.fields import Message
+
+
+def schema_of(kind: type[Message]) -> dict[str, Any]:
+    schema = kind.model_json_schema(mode="validation")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:penstock:messages:{SCHEMA_VERSION.major}:{kind.__name__}",
+        **schema,
+        "x-schema-version": str(SCHEMA_VERSION),
+        "x-topic": f"<prefix>-{kind.topic_role}",
+        "x-headers": ["event_type", "schema_version", *kind.header_fields],
+    }
+
+
+def schema_texts() -> dict[str, str]:
+    """File name -> content, for every message."""
+    return {
+        f"{kind.__name__}.json": json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
+        for kind in MESSAGE_TYPES
+    }

@@ -1,0 +1,147 @@
+"""Operators to controller, and the controller's answers: the service topic.
+
+Whoever can write to this topic steers the group, so a request can ask only for what is listed here.
+A connection option of Kafka or of Spark, a path or a class name to load can never come from a
+message: those are read from the operator's settings file alone.
+"""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from penstock.messages.fields import Count, Message, Quantity, RequestName, Sentence, Value
+
+SparkTuning = Literal[
+    "spark.driver.memory",
+    "spark.executor.memory",
+    "spark.executor.cores",
+    "spark.executor.instances",
+    "spark.cores.max",
+    "spark.default.parallelism",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.files.maxRecordsPerFile",
+]
+TuningValue = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}[kmgKMG]?$")]
+# Variables for the user's own transformation; nothing that the loader, Python or Java would read.
+EnvironmentName = Annotated[str, StringConstraints(pattern=r"^APP_[A-Z0-9_]{1,60}$")]
+ImageName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9][a-zA-Z0-9._/:@-]{0,254}$", max_length=255)
+]
+TransformationName = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$",
+        max_length=200,
+    ),
+]
+TopicPattern = Annotated[
+    str, StringConstraints(pattern=r"^[a-zA-Z0-9._*?-]{1,249}$", max_length=249)
+]
+AlgorithmName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
+
+
+class Direction(StrEnum):
+    """What a pause holds back."""
+
+    BOTH = "both"
+    UP = "up"
+    DOWN = "down"
+
+
+class ServiceOutcome(StrEnum):
+    """How far a request has come."""
+
+    ACCEPTED = "accepted"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class ServiceRequest(Message):
+    """A request has a name of its own, so that its answers can be found."""
+
+    topic_role: ClassVar[str] = "service"
+    header_fields: ClassVar[tuple[str, ...]] = ("request_id",)
+
+    request_id: RequestName
+    requested_by: Sentence = ""
+
+
+class DeploymentResources(Value):
+    cpu_millicores: Annotated[int, Field(ge=50, le=256_000)] | None = None
+    memory_megabytes: Annotated[int, Field(ge=128, le=4_194_304)] | None = None
+
+
+class UpdateDeployments(ServiceRequest):
+    """Replace every consumer in turn by one that is deployed differently.
+
+    A request without any change is a roll-out too: it restarts every consumer in turn.
+    """
+
+    image: ImageName | None = None
+    transformations: Annotated[dict[TopicPattern, TransformationName], Field(max_length=100)] = (
+        Field(default_factory=dict)
+    )
+    spark_settings: Annotated[dict[SparkTuning, TuningValue], Field(max_length=20)] = Field(
+        default_factory=dict
+    )
+    environment: Annotated[dict[EnvironmentName, Sentence], Field(max_length=100)] = Field(
+        default_factory=dict
+    )
+    resources: DeploymentResources | None = None
+
+
+class ChangeSettings(ServiceRequest):
+    """Change how the controller decides, without a restart. What is absent stays."""
+
+    capacity_bytes_per_s: Annotated[Quantity, Field(gt=0)] | None = None
+    target_utilisation: Annotated[float, Field(gt=0, le=1)] | None = None
+    topics_include: Annotated[tuple[TopicPattern, ...], Field(max_length=1_000)] | None = None
+    topics_exclude: Annotated[tuple[TopicPattern, ...], Field(max_length=1_000)] | None = None
+    algorithm: AlgorithmName | None = None
+    algorithm_knob: Quantity | None = None
+    consumers_min: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    consumers_max: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    spare_consumers: Annotated[int, Field(ge=0, le=100)] | None = None
+    catch_up_ms: Count | None = None
+
+    @model_validator(mode="after")
+    def _minimum_is_below_maximum(self) -> Self:
+        low, high = self.consumers_min, self.consumers_max
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"consumers_min {low} is above consumers_max {high}")
+        return self
+
+
+class Pause(ServiceRequest):
+    """Hold plans back: those that grow the group, those that shrink it, or both.
+
+    A partition that nobody reads is always started, and a dead consumer's work is always taken
+    over: a pause keeps the group as it is, it does not let it fall apart.
+    """
+
+    direction: Direction = Direction.BOTH
+    until_unix_ms: Count | None = None
+    reason: Sentence = ""
+
+
+class Resume(ServiceRequest):
+    """End a pause, or that side of it."""
+
+    direction: Direction = Direction.BOTH
+
+
+class ServiceAnswer(Message):
+    """What became of a request. A long one is answered more than once."""
+
+    topic_role: ClassVar[str] = "service"
+    header_fields: ClassVar[tuple[str, ...]] = ("request_id", "controller_epoch")
+
+    request_id: RequestName
+    controller_epoch: Count
+    outcome: ServiceOutcome
+    detail: Sentence = ""
+    done: Count | None = None
+    of: Count | None = None

@@ -1,0 +1,36 @@
+"""What must happen so that one assignment becomes another: `future - current`.
+
+It names the consumers to create and to remove, what each consumer must stop, and what each must
+start. It says nothing of order: a start of a partition that somebody still reads waits for its
+stop, and a consumer is removed only after its last stop. That is the work of group management.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.model.consumer_id import ConsumerId
+from penstock.model.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerListDiff:
+    create: tuple[ConsumerId, ...]
+    remove: tuple[ConsumerId, ...]
+    stop: Mapping[ConsumerId, tuple[TopicPartition, ...]]
+    start: Mapping[ConsumerId, tuple[TopicPartition, ...]]
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.remove or self.stop or self.start)
+
+    @property
+    def moves(self) -> tuple[TopicPartition, ...]:
+        """Partitions that one consumer gives to another: each costs a short pause."""
+        stopped = {partition for partitions in self.stop.values() for partition in partitions}
+        return tuple(
+            sorted(
+                partition
+                for partitions in self.start.values()
+                for partition in partitions
+                if partition in stopped
+            )
+        )

@@ -1,0 +1,37 @@
+"""An epoch orders two claims to the same thing without a clock.
+
+A partition's epoch is the pair of the controller's own epoch and a number that controller never
+uses twice. The controller's epoch is new for every life of a controller, so a partition's epoch is
+never used again, even when a state file was lost or an old one was restored. The text form
+(`12.7`) is what travels and what names files.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+# Fifteen digits: below 2^53, so that every language holds it exactly.
+EPOCH_PART_MAX = 10**15 - 1
+_TEXT = re.compile(r"(0|[1-9][0-9]{0,14})\.(0|[1-9][0-9]{0,14})")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Epoch:
+    controller_epoch: int
+    number: int
+
+    def __post_init__(self) -> None:
+        for part in (self.controller_epoch, self.number):
+            if not 0 <= part <= EPOCH_PART_MAX:
+                raise ValueError(f"an epoch is made of numbers of at most 15 digits, got {part!r}")
+
+    def __str__(self) -> str:
+        return f"{self.controller_epoch}.{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of `str`."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"expected an epoch, for instance 12.7, got {text!r}")
+        return cls(int(match[1]), int(match[2]))

@@ -1,0 +1,89 @@
+"""Long lists travel in parts and arrive whole, or not at all."""
+
+import random
+
+import pytest
+
+from kit.messages import EXAMPLES
+from penstock.messages import (
+    ConsumerReport,
+    PartAssembler,
+    PartitionSpeed,
+    StateQueryResponse,
+    WriteSpeedMeasurement,
+    assembly,
+    cut,
+    in_parts,
+)
+
+
+def measurement(sequence: int, partitions: int, incarnation: int = 1) -> WriteSpeedMeasurement:
+    return WriteSpeedMeasurement.model_construct(
+        monitor_incarnation=incarnation,
+        sequence=sequence,
+        published_at_unix_ms=0,
+        age_ms=0,
+        window_ms=0,
+        partitions=tuple(PartitionSpeed(topic="t", partition=n) for n in range(partitions)),
+    )
+
+
+def test_every_piece_is_within_the_limit_and_nothing_is_lost() -> None:
+    """Cutting keeps order and content; nothing to say is still said once."""
+    assert cut([1, 2, 3, 4, 5], rows_max=2) == ((1, 2), (3, 4), (5,))
+    assert cut([], rows_max=2) == ((),)
+
+
+def test_parts_in_any_order_make_the_whole() -> None:
+    """The whole comes with the last missing part, whichever that is, and only once."""
+    parts = list(in_parts(measurement(1, 2_500), "partitions"))
+    assert [p.parts for p in parts] == [3, 3, 3]
+    assembler = PartAssembler[WriteSpeedMeasurement]()
+    shuffled = [*parts, *parts]
+    random.Random(4).shuffle(shuffled)
+    wholes = [whole for part in shuffled if (whole := assembler.add(part)) is not None]
+    assert wholes == [tuple(parts)]
+    assert sum(len(p.partitions) for p in wholes[0]) == 2_500
+
+
+def test_only_the_newest_is_put_together() -> None:
+    """A part of a newer list ends the older one; a late part of an older one is dropped."""
+    old = list(in_parts(measurement(1, 2_000), "partitions"))
+    new = list(in_parts(measurement(2, 2_000), "partitions"))
+    assembler = PartAssembler[WriteSpeedMeasurement]()
+    assert assembler.add(old[0]) is None
+    assert assembler.add(new[0]) is None
+    assert assembler.add(old[1]) is None
+    assert assembler.add(new[1]) == tuple(new)
+    restarted = measurement(1, 1, incarnation=2)
+    assert assembler.add(next(in_parts(restarted, "partitions"))) is not None
+
+
+def test_parts_that_disagree_on_their_number_are_no_whole() -> None:
+    """Two lists under one number (a lying writer) are never mixed."""
+    assembler = PartAssembler[WriteSpeedMeasurement]()
+    two, three = (list(in_parts(measurement(1, rows), "partitions")) for rows in (2_000, 3_000))
+    assert assembler.add(three[0]) is None
+    assert assembler.add(two[1]) is None
+
+
+def test_each_consumer_has_its_own_lists() -> None:
+    """Reports and responses of several consumers do not disturb one another."""
+    report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
+    reports = PartAssembler[ConsumerReport]()
+    first = report.model_copy(update={"parts": 2})
+    other = report.model_copy(update={"consumer_id": 9})
+    assert reports.add(first) is None
+    assert reports.add(other) == (other,)
+    assert reports.add(first.model_copy(update={"part": 2})) is not None
+    response = next(m for m in EXAMPLES if isinstance(m, StateQueryResponse))
+    assert PartAssembler[StateQueryResponse]().add(response) == (response,)
+
+
+def test_the_number_of_senders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood of made-up senders does not fill the memory."""
+    monkeypatch.setattr(assembly, "SENDERS_MAX", 1)
+    report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
+    reports = PartAssembler[ConsumerReport]()
+    assert reports.add(report) is not None
+    assert reports.add(report.model_copy(update={"consumer_id": 9})) is None

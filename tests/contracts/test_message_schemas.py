@@ -1,0 +1,36 @@
+"""The published schemas are the code's own, and describe what is really sent."""
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kit.kept_in_step import ROOT, assert_kept_in_step
+from kit.messages import EXAMPLES, LARGEST
+from penstock.messages import Message, encode
+from penstock.messages.catalogue import TYPE_BY_NAME
+from penstock.messages.schemas import schema_of, schema_texts
+
+DIRECTORY = ROOT / "docs" / "messages"
+
+
+@pytest.mark.parametrize("name", sorted(schema_texts()))
+def test_the_published_schema_is_in_step(name: str) -> None:
+    """Whoever changes a message sees the change in docs/messages."""
+    assert_kept_in_step(DIRECTORY / name, schema_texts()[name])
+
+
+def test_no_schema_is_left_over() -> None:
+    """A message that was removed takes its schema along."""
+    assert {path.name for path in DIRECTORY.glob("*.json")} == set(schema_texts())
+
+
+@pytest.mark.parametrize("message", [*EXAMPLES, *LARGEST], ids=lambda m: m.event_type)
+def test_what_is_sent_fits_its_schema(message: Message) -> None:
+    """A reader in another language that trusts the schema accepts our messages."""
+    schema = schema_of(TYPE_BY_NAME[message.event_type])
+    Draft202012Validator.check_schema(schema)
+    body = json.loads(encode(message).value)
+    if "partitions" in body:
+        body["partitions"] = body["partitions"][:5]
+    assert list(Draft202012Validator(schema).iter_errors(body)) == []
