@@ -5,7 +5,7 @@ import sys
 import typer
 
 from penstock import __version__
-from penstock.cli import broker, doctor, jars, load, settings, topics
+from penstock.cli import broker, doctor, jars, load, settings, simulate, study, topics
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -42,6 +42,8 @@ app.add_typer(jars.app, name="jars")
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.command()(load.load)
+app.command()(simulate.simulate)
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from penstock.packing.whole_numbers import NOBODY, Tally
 Members = Mapping[int, list[int]]
 
 _BISECTIONS = 10
+_ROUNDS_MAX = 8
 _GOOD_ENOUGH = Fraction(102, 100)
 
 
@@ -26,19 +27,31 @@ def within_bounds(
 ) -> Packing:
     """The answer of `pack`, with at most `consumers_max` consumers.
 
-    `pack_tightly` is tried when that bound binds, by algorithms that use more consumers than they
+    `pack_tightly` is used when that bound binds, by algorithms that use more consumers than they
     need when they may.
     """
     tally = Tally.of(problem)
     members = pack(tally)
     if problem.consumers_max is None or _count(members) <= problem.consumers_max:
         return tally.answer(members)
-    tightly = pack_tightly or pack
-    if pack_tightly is not None:
-        members = tightly(tally)
-        if _count(members) <= problem.consumers_max:
-            return tally.answer(members)
-    return tally.answer(_least_overloaded(problem, tally, problem.consumers_max, tightly))
+    return tally.answer(_settled(problem, problem.consumers_max, pack_tightly or pack))
+
+
+def _settled(
+    problem: PackingProblem, consumers_max: int, pack: Callable[[Tally], Members]
+) -> Members:
+    """Packed again from each answer until it stays, so that the next run leaves it alone."""
+    tally = Tally.of(problem)
+    for _ in range(_ROUNDS_MAX):
+        members = pack(tally)
+        if _count(members) > consumers_max:
+            members = _least_overloaded(problem, tally, consumers_max, pack)
+        home = _home(tally, members)
+        if home == tally.home:
+            return members
+        problem = replace(problem, current=tally.answer(members).assignment)
+        tally = replace(tally, home=home)
+    return members
 
 
 def _least_overloaded(
@@ -86,6 +99,11 @@ def _with_room_for_all(problem: PackingProblem, consumers_max: int) -> PackingPr
     if limit is None or limit >= least:
         return problem
     return replace(problem, partitions_per_consumer_max=least)
+
+
+def _home(tally: Tally, members: Members) -> tuple[int, ...]:
+    owner = {item: consumer for consumer, items in members.items() for item in items}
+    return tuple(owner[item] for item in range(len(tally.sizes)))
 
 
 def _count(members: Members) -> int:

@@ -13,7 +13,7 @@ At 0 that is without limit, and if best fit decreasing still needs fewer consume
 ones are packed anew until as few are reached. At 1 nothing is moved but what must be.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from penstock.packing.bounded import within_bounds
@@ -26,6 +26,7 @@ from penstock.packing.workbench import Workbench
 
 KNOB_DEFAULT = 0.5
 EMPTIED_TRIES_MAX = 8
+_ROUNDS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,38 @@ class ChainPacking:
         return within_bounds(problem, self._members, _fewest)
 
     def _members(self, tally: Tally) -> Members:
+        members = self._once(tally)
+        for _ in range(_ROUNDS_MAX):
+            if not _is_misplaced(tally, members):
+                break
+            owner = {item: consumer for consumer, items in members.items() for item in items}
+            home = tuple(owner[item] for item in range(len(tally.sizes)))
+            if home == tally.home:
+                break
+            tally = replace(tally, home=home)
+            members = self._once(tally)
+        return members
+
+    def _once(self, tally: Tally) -> Members:
         if self.knob == 0 or all(home == NOBODY for home in tally.home):
             return _fewest(tally)
         knob = Fraction(self.knob)
         return _repaired(tally, int(tally.capacity * (1 - knob) / knob))
+
+
+def _is_misplaced(tally: Tally, members: Members) -> bool:
+    """Whether a partition is too fast for its consumer, but not for every consumer.
+
+    Where capacities differ, such a one may find its place only once others have found theirs.
+    """
+    if not tally.capacity_by_consumer:
+        return False
+    capacity_max = max(tally.capacity, *tally.capacity_by_consumer.values())
+    return any(
+        tally.capacity_of(consumer) < tally.sizes[item] <= capacity_max
+        for consumer, items in members.items()
+        for item in items
+    )
 
 
 def _fewest(tally: Tally) -> Members:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf, nextafter
+from typing import ClassVar
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing.lower_bound import consumers_at_least
@@ -40,9 +41,12 @@ class TriggerPolicy:
     `hysteresis` is the share of a consumer's capacity left free when packing.
     """
 
+    HYSTERESIS: ClassVar[float] = 0.1
+    SCALE_DOWN_PERIOD_S: ClassVar[float] = 300.0
+
     capacity_bytes_per_s: float
-    hysteresis: float = 0.1
-    scale_down_period_s: float = 300.0
+    hysteresis: float = HYSTERESIS
+    scale_down_period_s: float = SCALE_DOWN_PERIOD_S
     consumers_saved_min: int = 1
     over_capacity_s: float = 0.0
     futile_wait_s: float = 60.0

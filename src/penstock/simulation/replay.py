@@ -125,7 +125,7 @@ def _through_trigger(
         yield _step(stream, measurement, change, capacity, took_s, reason)
 
 
-def _live_through(  # noqa: PLR0917 -- one measurement needs all of them, and it is called once
+def _live_through(
     algorithm: PackingAlgorithm,
     stream: Stream,
     way: ThroughTrigger,
@@ -152,7 +152,7 @@ def _live_through(  # noqa: PLR0917 -- one measurement needs all of them, and it
     return took_s, verdict.reason
 
 
-def _step(  # noqa: PLR0917 -- gathers what the two ways have in common
+def _step(
     stream: Stream,
     measurement: int,
     change: tuple[Assignment, Assignment],

@@ -7,6 +7,7 @@ them. Adding a section is a file and a line.
 from penstock.settings.sections.base import Section
 from penstock.settings.sections.kafka import KafkaSettings
 from penstock.settings.sections.log import LogSettings
+from penstock.settings.sections.packing import PackingSettings
 from penstock.settings.sections.topics import TopicsSettings
 
 
@@ -15,7 +16,15 @@ class Settings(Section):
 
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicsSettings = TopicsSettings()
+    packing: PackingSettings = PackingSettings()
     log: LogSettings = LogSettings()
 
 
-__all__ = ["KafkaSettings", "LogSettings", "Section", "Settings", "TopicsSettings"]
+__all__ = [
+    "KafkaSettings",
+    "LogSettings",
+    "PackingSettings",
+    "Section",
+    "Settings",
+    "TopicsSettings",
+]
