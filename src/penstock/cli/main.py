@@ -14,8 +14,10 @@ from penstock.cli import (
     load,
     monitor,
     settings,
+    simulate,
     spark,
     speeds,
+    study,
     topics,
     verify,
 )
@@ -61,6 +63,8 @@ app.command()(speeds.speeds)
 app.command()(consumer.consumer)
 app.add_typer(spark.app, name="spark")
 app.command()(verify.verify)
+app.command()(simulate.simulate)
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:

@@ -1,5 +1,14 @@
 """Which consumer reads which partition. Pure and deterministic; knows nothing of Kafka."""
 
+from penstock.packing.catalogue import ALGORITHMS, DEFAULT, PUBLISHED, algorithm_named
 from penstock.packing.problem import Packing, PackingAlgorithm, PackingProblem
 
-__all__ = ["Packing", "PackingAlgorithm", "PackingProblem"]
+__all__ = [
+    "ALGORITHMS",
+    "DEFAULT",
+    "PUBLISHED",
+    "Packing",
+    "PackingAlgorithm",
+    "PackingProblem",
+    "algorithm_named",
+]

@@ -7,6 +7,7 @@ zero capacity.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
@@ -18,7 +19,9 @@ class PackingProblem:
 
     `current` may name partitions that have no speed any more (they vanished) and consumers that
     own nothing; partitions with a speed and no owner are new. Consumers not in
-    `capacity_bytes_per_s_by_consumer` carry `capacity_bytes_per_s`.
+    `capacity_bytes_per_s_by_consumer` carry `capacity_bytes_per_s`. `forecast_bytes_per_s` says
+    what a partition is expected to write soon (see `trend`); algorithms may use it to choose among
+    answers that are equally good now, never to leave capacity unheld.
     """
 
     write_speed_bytes_per_s: Mapping[TopicPartition, float]
@@ -27,9 +30,12 @@ class PackingProblem:
     capacity_bytes_per_s_by_consumer: Mapping[ConsumerId, float] = field(default_factory=dict)
     partitions_per_consumer_max: int | None = None
     consumers_max: int | None = None
+    forecast_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for partition, speed in self.write_speed_bytes_per_s.items():
+        for partition, speed in chain(
+            self.write_speed_bytes_per_s.items(), self.forecast_bytes_per_s.items()
+        ):
             if not (math.isfinite(speed) and speed >= 0):
                 raise ValueError(f"{partition}: a speed is a finite number >= 0, got {speed!r}")
         capacities = [self.capacity_bytes_per_s, *self.capacity_bytes_per_s_by_consumer.values()]

@@ -10,6 +10,7 @@ from penstock.settings.sections.kafka import KafkaSettings
 from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
 from penstock.settings.sections.monitor import MonitorSettings
+from penstock.settings.sections.packing import PackingSettings
 from penstock.settings.sections.spark import SparkSettings
 from penstock.settings.sections.topics import TopicsSettings
 
@@ -23,6 +24,7 @@ class Settings(Section):
     lake: LakeSettings = LakeSettings()
     spark: SparkSettings = SparkSettings()
     consumer: ConsumerSettings = ConsumerSettings()
+    packing: PackingSettings = PackingSettings()
     log: LogSettings = LogSettings()
 
 
@@ -32,6 +34,7 @@ __all__ = [
     "LakeSettings",
     "LogSettings",
     "MonitorSettings",
+    "PackingSettings",
     "Section",
     "Settings",
     "SparkSettings",

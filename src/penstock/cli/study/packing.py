@@ -1,0 +1,66 @@
+"""`penstock study packing`: the published table made again, with our algorithm beside it."""
+
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.console import say
+from penstock.cli.study.progress import study_progress
+from penstock.simulation.exact import gap_to_optimum, is_available
+from penstock.simulation.report_packing import write_page
+from penstock.simulation.study_packing import Plan, carry_out, scores
+from penstock.simulation.sweep import MASTER_DEFAULT, spread
+
+EXACT_SEEDS = range(101, 118)
+
+
+def packing(
+    master: Annotated[
+        str, typer.Option(help="Where Spark runs: local[*], local[2], spark://host:port.")
+    ] = MASTER_DEFAULT,
+    folder: Annotated[
+        Path, typer.Option(help="Where packing.md, packing.png and packing.csv are written.")
+    ] = Path("docs/studies"),
+    seeds: Annotated[str, typer.Option(help="Seeds of the streams, with commas.")] = "1,2,3",
+    starts: Annotated[
+        str, typer.Option(help="Starts, with commas: uniform, or a percentage.")
+    ] = "uniform,0,50,100",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few short streams: a minute instead of an hour.")
+    ] = False,
+) -> None:
+    """Run the twelve published algorithms and CHAIN on the published streams.
+
+    The runs are spread over cores, or a cluster, by PySpark. A whole study takes about 45 minutes
+    on two cores.
+
+    Examples:
+    `penstock study packing --quick --folder /tmp/study`
+
+    `penstock study packing --master spark://head:7077 --seeds 1,2,3,4,5`
+
+    """
+    plan = (
+        Plan(starts=("uniform",), deltas=(0, 5, 25), seeds=(1,), measurements=61)
+        if quick
+        else Plan(
+            starts=tuple(starts.split(",")), seeds=tuple(int(seed) for seed in seeds.split(","))
+        )
+    )
+    tasks = plan.tasks()
+    with study_progress("packing", len(tasks)) as on_progress:
+        outcomes = spread(tasks, carry_out, master=master, on_progress=on_progress)
+    gap = None
+    if is_available():
+        say("Solving small cases exactly ...")
+        gap = gap_to_optimum(EXACT_SEEDS[:3] if quick else EXACT_SEEDS)
+    else:
+        say("ortools is not installed: the comparison with the exact optimum is left out.")
+    command = shlex.join(["penstock", *sys.argv[1:]])
+    date = datetime.now(UTC).date().isoformat()
+    page = write_page(folder, plan, scores(outcomes), gap, command, date)
+    say(f"Wrote {page}.")

@@ -1,0 +1,86 @@
+"""Consumers being filled: what every any-fit algorithm does to them, whatever its rule of choice.
+
+A rule is told of every change of a consumer's room and, asked with a size, names an open consumer
+or none. When it names none, a consumer is opened: the partition's present one if it is not open
+yet, else the one with the lowest free number. An empty consumer accepts anything.
+"""
+
+from typing import Protocol
+
+from penstock.model.consumer_id import CONSUMER_ID_MIN
+from penstock.packing.whole_numbers import NOBODY, Tally
+
+
+class Rule(Protocol):
+    """Chooses among the open consumers. `None` as room means: accepts nothing any more."""
+
+    def changed(self, consumer: int, before: int | None, after: int | None) -> None: ...
+
+    def choose(self, size: int) -> int | None: ...
+
+
+class Bins:
+    """The consumers opened so far and what they hold."""
+
+    __slots__ = ("_free", "_rule", "_tally", "members", "room")
+
+    def __init__(self, tally: Tally, rule: Rule) -> None:
+        self._tally = tally
+        self._rule = rule
+        self._free = CONSUMER_ID_MIN
+        self.members: dict[int, list[int]] = {}
+        self.room: dict[int, int] = {}
+
+    def place(self, item: int) -> None:
+        """Into the open consumer that the rule names, else into one newly opened."""
+        if not self.place_among_open(item):
+            self.put(item, self.open(self._opened_by(item)))
+
+    def place_among_open(self, item: int) -> bool:
+        consumer = self._rule.choose(self._tally.sizes[item])
+        if consumer is None:
+            return False
+        self.put(item, consumer)
+        return True
+
+    def accepts(self, item: int, consumer: int) -> bool:
+        held = self.members[consumer]
+        return not held or (
+            self._tally.sizes[item] <= self.room[consumer] and len(held) < self._tally.items_max
+        )
+
+    def open(self, consumer: int) -> int:
+        assert consumer not in self.members  # noqa: S101 -- what the whole count rests on
+        self.members[consumer] = []
+        self.room[consumer] = self._tally.capacity_of(consumer)
+        self._rule.changed(consumer, None, self.room[consumer])
+        return consumer
+
+    def open_lowest(self) -> None:
+        """Open the lowest consumer there is before anything asks for one."""
+        self.open(CONSUMER_ID_MIN)
+
+    def put(self, item: int, consumer: int) -> None:
+        held = self.members[consumer]
+        before = self.room[consumer]
+        held.append(item)
+        after = self.room[consumer] = before - self._tally.sizes[item]
+        accepts_more = after >= 0 and len(held) < self._tally.items_max
+        self._rule.changed(consumer, before, after if accepts_more else None)
+
+    def _opened_by(self, item: int) -> int:
+        """The item's own consumer, else the lowest free one, that can carry it alone."""
+        tally, size, home = self._tally, self._tally.sizes[item], self._tally.home[item]
+        home_is_closed = home != NOBODY and home not in self.members
+        if home_is_closed and size <= tally.capacity_of(home):
+            return home
+        while self._free in self.members:
+            self._free += 1
+        if size > tally.capacity:
+            roomy = (c for c in sorted(tally.capacity_by_consumer) if c not in self.members)
+            alone = home if home_is_closed else self._free
+            return next((c for c in roomy if size <= tally.capacity_of(c)), alone)
+        consumer = self._free
+        while consumer in self.members or size > tally.capacity_of(consumer):
+            consumer += 1
+        return consumer

@@ -1,0 +1,59 @@
+"""The cheapest items to take off a consumer so that what stays is within its bounds."""
+
+from itertools import combinations
+
+from penstock.packing.workbench import Workbench
+
+_SMALL_ITEMS_MAX = 8
+_TOGETHER_MAX = 3
+
+
+def to_evict(bench: Workbench, consumer: int) -> list[int]:
+    """Items whose leaving restores the consumer; an oversize partition stays, alone."""
+    held = bench.members[consumer]
+    tally = bench.tally
+    capacity = tally.capacity_of(consumer)
+    if held[-1][0] > capacity:
+        return _make_alone(bench, consumer)
+    too_many = max(0, len(held) - tally.items_max)
+    evicted = [item for _, item in held[:too_many]]
+    over = -bench.room[consumer] - sum(size for size, _ in held[:too_many])
+    if over > 0:
+        evicted += _cheapest_of_at_least(held[too_many:], over)
+    return evicted
+
+
+def _make_alone(bench: Workbench, consumer: int) -> list[int]:
+    """The biggest stays unless some other consumer could carry it whole."""
+    items = [item for _, item in bench.members[consumer]]
+    biggest = bench.tally.sizes[items[-1]]
+    capacities = (bench.tally.capacity, *bench.tally.capacity_by_consumer.values())
+    return items if biggest <= max(capacities) else items[:-1]
+
+
+def _cheapest_of_at_least(held: list[tuple[int, int]], over: int) -> list[int]:
+    """The lightest of: one item; two or three of the small ones; the biggest until enough."""
+    found: list[tuple[int, list[int]]] = []
+    alone = next((entry for entry in held if entry[0] >= over), None)
+    if alone is not None:
+        found.append((alone[0], [alone[1]]))
+    small = [entry for entry in held if entry[0] < over][-_SMALL_ITEMS_MAX:]
+    for together in range(2, _TOGETHER_MAX + 1):
+        for entries in combinations(small, together):
+            load = sum(size for size, _ in entries)
+            if load >= over:
+                found.append((load, [item for _, item in entries]))
+    if not found:
+        found.append(_biggest_until(held, over))
+    return min(found)[1]
+
+
+def _biggest_until(held: list[tuple[int, int]], over: int) -> tuple[int, list[int]]:
+    load = 0
+    items: list[int] = []
+    for size, item in reversed(held):
+        load += size
+        items.append(item)
+        if load >= over:
+            break
+    return load, items

@@ -1,0 +1,52 @@
+"""First fit: the consumer with the lowest number that has room.
+
+A tree over the numbers that could be opened answers in a logarithm of their count: each node knows
+the most room below it.
+"""
+
+from penstock.packing.any_fit import AnyFit
+from penstock.packing.whole_numbers import Tally
+
+_CLOSED = -1
+
+
+class LowestNumber:
+    """The rule: the lowest-numbered consumer with room."""
+
+    __slots__ = ("_leaves", "_number", "_position", "_room")
+
+    def __init__(self, tally: Tally) -> None:
+        known = {*tally.home, *tally.consumers_now, *tally.capacity_by_consumer}
+        openable = {*range(1, len(tally.sizes) + len(known) + 2), *known}
+        self._number: list[int] = sorted(openable)
+        self._position = {consumer: place for place, consumer in enumerate(self._number)}
+        self._leaves: int = 1 << (len(self._number) - 1).bit_length()
+        self._room = [_CLOSED] * (2 * self._leaves)
+
+    def changed(self, consumer: int, before: int | None, after: int | None) -> None:  # noqa: ARG002 -- the tree knows what was before
+        room = self._room
+        node = self._leaves + self._position[consumer]
+        room[node] = _CLOSED if after is None else after
+        while node > 1:
+            node >>= 1
+            room[node] = max(room[2 * node], room[2 * node + 1])
+
+    def choose(self, size: int) -> int | None:
+        room = self._room
+        if room[1] < size:
+            return None
+        node = 1
+        while node < self._leaves:
+            node *= 2
+            if room[node] < size:
+                node += 1
+        return self._number[node - self._leaves]
+
+
+FIRST_FIT = AnyFit("FF", "To compare with: fills low-numbered consumers first.", LowestNumber)
+FIRST_FIT_DECREASING = AnyFit(
+    "FFD",
+    "To compare with: nearly the fewest consumers, at the price of moving most of the load.",
+    LowestNumber,
+    decreasing=True,
+)

@@ -1,0 +1,57 @@
+"""Keep the fullest consumers as they are and pack the rest anew, best fit, fastest first.
+
+The last resort of `chain` when as few consumers as best fit decreasing are asked for: keeping
+nobody is best fit decreasing itself, so some number of kept consumers always reaches its count.
+"""
+
+from penstock.packing.best_fit import LeastRoom
+from penstock.packing.bins import Bins
+from penstock.packing.whole_numbers import Tally
+
+Members = dict[int, list[int]]
+
+
+def fresh_best_fit_decreasing(tally: Tally) -> Members:
+    return _packed_anew(tally, {})
+
+
+def keep_fullest(tally: Tally, members: Members, consumers_max: int) -> Members:
+    """The cheapest found packing on at most `consumers_max` consumers, or all packed anew."""
+    by_room = sorted(members, key=lambda consumer: (_room(tally, consumer, members), consumer))
+    by_room = [c for c in by_room if _room(tally, c, members) >= 0]
+    best = fresh_best_fit_decreasing(tally)
+    best_cost = moved(tally, best)
+    step = max(1, len(by_room) // 16)
+    for kept in range(len(by_room), 0, -step):
+        candidate = _packed_anew(tally, {c: members[c] for c in by_room[:kept]})
+        cost = moved(tally, candidate)
+        if len(candidate) <= consumers_max and cost < best_cost:
+            best, best_cost = candidate, cost
+    return best
+
+
+def moved(tally: Tally, members: Members) -> int:
+    """The load that is not where it was."""
+    return sum(
+        tally.sizes[item]
+        for consumer, items in members.items()
+        for item in items
+        if tally.home[item] not in {consumer, 0}
+    )
+
+
+def _packed_anew(tally: Tally, kept: Members) -> Members:
+    bins = Bins(tally, LeastRoom())
+    for consumer, items in kept.items():
+        bins.open(consumer)
+        for item in items:
+            bins.put(item, consumer)
+    placed = {item for items in kept.values() for item in items}
+    rest = (item for item in range(len(tally.sizes)) if item not in placed)
+    for item in sorted(rest, key=lambda item: (-tally.sizes[item], item)):
+        bins.place(item)
+    return bins.members
+
+
+def _room(tally: Tally, consumer: int, members: Members) -> int:
+    return tally.capacity_of(consumer) - sum(tally.sizes[item] for item in members[consumer])

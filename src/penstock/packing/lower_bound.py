@@ -1,0 +1,44 @@
+"""How few consumers could possibly do: what any algorithm's count is to be measured against.
+
+The bound is Martello and Toth's L2. For every threshold up to half a capacity: partitions too big
+to share with anything above the threshold need a consumer each, partitions above half need one
+each, and what the latter leave free may take some of the rest; what is left over fills consumers.
+"""
+
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+
+from penstock.packing.problem import PackingProblem
+from penstock.packing.whole_numbers import Tally
+
+
+def consumers_at_least(problem: PackingProblem) -> int:
+    """No packing of the problem within its capacities uses fewer consumers than this.
+
+    A partition faster than any consumer counts as one. Where capacities differ, all count as the
+    largest, which keeps the bound true.
+    """
+    tally = Tally.of(problem)
+    capacity = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
+    sizes = sorted(size for size in tally.sizes if size <= capacity)
+    oversize = len(tally.sizes) - len(sizes)
+    by_count = -(-len(sizes) // tally.items_max)
+    return oversize + max(by_count, _martello_toth(sizes, capacity))
+
+
+def _martello_toth(sizes: list[int], capacity: int) -> int:
+    if not sizes:
+        return 0
+    before = [0, *accumulate(sizes)]
+    total = before[-1]
+    half = bisect_right(sizes, capacity // 2)
+    best = max(1, -(-total // capacity))
+    for threshold in sorted({0, *sizes[:half]}):
+        big = bisect_right(sizes, capacity - threshold)
+        smallest = bisect_left(sizes, threshold)
+        alone = len(sizes) - big
+        middle = max(0, big - half)
+        free = middle * capacity - (before[big] - before[half]) if middle else 0
+        small = before[min(half, big)] - before[smallest]
+        best = max(best, alone + middle + max(0, -(-(small - free) // capacity)))
+    return best

@@ -1,0 +1,81 @@
+"""The four published algorithms that start from what each consumer holds already.
+
+Consumers are taken in descending order of their load (the P versions: of their fastest partition).
+Each tries to give its partitions away, smallest first, to consumers that are open already; at the
+first that nobody takes it is opened itself and keeps the rest, biggest first, as far as they fit.
+What does not fit waits in a pool, which is packed last, biggest first, by the same rule.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.packing.best_fit import least_room
+from penstock.packing.bins import Bins, Rule
+from penstock.packing.bounded import within_bounds
+from penstock.packing.problem import Packing, PackingProblem
+from penstock.packing.whole_numbers import NOBODY, Tally
+from penstock.packing.worst_fit import most_room
+
+
+@dataclass(frozen=True, slots=True)
+class ModifiedAnyFit:
+    name: str
+    sentence: str
+    rule: Callable[[Tally], Rule]
+    by_fastest_partition: bool = False
+
+    def pack(self, problem: PackingProblem) -> Packing:
+        return within_bounds(problem, self._members)
+
+    def _members(self, tally: Tally) -> dict[int, list[int]]:
+        bins = Bins(tally, self.rule(tally))
+        pool = [item for item, home in enumerate(tally.home) if home == NOBODY]
+        for consumer, items in self._consumers(tally):
+            pool += _settle(bins, tally, consumer, items)
+        for item in sorted(pool, key=lambda item: (-tally.sizes[item], item)):
+            bins.place(item)
+        return bins.members
+
+    def _consumers(self, tally: Tally) -> list[tuple[int, list[int]]]:
+        weigh = max if self.by_fastest_partition else sum
+        return sorted(
+            tally.members_now().items(),
+            key=lambda held: (-weigh(tally.sizes[item] for item in held[1]), held[0]),
+        )
+
+
+def _settle(bins: Bins, tally: Tally, consumer: int, items: list[int]) -> list[int]:
+    """Give away what others take, keep what fits; what is left over is returned."""
+    rising = sorted(items, key=lambda item: (tally.sizes[item], item))
+    given = 0
+    while given < len(rising) and bins.place_among_open(rising[given]):
+        given += 1
+    falling = rising[given:][::-1]
+    if not falling:
+        return []
+    bins.open(consumer)
+    for kept, item in enumerate(falling):
+        if not bins.accepts(item, consumer):
+            return falling[kept:]
+        bins.put(item, consumer)
+    return []
+
+
+MODIFIED_WORST_FIT = ModifiedAnyFit(
+    "MWF", "To compare with: the published choice for few moves.", most_room
+)
+MODIFIED_BEST_FIT = ModifiedAnyFit(
+    "MBF", "To compare with: fewer consumers than MWF, more moves.", least_room
+)
+MODIFIED_WORST_FIT_BY_PARTITION = ModifiedAnyFit(
+    "MWFP",
+    "To compare with: as MWF, consumers ordered by their fastest partition.",
+    most_room,
+    by_fastest_partition=True,
+)
+MODIFIED_BEST_FIT_BY_PARTITION = ModifiedAnyFit(
+    "MBFP",
+    "To compare with: as MBF, consumers ordered by their fastest partition.",
+    least_room,
+    by_fastest_partition=True,
+)

@@ -1,0 +1,45 @@
+"""Next fit: only the consumer opened last is asked; what does not fit it opens the next.
+
+As published, it starts with the lowest consumer open, whoever the first partition belongs to.
+"""
+
+from penstock.packing.any_fit import AnyFit
+from penstock.packing.whole_numbers import Tally
+
+
+class LastOpened:
+    """The rule: the consumer opened last, or none."""
+
+    __slots__ = ("_consumer", "_room")
+
+    def __init__(self) -> None:
+        self._consumer = 0
+        self._room = -1
+
+    def changed(self, consumer: int, before: int | None, after: int | None) -> None:
+        if before is None:
+            self._consumer = consumer
+        if consumer == self._consumer:
+            self._room = -1 if after is None else after
+
+    def choose(self, size: int) -> int | None:
+        return self._consumer if size <= self._room else None
+
+
+def _rule(_: Tally) -> LastOpened:
+    return LastOpened()
+
+
+NEXT_FIT = AnyFit(
+    "NF",
+    "To compare with: the crudest packing there is; moves nearly everything.",
+    _rule,
+    starts_with_one_open=True,
+)
+NEXT_FIT_DECREASING = AnyFit(
+    "NFD",
+    "To compare with: as NF, fastest partitions first.",
+    _rule,
+    decreasing=True,
+    starts_with_one_open=True,
+)

@@ -1,0 +1,105 @@
+"""The packing question in whole numbers, in one fixed order.
+
+Sums of floating-point speeds depend on the order in which they are added, so "load + speed fits the
+capacity" could be true for one order and false for another. Here every speed and capacity becomes a
+whole number of one smallest common unit (a float is a fraction with a power of two below the line),
+so every comparison is exact, and partitions are sorted by name, so the order of the input is gone.
+
+Every algorithm starts from a `Tally` and ends with `Tally.answer`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+from penstock.model import Assignment, ConsumerId, TopicPartition
+from penstock.packing.problem import Packing, PackingProblem
+
+NOBODY = 0
+"""The home of a partition that nobody reads: one below the lowest consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Items are numbered in the order of their names; consumers keep their own numbers."""
+
+    partitions: tuple[TopicPartition, ...]
+    sizes: tuple[int, ...]
+    sizes_ahead: tuple[int, ...]
+    home: tuple[int, ...]
+    consumers_now: tuple[int, ...]
+    capacity: int
+    capacity_by_consumer: Mapping[int, int]
+    items_max: int
+
+    @classmethod
+    def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "Tally":
+        """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
+        speeds = problem.write_speed_bytes_per_s
+        ahead = problem.forecast_bytes_per_s
+        partitions = tuple(sorted(speeds))
+        now = [speeds[partition] for partition in partitions]
+        later = [max(speeds[p], ahead.get(p, 0)) for p in partitions] if ahead else now
+        special = problem.capacity_bytes_per_s_by_consumer
+        wide = Fraction(problem.capacity_bytes_per_s) * stretch
+        wide_special = {consumer: Fraction(special[consumer]) * stretch for consumer in special}
+        unit = lcm(
+            *{value.as_integer_ratio()[1] for value in now},
+            *({value.as_integer_ratio()[1] for value in later} if ahead else ()),
+            *{value.denominator for value in (wide, *wide_special.values())},
+        )
+        owners = problem.current.owners
+        return cls(
+            partitions=partitions,
+            sizes=tuple(_whole(now, unit)),
+            sizes_ahead=tuple(_whole(later, unit)),
+            home=tuple(owners.get(partition, NOBODY) for partition in partitions),
+            consumers_now=tuple(problem.current),
+            capacity=int(wide * unit),
+            capacity_by_consumer={c: int(wide_special[c] * unit) for c in wide_special},
+            items_max=problem.partitions_per_consumer_max or max(1, len(partitions)),
+        )
+
+    def capacity_of(self, consumer: int) -> int:
+        return self.capacity_by_consumer.get(consumer, self.capacity)
+
+    def members_now(self) -> dict[int, list[int]]:
+        """Consumer -> its items, for the consumers that hold some, in order."""
+        members: dict[int, list[int]] = {}
+        for item, consumer in enumerate(self.home):
+            if consumer != NOBODY:
+                members.setdefault(consumer, []).append(item)
+        return {consumer: members[consumer] for consumer in sorted(members)}
+
+    def answer(self, members: Mapping[int, Iterable[int]]) -> Packing:
+        """The packing in the problem's own words, its exceptions flagged."""
+        held = {consumer: tuple(members[consumer]) for consumer in sorted(members)}
+        held = {consumer: items for consumer, items in held.items() if items}
+        oversize = sorted(
+            item
+            for consumer, items in held.items()
+            for item in items
+            if self.sizes[item] > self.capacity_of(consumer)
+        )
+        return Packing(
+            assignment=Assignment(
+                {ConsumerId(c): [self.partitions[i] for i in held[c]] for c in held}
+            ),
+            oversize=tuple(self.partitions[item] for item in oversize),
+            overloaded=tuple(
+                ConsumerId(c)
+                for c, items in held.items()
+                if len(items) > 1 and self._is_too_much(c, items)
+            ),
+        )
+
+    def _is_too_much(self, consumer: int, items: Sequence[int]) -> bool:
+        load = sum(self.sizes[item] for item in items)
+        return load > self.capacity_of(consumer) or len(items) > self.items_max
+
+
+def _whole(values: Iterable[float], unit: int) -> Iterable[int]:
+    for value in values:
+        above, below = value.as_integer_ratio()
+        yield above * (unit // below)

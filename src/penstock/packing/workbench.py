@@ -1,0 +1,124 @@
+"""The assignment being changed move by move, with every move undoable.
+
+Made for `chain`: it keeps each consumer's items sorted by size and all consumers sorted by room, so
+that "who has the most room" and "the smallest item of at least this size" are quick questions.
+
+Room is counted twice when a forecast is given: as speeds are now (this is what must hold) and as
+they are expected to be (this is what is preferred). Without a forecast the two are one.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Container, Sequence
+
+from penstock.model.consumer_id import CONSUMER_ID_MIN
+from penstock.packing.whole_numbers import NOBODY, Tally
+
+
+class Workbench:
+    __slots__ = ("_ahead", "_journal", "_rooms_ahead", "at", "home", "members", "room", "tally")
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.home = list(tally.home)
+        self.at = list(tally.home)
+        self.members: dict[int, list[tuple[int, int]]] = {}
+        self.room: dict[int, int] = {}
+        self._ahead: dict[int, int] = {}
+        for consumer, items in tally.members_now().items():
+            capacity = tally.capacity_of(consumer)
+            self.members[consumer] = sorted((tally.sizes[item], item) for item in items)
+            self.room[consumer] = capacity - sum(tally.sizes[item] for item in items)
+            self._ahead[consumer] = capacity - sum(tally.sizes_ahead[item] for item in items)
+        self._rooms_ahead = sorted((ahead, consumer) for consumer, ahead in self._ahead.items())
+        self._journal: list[tuple[int, int]] = []
+
+    @property
+    def roomiest_first(self) -> Sequence[tuple[int, int]]:
+        """(room ahead, consumer) in ascending order: read it backwards."""
+        return self._rooms_ahead
+
+    def is_full(self, consumer: int) -> bool:
+        return len(self.members[consumer]) >= self.tally.items_max
+
+    def open(self, consumer: int) -> None:
+        self.members[consumer] = []
+        self.room[consumer] = self._ahead[consumer] = self.tally.capacity_of(consumer)
+        insort(self._rooms_ahead, (self._ahead[consumer], consumer))
+
+    def close_empty(self) -> None:
+        for consumer in [consumer for consumer, held in self.members.items() if not held]:
+            del self._rooms_ahead[bisect_left(self._rooms_ahead, (self._ahead[consumer], consumer))]
+            del self.members[consumer], self.room[consumer], self._ahead[consumer]
+        self._journal.clear()
+
+    def lift(self, item: int) -> None:
+        """Take the item off its consumer; it is nowhere until it is put."""
+        consumer, size = self.at[item], self.tally.sizes[item]
+        held = self.members[consumer]
+        del held[bisect_left(held, (size, item))]
+        self._resize(consumer, size, self.tally.sizes_ahead[item])
+        self.at[item] = NOBODY
+        self._journal.append((item, consumer))
+
+    def put(self, item: int, consumer: int) -> None:
+        size = self.tally.sizes[item]
+        insort(self.members[consumer], (size, item))
+        self._resize(consumer, -size, -self.tally.sizes_ahead[item])
+        self.at[item] = consumer
+        self._journal.append((item, NOBODY))
+
+    def mark(self) -> int:
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Back to where things were when `mark` was taken."""
+        while len(self._journal) > mark:
+            item, consumer = self._journal.pop()
+            if consumer == NOBODY:
+                self.lift(item)
+            else:
+                self.put(item, consumer)
+            self._journal.pop()
+
+    def accepts(self, item: int, consumer: int, *, ahead: bool) -> bool:
+        """Whether the item fits now; with `ahead`, whether it is expected to fit soon as well."""
+        return (
+            self.room[consumer] >= self.tally.sizes[item]
+            and not self.is_full(consumer)
+            and not (ahead and self._ahead[consumer] < self.tally.sizes_ahead[item])
+        )
+
+    def hole_for(self, item: int, closed: Container[int], *, ahead: bool) -> int | None:
+        """Home if it has room, else the consumer expected to have the most; None if none fits."""
+        home = self.home[item]
+        if home in self.room and home not in closed and self.accepts(item, home, ahead=ahead):
+            return home
+        sure = self.tally.sizes is self.tally.sizes_ahead or ahead
+        size = self.tally.sizes_ahead[item] if sure else 0
+        for room_ahead, consumer in reversed(self._rooms_ahead):
+            if sure and room_ahead < size:
+                return None
+            if consumer not in closed and self.accepts(item, consumer, ahead=ahead):
+                return consumer
+        return None
+
+    def lowest_free(self) -> int:
+        consumer = CONSUMER_ID_MIN
+        while self.members.get(consumer):
+            consumer += 1
+        return consumer
+
+    def cost_of_ejecting(self, item: int) -> int:
+        """What moving the item adds to the moved load: nothing if it has moved already."""
+        return self.tally.sizes[item] if self.at[item] == self.home[item] else 0
+
+    def settle(self) -> None:
+        """From here on, where an item is counts as its home."""
+        self.home = list(self.at)
+
+    def _resize(self, consumer: int, more: int, more_ahead: int) -> None:
+        rooms, ahead = self._rooms_ahead, self._ahead[consumer]
+        del rooms[bisect_left(rooms, (ahead, consumer))]
+        self.room[consumer] += more
+        self._ahead[consumer] = ahead + more_ahead
+        insort(rooms, (ahead + more_ahead, consumer))

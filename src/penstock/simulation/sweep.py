@@ -1,0 +1,60 @@
+"""Many independent runs spread over cores, or over a cluster, by PySpark.
+
+The only file of this room that imports Spark. A task and its result are plain values; the work is a
+function of a module, so that a worker can import it (on a cluster Penstock must be installed on the
+workers).
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+MASTER_DEFAULT = "local[*]"
+_LOOK_EVERY_S = 0.5
+
+
+def spread(
+    tasks: Sequence[Task],
+    work: Callable[[Task], Result],
+    *,
+    master: str = MASTER_DEFAULT,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> list[Result]:
+    """The results in the order of the tasks; `on_progress` is told how many are done so far."""
+    if not tasks:
+        return []
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("penstock study")
+    builder = builder.config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if master.startswith("local"):
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+    session = builder.getOrCreate()
+    context = session.sparkContext
+    context.setLogLevel("ERROR")
+    try:
+        slices = context.parallelize(tasks, len(tasks)).map(work)
+        with ThreadPoolExecutor(1) as outside:
+            collecting = outside.submit(slices.collect)
+            while not wait([collecting], timeout=_LOOK_EVERY_S).done:
+                on_progress(_done(context))
+            results: list[Result] = collecting.result()
+        on_progress(len(tasks))
+        return results
+    finally:
+        session.stop()
+
+
+def _done(context: SparkContext) -> int:
+    tracker = context.statusTracker()
+    stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
