@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.lake import Carrier, lake_settings
 
+from kit.lake import Carrier, lake_settings
 from penstock.broker import EmbeddedKafka
 from penstock.pipeline import Writer, start_session
 from penstock.pipeline.connect_server import ConnectServer

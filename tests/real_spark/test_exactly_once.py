@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable
-from kit.lake import Carrier, new_topic_name, produce
 
+from kit.lake import Carrier, new_topic_name, produce
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline import PlannedRange, StaleWriterError
 

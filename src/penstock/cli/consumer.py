@@ -10,6 +10,7 @@ import typer
 from penstock.cli.console import say_error
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import UsageError
+from penstock.processes.owner import end_with, owner_from_text
 
 
 def consumer(
@@ -35,6 +36,10 @@ def consumer(
         int | None,
         typer.Option(min=0, help="Reported to the controller, so that a roll-out sees who is new."),
     ] = None,
+    ends_with: Annotated[
+        str | None,
+        typer.Option(hidden=True, help="A process (PID:TICKS) that this one does not outlive."),
+    ] = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -55,6 +60,8 @@ def consumer(
 
     number = consumer_id if consumer_id is not None else _id_from_environment()
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    if ends_with is not None:
+        end_with(owner_from_text(ends_with))
     process = ConsumerProcess(
         loaded,
         number,

@@ -8,6 +8,7 @@ from penstock import __version__
 from penstock.cli import (
     broker,
     consumer,
+    controller,
     demo,
     doctor,
     jars,
@@ -60,6 +61,7 @@ app.add_typer(topics.app, name="topics")
 app.command()(load.load)
 app.command()(monitor.monitor)
 app.command()(speeds.speeds)
+app.command()(controller.controller)
 app.command()(consumer.consumer)
 app.add_typer(spark.app, name="spark")
 app.command()(verify.verify)

@@ -40,7 +40,7 @@ class BrokenState:
 
 def encode_state(state: State) -> bytes:
     """One line of head with version and checksum, then JSON."""
-    body = json.dumps(_as_json(state), separators=(",", ":")).encode()
+    body = json.dumps(state_as_json(state), separators=(",", ":")).encode()
     checksum = hashlib.sha256(body).hexdigest().encode()
     return b" ".join((_HEAD, str(VERSION).encode(), checksum)) + b"\n" + body
 
@@ -58,12 +58,12 @@ def decode_state(raw: bytes) -> State | BrokenState:
     if hashlib.sha256(body).hexdigest().encode() != words[2]:
         return BrokenState("the checksum is wrong")
     try:
-        return _from_json(json.loads(body))
+        return state_from_json(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return BrokenState(f"a field is wrong: {type(error).__name__}")
 
 
-def _as_json(state: State) -> dict[str, Any]:
+def state_as_json(state: State) -> dict[str, Any]:
     plan, roll_out = state.plan, state.roll_out
     return {
         "phase": state.phase.value,
@@ -121,7 +121,7 @@ def _settings(saved: dict[str, Any]) -> ControllerSettings:
     return ControllerSettings(**known)
 
 
-def _from_json(saved: dict[str, Any]) -> State:
+def state_from_json(saved: dict[str, Any]) -> State:
     holdings = {
         TopicPartition.parse(name): Holding(
             ConsumerId(int(row[0])),

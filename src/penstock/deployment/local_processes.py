@@ -143,6 +143,7 @@ class LocalProcesses:
         consumer = ConsumerId(note.consumer)
         was_steady = self._monotonic() - note.started_monotonic_s > STEADY_AFTER_S
         restarts = 1 if was_steady else note.restarts + 1
+        stop(note.process, grace_s=0)  # it is dead: this takes it off the process table
         self._start(consumer, note.template, restarts=restarts)
         last = next(iter(self.logs(consumer, lines=1)), "")
         return Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")

@@ -28,6 +28,7 @@ from penstock.messages.fields import (
     Message,
     ToConsumer,
 )
+from penstock.messages.leadership import LeadershipClaim
 from penstock.messages.refusal import Refusal, RefusalCode
 from penstock.messages.report import (
     ConsumerPhase,
@@ -65,6 +66,7 @@ __all__ = [
     "Encoded",
     "FailedPartition",
     "FromConsumer",
+    "LeadershipClaim",
     "Message",
     "NewestMeasurement",
     "OwnedPartition",

@@ -8,6 +8,7 @@ from penstock.messages.events import (
     StopConsumingEvent,
 )
 from penstock.messages.fields import Message
+from penstock.messages.leadership import LeadershipClaim
 from penstock.messages.report import ConsumerReport
 from penstock.messages.service import (
     ChangeSettings,
@@ -27,6 +28,7 @@ MESSAGE_TYPES: tuple[type[Message], ...] = (
     CommandRefusedEvent,
     StateQueryResponse,
     ConsumerReport,
+    LeadershipClaim,
     WriteSpeedMeasurement,
     UpdateDeployments,
     ChangeSettings,

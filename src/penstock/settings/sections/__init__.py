@@ -6,6 +6,7 @@ them. Adding a section is a file and a line.
 
 from penstock.settings.sections.base import Section
 from penstock.settings.sections.consumer import ConsumerSettings
+from penstock.settings.sections.controller import ControllerSection
 from penstock.settings.sections.kafka import KafkaSettings
 from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
@@ -23,6 +24,7 @@ class Settings(Section):
     monitor: MonitorSettings = MonitorSettings()
     lake: LakeSettings = LakeSettings()
     spark: SparkSettings = SparkSettings()
+    controller: ControllerSection = ControllerSection()
     consumer: ConsumerSettings = ConsumerSettings()
     packing: PackingSettings = PackingSettings()
     log: LogSettings = LogSettings()
@@ -30,6 +32,7 @@ class Settings(Section):
 
 __all__ = [
     "ConsumerSettings",
+    "ControllerSection",
     "KafkaSettings",
     "LakeSettings",
     "LogSettings",

@@ -1,0 +1,306 @@
+"""One controller's life: take the lead, synchronise, then step by step until told to end.
+
+Order of every step: the new state is made durable, then what it depends on is sent, in one
+transaction under the controller's fixed name. A controller that finds itself fenced ends with exit
+code 8. Consumers stay when it ends: whoever leads next finds them.
+"""
+
+import dataclasses
+import json
+import os
+import queue
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from penstock.controller.effects import Effect, SaveState, Send, StepDown, WaitUntil
+from penstock.controller.inputs import Input, LeadershipLost, Tick
+from penstock.controller.machine import Machine
+from penstock.controller.process.ears import Ears, Inbox
+from penstock.controller.process.hands import Hands
+from penstock.controller.saved_state import state_as_json, state_from_json
+from penstock.controller.settings import ControllerSettings
+from penstock.controller.snapshot import snapshot
+from penstock.controller.state import State
+from penstock.deployment import DeploymentBackend, DeploymentTemplate
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.followed_topics import AT_THE_END, Followed
+from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Outgoing
+from penstock.messages import (
+    LeadershipClaim,
+    Message,
+    Refusal,
+    ServiceAnswer,
+    ServiceOutcome,
+    encode,
+)
+from penstock.model import ConsumerId
+from penstock.settings import Settings
+from penstock.state_directory import BrokenState, StateDirectory
+from penstock.telemetry import get_logger
+from penstock.topics import control_topics
+
+TEND_EVERY_S = 0.5
+STATUS_EVERY_S = 1.0
+STATUS_NAME = "status.json"
+
+
+class ControllerProcess:
+    def __init__(
+        self, settings: Settings, deployment: DeploymentBackend, *, machine: Machine | None = None
+    ) -> None:
+        self._settings = settings
+        self._machine = machine or Machine()
+        self._log = get_logger(room="controller")
+        self._inbox: Inbox = queue.Queue()
+        self._path = Path(settings.controller.directory)
+        owner = f"{settings.lake.group}/controller"
+        self._directory = StateDirectory(self._path / "controller", owner)
+        self._deployment = deployment
+        self._voice = LeadingProducer(
+            settings.kafka, f"{settings.topics.prefix}-{settings.lake.group}-controller"
+        )
+        self._mailboxes = 0
+        self._is_ending = False
+        self._is_degraded = False
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT (returns), or until a newer controller leads (raises)."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
+        with self._directory:
+            saved, template, service_since = self._remembered()
+            epoch = self._lead(saved)
+            self._log.info("leading", epoch=epoch, remembered=saved is not None)
+            self._ears = Ears(
+                self._settings,
+                self._inbox,
+                self._log,
+                service_since=service_since,
+                on_unreadable_request=self._answer_unreadable,
+            )
+            self._hands = Hands(
+                self._deployment,
+                self._inbox,
+                self._log,
+                template=template,
+                make_mailboxes=self._make_mailboxes,
+            )
+            try:
+                self._lead_on(epoch, saved)
+            finally:
+                self._ears.close()
+                self._hands.close()
+                self._voice.close()
+        self._log.info("ended")
+
+    def _end(self, *_: int | FrameType | None) -> None:
+        self._is_ending = True
+        self._inbox.put(lambda now_ms: Tick(now_ms, _unix_ms()))
+
+    # Beginning
+
+    def _remembered(self) -> tuple[State | None, DeploymentTemplate, int]:
+        content = self._directory.read()
+        if content is None:
+            return None, DeploymentTemplate(), AT_THE_END
+        if isinstance(content, BrokenState):
+            return self._forgotten(content.why)
+        try:
+            return (
+                state_from_json(content["state"]),
+                DeploymentTemplate(**content["template"]),
+                int(content["service_next_offset"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return self._forgotten(str(error))
+
+    def _forgotten(self, why: str) -> tuple[State | None, DeploymentTemplate, int]:
+        """Nothing is lost that synchronisation does not bring back."""
+        self._log.warning("state_ignored", why=why)
+        return None, DeploymentTemplate(), AT_THE_END
+
+    def _lead(self, saved: State | None) -> int:
+        claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
+        offset = self._voice.lead(self._outgoing(claim))
+        return max(offset + 1, 0 if saved is None else saved.controller_epoch + 1)
+
+    def _lead_on(self, epoch: int, saved: State | None) -> None:
+        state, effects = self._machine.begin(
+            controller_epoch=epoch,
+            settings=controller_settings(self._settings),
+            now_ms=_now_ms(),
+            saved=saved,
+        )
+        self._state = state
+        self._ears.listen()
+        wait_until_ms = self._carry_out(effects)
+        tend_at_s = status_at_s = 0.0
+        while not self._is_ending:
+            now_s = time.monotonic()
+            if now_s >= tend_at_s:
+                self._hands.tend()
+                tend_at_s = now_s + TEND_EVERY_S
+            if now_s >= status_at_s:
+                self._write_status()
+                status_at_s = now_s + STATUS_EVERY_S
+            due_s = min(wait_until_ms / 1000, tend_at_s, status_at_s)
+            wait_until_ms = self._step(self._next(max(0.0, due_s - time.monotonic())))
+        self._write_status()
+
+    def _next(self, wait_s: float) -> Input:
+        try:
+            given = self._inbox.get(timeout=wait_s) if wait_s else self._inbox.get_nowait()
+        except queue.Empty:
+            return Tick(_now_ms(), _unix_ms())
+        if isinstance(given, Exception):
+            raise given
+        return given(_now_ms())
+
+    def _step(self, given: Input) -> int:
+        self._state, effects = self._machine.step(self._state, given)
+        return self._carry_out(effects)
+
+    # Effects, in order
+
+    def _carry_out(self, effects: Sequence[Effect]) -> int:
+        letters: list[Outgoing] = []
+        wait_until_ms = _now_ms()
+        for effect in effects:
+            if isinstance(effect, SaveState):
+                self._save()
+            elif isinstance(effect, Send):
+                letters.append(self._outgoing(effect.message))
+            elif isinstance(effect, WaitUntil):
+                wait_until_ms = effect.at_ms
+            elif isinstance(effect, StepDown):
+                raise FencedError(
+                    f"This controller steps down: {effect.reason}.",
+                    remedy="Nothing to do if a newer one is meant to lead.",
+                )
+            else:
+                self._hands.do(effect)
+        self._send(letters)
+        return wait_until_ms
+
+    def _save(self) -> None:
+        saved = self._directory.write(
+            {
+                "state": state_as_json(self._state),
+                "template": dataclasses.asdict(self._hands.template),
+                "service_next_offset": self._ears.service_next_offset,
+            }
+        )
+        if not saved and not self._is_degraded:
+            # Synchronisation would rebuild it: leading on without memory is the lesser evil.
+            self._log.error("state_not_saved", why=self._directory.unusable)
+        self._is_degraded = not saved
+
+    def _send(self, letters: Sequence[Outgoing]) -> None:
+        try:
+            self._voice.send(letters)
+        except FencedError:
+            # The machine notes it down and steps down, in that order.
+            self._step(LeadershipLost(_now_ms()))
+            raise
+        except PenstockError as error:
+            # Not sent. The machine sends again whatever is not acknowledged.
+            self._log.warning("not_sent", error=str(error), messages=len(letters))
+
+    def _outgoing(self, message: Message) -> Outgoing:
+        encoded = encode(message)
+        topic = f"{self._settings.topics.prefix}-{message.topic_role}"
+        return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
+
+    def _answer_unreadable(self, letter: Followed, refusal: Refusal) -> None:
+        """Called by the mail thread: an operator hears of a request that could not be read."""
+        named = dict(letter.headers).get("request_id") or b""
+        request_id = named.decode(errors="replace")
+        try:
+            answer = ServiceAnswer(
+                request_id=request_id or f"offset-{letter.offset}",
+                controller_epoch=self._state.controller_epoch,
+                outcome=ServiceOutcome.REFUSED,
+                detail=f"{refusal.code}: {refusal.detail}"[:300],
+            )
+        except ValueError:
+            return  # not even its name can be repeated; it is logged and counted
+        self._inbox.put(lambda now_ms: self._answered(answer, now_ms))
+
+    def _answered(self, answer: ServiceAnswer, now_ms: int) -> Input:
+        self._send([self._outgoing(answer)])
+        return Tick(now_ms, _unix_ms())
+
+    def _make_mailboxes(self, consumer: ConsumerId) -> None:
+        """Called by a worker before a consumer is made: it must find its partitions."""
+        if consumer < self._mailboxes:
+            return
+        administration = Administration(self._settings.kafka)
+        for topic in control_topics(self._settings.topics, highest_consumer_id=consumer):
+            view = administration.topics([topic.name]).get(topic.name)
+            if view is None:
+                raise PenstockError(
+                    f"The control topic {topic.name} is gone.",
+                    remedy="Run `penstock topics create`.",
+                )
+            if not topic.exactly_one_partition:
+                if view.partitions <= consumer:
+                    administration.grow_topic(topic.name, topic.partitions)
+                    self._log.info("mailboxes_grown", topic=topic.name, to=topic.partitions)
+                self._mailboxes = max(view.partitions, consumer + 1)
+
+    def _write_status(self) -> None:
+        """For `penstock status`: information, so a full disk is no reason to stop."""
+        status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
+        write_status(self._path / STATUS_NAME, status, self._log)
+
+
+def write_status(file: Path, status: dict[str, Any], log: Any) -> None:
+    partial = file.with_suffix(".partial")
+    try:
+        partial.write_text(json.dumps(status), encoding="utf-8")
+        partial.replace(file)
+    except OSError as error:
+        log.warning("status_not_written", why=str(error))
+
+
+def controller_settings(settings: Settings) -> ControllerSettings:
+    """The operator's settings in the machine's words."""
+    own, packing = settings.controller, settings.packing
+    return ControllerSettings(
+        capacity_bytes_per_s=packing.capacity,
+        capacity_is_learned=own.capacity_is_learned,
+        target_utilisation=1 - packing.hysteresis,
+        catch_up_ms=_ms(own.catch_up),
+        behind_tolerated_ms=_ms(own.behind_tolerated),
+        partitions_per_consumer_max=packing.partitions_per_consumer_max,
+        consumers_min=own.consumers_min,
+        consumers_max=packing.consumers_max or own.consumers_max,
+        spare_consumers=own.spare_consumers,
+        creations_per_window_max=own.creations_per_minute_max,
+        algorithm=packing.algorithm,
+        algorithm_knob=packing.knob,
+        synchronise_ms_max=_ms(own.synchronise),
+        acknowledge_ms_max=_ms(own.acknowledge),
+        silence_ms_max=_ms(own.silence),
+        plan_interval_ms=_ms(own.plan_interval),
+        scale_down_period_ms=_ms(packing.scale_down_period),
+        speeds_stale_after_ms=_ms(own.speeds_stale),
+    )
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _unix_ms() -> int:
+    return time.time_ns() // 1_000_000
