@@ -307,7 +307,9 @@ def _is_listening(host: str, port: int) -> bool:
 
 
 def _last_lines(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines()[-QUOTED_LINES:])
+    """The end of a log, without the stack frames: they bury what went wrong."""
+    lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
+    return "\n".join(f"    {line}" for line in lines[-QUOTED_LINES:])
 
 
 def _quoted(log_file: Path) -> str:
