@@ -19,7 +19,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kit.lake import new_topic_name, produce
-
 from penstock.cli.topics import make_control_topics
 from penstock.kafka_io.administration import Administration
 from penstock.messages import (

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kit.consumers import Group, group_of
 from kit.lake import new_topic_name
-
 from penstock.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings
