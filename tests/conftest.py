@@ -7,6 +7,8 @@ import pytest
 
 from penstock.broker import EmbeddedKafka
 from penstock.jars import JarSet, fetch
+from penstock.pipeline.connect_server import ConnectServer
+from penstock.settings.sections import SparkSettings
 
 
 @pytest.fixture(autouse=True)
@@ -28,4 +30,17 @@ def broker_jars() -> None:
 def kafka(broker_jars: None) -> Iterator[EmbeddedKafka]:
     """One real broker for all tests that only add to it: give topics names of your own."""
     with EmbeddedKafka() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark_jars() -> None:
+    """The connector's jars, fetched if this is the first run on the machine."""
+    fetch(JarSet.SPARK)
+
+
+@pytest.fixture(scope="session")
+def spark_server(spark_jars: None) -> Iterator[ConnectServer]:
+    """One real Spark Connect server for all tests."""
+    with ConnectServer(SparkSettings()) as running:
         yield running

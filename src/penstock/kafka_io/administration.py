@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -91,7 +91,7 @@ class Administration:
                 continue
             seen[name] = TopicView(
                 name=name,
-                topic_id=str(found.topic_id),
+                topic_id=_as_kafka_says(str(found.topic_id)),
                 partitions=len(found.partitions),
                 replication_factor=len(found.partitions[0].replicas) if found.partitions else 0,
                 is_internal=found.is_internal,
@@ -167,18 +167,27 @@ class Administration:
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._offsets(partitions, OffsetSpec.latest())
 
+    def stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where a reader of committed records must stop: before the first open transaction."""
+        return self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+
     def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._offsets(partitions, OffsetSpec.earliest())
 
     def _offsets(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[TopicPartition, int]:
         """Offsets of those partitions that exist; one whose leader moves is asked for again."""
         asked = {ClientPartition(one.topic, one.partition): spec for one in sorted(partitions)}
         found: dict[TopicPartition, int] = {}
         deadline = time.monotonic() + self._kafka.answer_timeout
         while asked:
-            futures = self._client.list_offsets(asked, request_timeout=self._kafka.answer_timeout)
+            futures = self._client.list_offsets(
+                asked, isolation_level=isolation, request_timeout=self._kafka.answer_timeout
+            )
             moving = {}
             for partition, future in futures.items():
                 try:
@@ -212,6 +221,11 @@ class Administration:
 
 def _rights(description: Any) -> frozenset[str]:
     return frozenset(one.name for one in description.authorized_operations or ())
+
+
+def _as_kafka_says(topic_id: str) -> str:
+    """Kafka's own text form of an id, which can stand in a path; librdkafka's has slashes."""
+    return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 
 
 class TopicMissingError(Exception):

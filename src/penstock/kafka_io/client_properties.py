@@ -19,6 +19,22 @@ _FOR_KAFKA_PYTHON = {
     "ssl.key.location": "ssl_keyfile",
 }
 
+_SAME_IN_JAVA = frozenset(
+    {
+        "client.rack",
+        "connections.max.idle.ms",
+        "fetch.max.bytes",
+        "max.partition.fetch.bytes",
+        "metadata.max.age.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "request.timeout.ms",
+        "sasl.mechanism",
+        "security.protocol",
+        "ssl.endpoint.identification.algorithm",
+    }
+)
+
 
 def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
     properties: dict[str, Any] = {
@@ -33,6 +49,40 @@ def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
     if kafka.ssl_key_password is not None:
         properties["ssl.key.password"] = kafka.ssl_key_password.reveal()
     return properties
+
+
+def java_properties(kafka: KafkaSettings) -> dict[str, str]:
+    """For Spark's connector. Certificates are PEM files, which the Java client reads as they are.
+
+    The Java client wants a client's key and certificate in one file: `ssl.key.location` must hold
+    both when `ssl.certificate.location` is set.
+    """
+    same = {name: value for name, value in kafka.properties.items() if name in _SAME_IN_JAVA}
+    properties = {"bootstrap.servers": kafka.bootstrap_servers, **same}
+    if "ssl.ca.location" in kafka.properties:
+        properties["ssl.truststore.type"] = "PEM"
+        properties["ssl.truststore.location"] = kafka.properties["ssl.ca.location"]
+    if "ssl.key.location" in kafka.properties:
+        properties["ssl.keystore.type"] = "PEM"
+        properties["ssl.keystore.location"] = kafka.properties["ssl.key.location"]
+        if kafka.ssl_key_password is not None:
+            properties["ssl.key.password"] = kafka.ssl_key_password.reveal()
+    if properties.get("ssl.endpoint.identification.algorithm") == "none":
+        properties["ssl.endpoint.identification.algorithm"] = ""
+    if "sasl.username" in kafka.properties and kafka.sasl_password is not None:
+        properties["sasl.jaas.config"] = _jaas(kafka, kafka.sasl_password.reveal())
+    return properties
+
+
+def _jaas(kafka: KafkaSettings, password: str) -> str:
+    mechanism = kafka.properties.get("sasl.mechanism", "PLAIN")
+    kind = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    user, word = (
+        text.replace("\\", "\\\\").replace('"', '\\"')
+        for text in (kafka.properties["sasl.username"], password)
+    )
+    module = f"org.apache.kafka.common.security.{kind}LoginModule"
+    return f'{module} required username="{user}" password="{word}";'
 
 
 def kafka_python_properties(kafka: KafkaSettings) -> dict[str, Any]:

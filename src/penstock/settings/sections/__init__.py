@@ -6,7 +6,9 @@ them. Adding a section is a file and a line.
 
 from penstock.settings.sections.base import Section
 from penstock.settings.sections.kafka import KafkaSettings
+from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
+from penstock.settings.sections.spark import SparkSettings
 from penstock.settings.sections.topics import TopicsSettings
 
 
@@ -15,7 +17,18 @@ class Settings(Section):
 
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicsSettings = TopicsSettings()
+    lake: LakeSettings = LakeSettings()
+    spark: SparkSettings = SparkSettings()
     log: LogSettings = LogSettings()
 
 
-__all__ = ["KafkaSettings", "LogSettings", "Section", "Settings", "TopicsSettings"]
+__all__ = [
+    "KafkaSettings",
+    "LakeSettings",
+    "LogSettings",
+    "Section",
+    "Settings",
+    "SparkSettings",
+    "TableSettings",
+    "TopicsSettings",
+]

@@ -1,0 +1,154 @@
+"""Carries a batch of ranges into the lake: one Spark pass and one commit a table.
+
+    pipeline = Pipeline(settings, start_session(settings.spark))
+    pipeline.next_offsets({partition: topic_id, ...})
+    pipeline.carry(planned_ranges, writer=Writer(consumer_id, incarnation))
+
+Tables are worked on side by side and fail apart: what happens to one partition is in the result,
+and the others go on. `at_point` is told where a batch stands, so that tests can end a process
+there.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
+from penstock.model import TopicPartition
+from penstock.pipeline.batch import (
+    BatchResult,
+    PlannedRange,
+    Writer,
+    application_id,
+    batch_folder,
+    witness_of,
+)
+from penstock.pipeline.diagnosis import in_our_words, ranges_not_there
+from penstock.pipeline.failures import (
+    LakeRefusedError,
+    SparkFailedError,
+    StaleWriterError,
+    TransformationFailedError,
+)
+from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
+from penstock.pipeline.table_batch import TableBatch, TableWork
+from penstock.settings import Settings
+
+SPARK_FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError)
+Point = Callable[[str], None]
+
+
+def _nothing(_: str) -> None:
+    """No test is watching."""
+
+
+class Pipeline:
+    """Tables stay open between batches. One thread at a time may call `carry`."""
+
+    def __init__(self, settings: Settings, session: Any, *, at_point: Point = _nothing) -> None:
+        self._settings = settings
+        self._session = session
+        self._kafka = Administration(settings.kafka)
+        self._at_point = at_point
+        self._numbers = itertools.count(time.time_ns())
+        self._tables: dict[str, LakeTable] = {}
+        self._lock = threading.Lock()
+
+    def table(self, name: str) -> LakeTable:
+        with self._lock:
+            if name not in self._tables:
+                self._tables[name] = LakeTable(self._settings.lake, name)
+            return self._tables[name]
+
+    def next_offsets(
+        self, topic_ids: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, int | None]:
+        """Where the ledger says each partition goes on; None where it has never been carried."""
+        lake = self._settings.lake
+        by_table: dict[str, dict[str, TopicPartition]] = {}
+        for partition in sorted(topic_ids):
+            name = application_id(lake.group, topic_ids[partition], partition)
+            by_table.setdefault(lake.table_of(partition.topic).table, {})[name] = partition
+        found: dict[TopicPartition, int | None] = {}
+        for table, names in by_table.items():
+            for name, offset in self.table(table).next_offsets(names).items():
+                found[names[name]] = offset
+        return found
+
+    def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
+        """Carry what can be carried; nothing is raised that concerns only some partitions."""
+        by_table: dict[str, list[PlannedRange]] = {}
+        for one in sorted(planned):
+            if len(one.range) or one.range.start != one.ledger_offset:
+                name = self._settings.lake.table_of(one.partition.topic).table
+                by_table.setdefault(name, []).append(one)
+        if len(by_table) <= 1:
+            results = [self._carry_table(name, some, writer) for name, some in by_table.items()]
+        else:
+            workers = min(self._settings.spark.tables_at_once, len(by_table))
+            with ThreadPoolExecutor(workers, thread_name_prefix="penstock-table") as pool:
+                futures = [
+                    pool.submit(self._carry_table, name, some, writer)
+                    for name, some in by_table.items()
+                ]
+                results = [future.result() for future in futures]
+        total = BatchResult()
+        for result in results:
+            total += result
+        return total
+
+    def _carry_table(
+        self, name: str, planned: Sequence[PlannedRange], writer: Writer
+    ) -> BatchResult:
+        """One table's ranges; on a failure those at fault are set apart and the rest goes on."""
+        folder = batch_folder(
+            self._settings.lake.group, writer, next(self._numbers), witness_of(planned)
+        )
+        batch = TableBatch(self._work(name), planned, folder)
+        try:
+            return batch.run()
+        except StaleLedgerError as error:
+            batch.drop()
+            lost = dict.fromkeys(error.stored, error)
+            rest = frozenset(one.partition for one in planned) - set(lost)
+            return BatchResult(failures=lost, dropped=rest)
+        except (PenstockError, *SPARK_FAILURES) as error:
+            batch.drop()
+            return self._set_apart(name, planned, writer, error)
+
+    def _set_apart(
+        self, name: str, planned: Sequence[PlannedRange], writer: Writer, error: Exception
+    ) -> BatchResult:
+        """Find whose fault it was: Kafka says so, or halving the ranges tells."""
+        try:
+            wrong = ranges_not_there(self._kafka, planned)
+        except PenstockError as unreachable:
+            return BatchResult(failures={one.partition: unreachable for one in planned})
+        if wrong:
+            left = [one for one in planned if one.partition not in wrong]
+            result = BatchResult(failures=dict(wrong))
+            return result + self._carry_table(name, left, writer) if left else result
+        said = in_our_words(error, name)
+        everybody = isinstance(said, (LakeRefusedError, SparkFailedError, StaleWriterError))
+        if everybody or not isinstance(said, TransformationFailedError) or len(planned) == 1:
+            return BatchResult(failures={one.partition: said for one in planned})
+        middle = len(planned) // 2
+        first = self._carry_table(name, planned[:middle], writer)
+        return first + self._carry_table(name, planned[middle:], writer)
+
+    def _work(self, name: str) -> TableWork:
+        return TableWork(
+            settings=self._settings,
+            session=self._session,
+            kafka=self._kafka,
+            table=self.table(name),
+            dead_letters=self.table(self._settings.lake.dead_letters),
+            at_point=self._at_point,
+        )

@@ -1,0 +1,175 @@
+"""A Spark Connect server on this machine: one JVM that many thin consumers share.
+
+    with ConnectServer(settings.spark) as server:
+        server.master            # sc://127.0.0.1:port
+
+It listens on the loopback only, has a bounded heap, writes to a log file, and ends with the process
+that started it, unless started `detached` for `penstock spark start`.
+"""
+
+import importlib.util
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from penstock.errors import PenstockError
+from penstock.jars.java import find_java
+from penstock.pipeline.session import start_options
+from penstock.processes import (
+    ProcessIdentity,
+    is_alive,
+    start_child,
+    start_detached,
+    stop,
+)
+from penstock.settings.sections import SparkSettings
+
+START_TIMEOUT_S = 90.0
+STOP_GRACE_S = 20.0
+HOST = "127.0.0.1"
+MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+QUOTED_LINES = 12
+_LOOK_AGAIN_S = 0.1
+
+
+class ConnectServerStartError(PenstockError):
+    """The server did not come up; the message quotes its log."""
+
+
+class ConnectServer:
+    def __init__(
+        self,
+        spark: SparkSettings,
+        *,
+        port: int | None = None,
+        folder: Path | None = None,
+        detached: bool = False,
+    ) -> None:
+        self._spark = spark
+        self._given_folder = folder
+        self._detached = detached
+        self.port = port or _free_port()
+        self.process: ProcessIdentity | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def master(self) -> str:
+        return f"sc://{HOST}:{self.port}"
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "spark.log"
+
+    def start(self) -> Self:
+        find_java()
+        self.folder = self._given_folder or Path(tempfile.mkdtemp(prefix="penstock-spark-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        start = start_detached if self._detached else start_child
+        self.process = start(
+            server_command(self._spark, self.port),
+            log_file=self.log_file,
+            environment=server_environment(),
+        )
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop(remove_log=False)
+            raise
+        return self
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not is_listening(HOST, self.port):
+            if self.process is None or not is_alive(self.process):
+                raise ConnectServerStartError(f"Spark died while starting.{self._quoted()}")
+            if time.monotonic() > deadline:
+                raise ConnectServerStartError(
+                    f"Spark did not answer within {START_TIMEOUT_S:.0f} s.{self._quoted()}"
+                )
+            time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
+
+    def stop(self, *, remove_log: bool = True) -> None:
+        """End the server; a temporary folder goes with it. Safe to call twice."""
+        if self.process is not None:
+            stop(self.process, grace_s=STOP_GRACE_S)
+            self.process = None
+        if remove_log and self._given_folder is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _quoted(self) -> str:
+        text = self.log_file.read_text(encoding="utf-8", errors="replace")
+        lines = "\n".join(f"    {line}" for line in text.splitlines()[-QUOTED_LINES:])
+        return f" Its log ends:\n{lines}" if lines else " It wrote no log."
+
+
+def spark_home() -> Path:
+    """Where PySpark keeps Spark, without importing it."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise ConnectServerStartError("PySpark is not installed.")
+    return Path(found.origin).parent
+
+
+def server_command(spark: SparkSettings, port: int) -> list[str]:
+    """`spark-submit` becomes the JVM by `exec`, so its number is the server's."""
+    local = spark.master if not spark.master.startswith("sc://") else f"local[{spark.tasks}]"
+    options = {
+        **start_options(spark),
+        "spark.driver.memory": f"{spark.server_memory // 2**20}m",
+        "spark.driver.host": HOST,
+        "spark.driver.bindAddress": HOST,
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": str(port),
+        # Sessions of consumers that died are forgotten soon; finished operations at once.
+        "spark.connect.session.manager.defaultSessionTimeout": "10m",
+        "spark.connect.session.manager.closedSessionsTombstonesSize": "100",
+        "spark.connect.execute.manager.abandonedTombstonesSize": "100",
+        "spark.connect.execute.manager.detachedTimeout": "1m",
+        "spark.sql.connect.ui.retainedSessions": "20",
+        "spark.sql.connect.ui.retainedStatements": "20",
+        **spark.options,
+    }
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", local]
+    for name in sorted(options):
+        command += ["--conf", f"{name}={options[name]}"]
+    return [*command, "--class", MAIN_CLASS, "--name", "penstock-spark", "spark-internal"]
+
+
+def server_environment() -> dict[str, str]:
+    """Python workers run with our Python and find the modules we find."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    return {
+        **kept,
+        "SPARK_HOME": str(spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path for path in [str(Path.cwd()), *sys.path] if path),
+        "SPARK_LOCAL_IP": HOST,
+    }
+
+
+def is_listening(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((host, port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,102 @@
+"""Records that cannot be decoded are kept, exactly once, in a table of their own.
+
+Two tables cannot share a commit. So the dead letters of a batch commit first, by a compare-and-set
+in a ledger of their own, and then the table. A crash in between leaves the dead letters' ledger
+ahead: whoever carries the range next finds the records already kept, and leaves them out before
+the transformation sees them. Such a record is in one place whatever dies in between.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.dataset
+from deltalake import DeltaTable
+from pyspark.sql import functions
+
+from penstock.model import TopicPartition
+from penstock.pipeline.batch import PlannedRange, witness_text
+from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.write_batch import WrittenFile
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDeadLetters:
+    """Written, and to be committed before the table is."""
+
+    folder: str
+    moves: list[LedgerMove]
+    files: list[WrittenFile]
+
+
+def dead_letter_folder(folder: str, witness: PlannedRange, ledger_offset: int | None) -> str:
+    """The batch's folder as the dead letters have it: the witness is in their own ledger."""
+    writer, _, number = folder.rpartition("/")
+    number = number.partition(".")[0]
+    return f"{writer}/{number}.{witness_text(witness.topic_id, witness.partition, ledger_offset)}"
+
+
+def with_topic_ids(letters: Any, planned: Sequence[PlannedRange]) -> Any:
+    """A topic made again may use its old offsets again: its id tells the letters apart."""
+    ids = sorted({(one.partition.topic, one.topic_id) for one in planned})
+    pairs = [functions.lit(text) for pair in ids for text in pair]
+    return letters.withColumn("topic_id", functions.create_map(*pairs)[functions.col("topic")])
+
+
+def ledger_of_dead_letters(
+    table: LakeTable, group: str, planned: Sequence[PlannedRange]
+) -> dict[TopicPartition, int | None]:
+    ids = {one.partition: one.application_id(group) for one in planned}
+    known = table.next_offsets(ids.values())
+    return {partition: known[name] for partition, name in ids.items()}
+
+
+def already_kept(
+    table: LakeTable,
+    planned: Sequence[PlannedRange],
+    ledger: dict[TopicPartition, int | None],
+) -> list[tuple[str, int, int]]:
+    """Dead letters at or above a range's start that a batch left which never committed."""
+    ahead = [one for one in sorted(planned) if (ledger[one.partition] or 0) > one.range.start]
+    if not ahead:
+        return []
+    field = pyarrow.dataset.field
+    stored = DeltaTable(table.storage.uri, storage_options=table.storage.options or None)
+    dataset = stored.to_pyarrow_dataset()
+    kept: list[tuple[str, int, int]] = []
+    for one in ahead:
+        place = one.partition
+        found = dataset.to_table(
+            columns=["offset"],
+            filter=(field("topic") == place.topic)
+            & (field("topic_id") == one.topic_id)
+            & (field("partition") == place.partition)
+            & (field("offset") >= one.range.start)
+            & (field("offset") < one.range.end),
+        )
+        kept += [(place.topic, place.partition, offset) for offset in found["offset"].to_pylist()]
+    return sorted(set(kept))
+
+
+def without(session: Any, raw: Any, kept: Sequence[tuple[str, int, int]]) -> Any:
+    """The records less those that are kept already."""
+    if not kept:
+        return raw
+    known = session.createDataFrame(list(kept), "topic string, partition int, offset bigint").hint(
+        "broadcast"
+    )
+    return raw.join(known, ["topic", "partition", "offset"], "left_anti").select(*raw.columns)
+
+
+def dead_letter_moves(
+    group: str, planned: Sequence[PlannedRange], ledger: dict[TopicPartition, int | None]
+) -> list[LedgerMove]:
+    return [
+        LedgerMove(
+            one.partition,
+            one.application_id(group),
+            ledger[one.partition],
+            max(one.range.end, ledger[one.partition] or 0),
+        )
+        for one in sorted(planned)
+    ]

@@ -1,0 +1,102 @@
+"""Why Spark could not carry a range, told from what Kafka says now and from Spark's words.
+
+Spark's own message names a class and a stack; what a consumer must know is whether the records are
+gone, the topic is another one, the user's code failed, or the lake is full.
+"""
+
+import re
+from collections.abc import Sequence
+
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
+from penstock.model import TopicPartition
+from penstock.pipeline.batch import PlannedRange
+from penstock.pipeline.failures import (
+    LakeRefusedError,
+    LogTruncatedError,
+    OffsetOutOfRangeError,
+    PipelineError,
+    SparkFailedError,
+    TopicMadeAgainError,
+    TransformationFailedError,
+)
+
+_LAKE_REFUSES = re.compile(
+    r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied|"
+    r"Mkdirs failed|AccessDenied|File too large|Unable to create|Could not create",
+)
+_SPARK_IS_GONE = re.compile(
+    r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
+    r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
+    r"ExecutorLostFailure|OutOfMemoryError|Failed to get broadcast",
+)
+_KAFKA_IS_GONE = re.compile(
+    r"TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition"
+)
+_CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
+QUOTED_CHARACTERS = 500
+
+
+def topics_made_again(
+    kafka: Administration, planned: Sequence[PlannedRange]
+) -> dict[TopicPartition, PipelineError]:
+    """The ranges whose topic is not (or no longer) the one they were planned for."""
+    topics = kafka.topics({one.partition.topic for one in planned})
+    wrong: dict[TopicPartition, PipelineError] = {}
+    for one in sorted(planned):
+        seen = topics.get(one.partition.topic)
+        if seen is None or seen.topic_id != one.topic_id:
+            now = "is gone" if seen is None else f"was made again (id {seen.topic_id})"
+            wrong[one.partition] = TopicMadeAgainError(
+                f"The topic {one.partition.topic} of {one.range} (id {one.topic_id}) {now}."
+            )
+    return wrong
+
+
+def ranges_not_there(
+    kafka: Administration, planned: Sequence[PlannedRange]
+) -> dict[TopicPartition, PipelineError]:
+    """The ranges of which Kafka no longer has every record, and why."""
+    wrong = topics_made_again(kafka, planned)
+    left = [one for one in sorted(planned) if one.partition not in wrong]
+    starts = kafka.start_offsets(one.partition for one in left)
+    ends = kafka.end_offsets(one.partition for one in left)
+    for one in left:
+        start, end = starts.get(one.partition), ends.get(one.partition)
+        if start is not None and start > one.range.start:
+            wrong[one.partition] = OffsetOutOfRangeError(
+                f"{one.range}: retention has removed the records before offset {start}.",
+                remedy="Lengthen the topic's retention, or set lake.on_offset_out_of_range.",
+            )
+        elif end is not None and end < one.range.end:
+            wrong[one.partition] = LogTruncatedError(
+                f"{one.range}: the log now ends at {end}; the broker lost records it once had."
+            )
+    return wrong
+
+
+def in_our_words(error: Exception, table: str) -> PenstockError:
+    """Spark's failure, when every record asked for is there."""
+    if isinstance(error, PenstockError):
+        return error
+    text = str(error)
+    if _LAKE_REFUSES.search(text):
+        return LakeRefusedError(
+            f"Spark could not write the files of table {table}: {_quoted(text, _LAKE_REFUSES)}",
+            remedy="Check that the lake has room and may be written.",
+        )
+    if _SPARK_IS_GONE.search(text) or isinstance(error, (ConnectionError, EOFError)):
+        return SparkFailedError(f"Spark is not there or failed: {_quoted(text, _SPARK_IS_GONE)}")
+    if _KAFKA_IS_GONE.search(text):
+        return SparkFailedError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+    return TransformationFailedError(
+        f"The records could not be made into rows of table {table}: {_quoted(text, _CAUSE)}"
+    )
+
+
+def _quoted(text: str, near: re.Pattern[str]) -> str:
+    """The line that says it, no longer than a person reads."""
+    match = near.search(text)
+    begin = 0 if match is None else text.rfind("\n", 0, match.start()) + 1
+    line = text[begin:].strip().split("\n\tat ")[0]
+    return " ".join(line.split())[:QUOTED_CHARACTERS]

@@ -1,0 +1,92 @@
+"""One Spark session, the same wherever Spark runs; every option that matters is said.
+
+`local[N]`, `spark://` and `k8s://` start a JVM in this process; `sc://` talks to a Connect server
+and starts none. What a server decides at its own start (memory, jars) is in connect_server.py.
+"""
+
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
+
+from penstock.errors import UnreachableError
+from penstock.jars import JarSet, jar_paths
+from penstock.settings.sections import SparkSettings
+
+# Some three seconds in all. By itself the client would try for ten minutes, at exit too; a batch
+# that fails is planned anew anyway.
+CONNECT_RETRIES = 4
+REDACTION = "(?i)secret|password|token|access[.]?key|credential|jaas"
+
+
+def session_options() -> dict[str, str]:
+    """What a running session can be told, whoever started its JVM."""
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.coalescePartitions.enabled": "true",
+        "spark.sql.redaction.options.regex": REDACTION,
+        "spark.sql.files.maxRecordsPerFile": "0",
+    }
+
+
+def start_options(spark: SparkSettings) -> dict[str, str]:
+    """What only the start of a JVM can be told."""
+    scratch = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getuid()}"
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": f"{spark.driver_memory // 2**20}m",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError "
+        "-XX:ParallelGCThreads=2 -XX:-UsePerfData",
+        "spark.jars": ",".join(str(path) for path in jar_paths(JarSet.SPARK)),
+        "spark.redaction.regex": REDACTION,
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        # Kafka consumers stay open from batch to batch; without a limit above the number of
+        # partitions they would be closed and opened all the time.
+        "spark.kafka.consumer.cache.capacity": "1024",
+        "spark.scheduler.mode": "FAIR",
+        "spark.speculation": "false",
+        # Parquet has sums of its own; a hidden .crc beside every file would only be clutter.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # Finished queries and jobs are remembered for a page that nobody serves.
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "100",
+        "spark.sql.ui.retainedExecutions": "5",
+        **session_options(),
+    }
+
+
+def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSession:
+    """The session; for a Connect server an error that says how to start one."""
+    # PySpark 4.2 says once that pandas 3 is new to it; we hand it no pandas at all.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    builder: Any = SparkSession.builder
+    if spark.master.startswith("sc://"):
+        try:
+            session = builder.remote(spark.master).create()
+            session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
+            for option, value in {**session_options(), **spark.options}.items():
+                session.conf.set(option, value)
+        except PySparkException as error:
+            raise UnreachableError(
+                f"No Spark Connect server answers at {spark.master}.",
+                remedy="Start one with `penstock spark start`, or mend spark.master.",
+            ) from error
+        return session  # type: ignore[no-any-return] # the builder of two kinds has no type
+    builder = builder.master(spark.master).appName(name)
+    for option, value in {**start_options(spark), **spark.options}.items():
+        builder = builder.config(option, value)
+    return builder.getOrCreate()  # type: ignore[no-any-return] # as above

@@ -1,0 +1,128 @@
+"""One way to the lake's files, on a local disk or in an object store.
+
+A root like `/data/lake` or `s3://bucket/lake` is said in each library's words: Spark (which says
+`s3a`), deltalake, and pyarrow for listing files and reading their footers. Options are deltalake's;
+Spark has its own under `spark.options`. pyarrow goes through deltalake's store, so that one set of
+options serves both.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow.fs
+from deltalake.fs import DeltaStorageHandler
+
+from penstock.settings.sections import LakeSettings
+
+_SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfss"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file below a table's root: its path from there, and how large it is."""
+
+    path: str
+    size_bytes: int
+    modified_at_ms: int
+
+
+class TableStorage:
+    """The files of one table."""
+
+    def __init__(self, lake: LakeSettings, table: str) -> None:
+        scheme, separator, rest = lake.root.partition("://")
+        self.is_local = not separator or scheme == "file"
+        self.options = dict(lake.storage_options)
+        if self.is_local:
+            folder = Path(rest if separator else lake.root).expanduser().absolute() / table
+            self.uri = str(folder)
+            self._folder = folder
+        else:
+            self.uri = f"{lake.root.rstrip('/')}/{table}"
+        self._remote: Any = None
+
+    def spark_uri(self, path: str) -> str:
+        """Where Spark is to write `path`."""
+        if self.is_local:
+            return (self._folder / path).as_uri()
+        scheme, _, rest = self.uri.partition("://")
+        return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{path}"
+
+    @property
+    def file_system(self) -> Any:
+        """The table's root as a pyarrow file system."""
+        if self._remote is None:
+            self._remote = (
+                pyarrow.fs.SubTreeFileSystem(self.uri, pyarrow.fs.LocalFileSystem())
+                if self.is_local
+                else pyarrow.fs.PyFileSystem(DeltaStorageHandler(self.uri, self.options))
+            )
+        return self._remote
+
+    def files_below(self, path: str) -> list[StoredFile]:
+        """Every Parquet file below a folder, by name; hidden ones (`_...`, `.x`) are not ours."""
+        found = self._local_files(path) if self.is_local else self._remote_files(path)
+        return sorted(
+            (
+                file
+                for file in found
+                if file.path.endswith(".parquet")
+                and not any(part.startswith(("_", ".")) for part in file.path.split("/"))
+            ),
+            key=lambda file: file.path,
+        )
+
+    def _local_files(self, path: str) -> Iterator[StoredFile]:
+        for file in (self._folder / path).rglob("*.parquet"):
+            try:
+                status = file.stat()
+            except FileNotFoundError:
+                continue  # swept while we looked
+            name = file.relative_to(self._folder).as_posix()
+            yield StoredFile(name, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def _remote_files(self, path: str) -> Iterator[StoredFile]:
+        chosen = pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True)
+        for info in self.file_system.get_file_info(chosen):
+            if info.type == pyarrow.fs.FileType.File:
+                modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
+                yield StoredFile(info.path.lstrip("/"), info.size, modified)
+
+    def open_file(self, path: str) -> IO[bytes] | Any:
+        if self.is_local:
+            return (self._folder / path).open("rb")
+        return self.file_system.open_input_file(path)
+
+    def create_file(self, path: str) -> Any:
+        if self.is_local:
+            (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
+        return self.file_system.open_output_stream(path)
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """Remove files; those that are gone already are no error."""
+        for path in sorted(paths):
+            if self.is_local:
+                (self._folder / path).unlink(missing_ok=True)
+            else:
+                self.file_system.delete_file(path)
+
+    def delete_folder(self, path: str) -> None:
+        """Remove a batch's folder and what is left in it."""
+        if self.is_local:
+            shutil.rmtree(self._folder / path, ignore_errors=True)
+        else:
+            self.delete_files(file.path for file in self._remote_files(path))
+
+    def delete_empty_folders(self, path: str) -> None:
+        """Tidy a local tree after files were removed; an object store has no folders."""
+        if not self.is_local or not (self._folder / path).is_dir():
+            return
+        for folder in sorted((self._folder / path).rglob("*"), reverse=True):
+            if folder.is_dir() and not any(folder.iterdir()):
+                try:
+                    folder.rmdir()
+                except OSError:
+                    continue  # somebody began to write there

@@ -1,0 +1,100 @@
+"""The user's function between Kafka and the table, and how it says "I cannot read this record".
+
+A transformation takes the raw Kafka columns and gives the table's. To hand a record to the dead
+letters it sets the reserved column `_undecodable` to the reason (null for good records) and keeps
+`topic`, `partition`, `offset`, `key` and `value`. It must be deterministic: a batch that is
+repeated after a crash has to make the same records again.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from pyspark.sql import Observation, functions
+
+from penstock.pipeline.failures import TransformationFailedError, TransformationMissingError
+from penstock.settings.sections import TableSettings
+
+UNDECODABLE = "_undecodable"
+DEAD_LETTER_COLUMNS = ("topic", "partition", "offset", "reason", "key", "value")
+_NEEDED_FOR_DEAD_LETTERS = ("topic", "partition", "offset", "key", "value")
+
+Transformation: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """The table's rows, and the dead letters if the transformation can make any."""
+
+    rows: Any
+    dead_letters: Any | None = None
+    undecodable: Observation | None = None
+
+
+@cache
+def load_transformation(name: str) -> Transformation:
+    module_name, _, function_name = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise TransformationMissingError(
+            f"The transformation {name} cannot be had: {error}.",
+            remedy="Name it as package.module:function and put the package on the Python path.",
+        ) from error
+    if not callable(found):
+        raise TransformationMissingError(f"The transformation {name} is not a function.")
+    return found  # type: ignore[no-any-return] # whatever the user wrote; checked at use
+
+
+def transform(raw: Any, table: TableSettings) -> Transformed:
+    """Apply the table's transformation; nothing runs yet."""
+    rows = _apply(raw, table)
+    columns = set(rows.columns)
+    dead_letters = undecodable = None
+    if UNDECODABLE in columns:
+        _require(columns, _NEEDED_FOR_DEAD_LETTERS, table, "to mark records undecodable")
+        reason = functions.col(UNDECODABLE)
+        undecodable = Observation()
+        rows = rows.observe(undecodable, functions.count(reason).alias("undecodable"))
+        dead_letters = rows.filter(reason.isNotNull()).withColumn("reason", reason.cast("string"))
+        dead_letters = dead_letters.select(*DEAD_LETTER_COLUMNS)
+        rows = rows.filter(reason.isNull()).drop(UNDECODABLE)
+    if "date" in table.partition_by and "date" not in columns:
+        _require(columns, ("timestamp",), table, "to partition by date")
+        rows = rows.withColumn("date", functions.to_date("timestamp"))
+        columns.add("date")
+    if table.columns:
+        _require(columns, table.columns, table, "as the settings ask")
+        rows = rows.select(*table.columns)
+    _require(columns, table.partition_by, table, "to partition by them")
+    return Transformed(rows, dead_letters, undecodable)
+
+
+def _apply(raw: Any, table: TableSettings) -> Any:
+    if not table.transformation:
+        return raw
+    function = load_transformation(table.transformation)
+    try:
+        rows = function(raw)
+    except Exception as error:
+        raise TransformationFailedError(
+            f"The transformation {table.transformation} raised {type(error).__name__}: {error}"
+        ) from error
+    if not hasattr(rows, "columns") or not hasattr(rows, "write"):
+        raise TransformationFailedError(
+            f"The transformation {table.transformation} gave {type(rows).__name__}, no DataFrame."
+        )
+    return rows
+
+
+def _require(
+    columns: set[str], wanted: list[str] | tuple[str, ...], table: TableSettings, purpose: str
+) -> None:
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        raise TransformationFailedError(
+            f"The rows for table {table.table} have no column {', '.join(missing)}, {purpose}.",
+            remedy="Keep the columns in the transformation, or mend lake.tables.",
+        )

@@ -1,0 +1,135 @@
+"""Rows -> Parquet files in a folder of the batch's own, and what the driver needs to know of them.
+
+The folder is new for every batch, so listing it shows exactly this batch's files: no second Spark
+job, no channel from the tasks. Row counts and column ranges come from the files' footers. Spark
+moves a task's files into the folder only when the whole job has succeeded.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet
+
+from penstock.pipeline.storage import StoredFile, TableStorage
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_WRITE_OPTIONS = {
+    # No empty marker file, and files appear only when the job is whole.
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    # Values are mostly unlike one another: trying a dictionary for them costs and brings nothing.
+    "parquet.enable.dictionary#value": "false",
+    "parquet.enable.dictionary#offset": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One data file, ready to be named in a commit."""
+
+    path: str
+    size_bytes: int
+    modified_at_ms: int
+    records: int
+    partition_values: Mapping[str, str | None]
+    stats: str
+
+
+def write_rows(rows: Any, storage: TableStorage, folder: str, options: "WriteOptions") -> None:
+    """Run the batch through Spark into the folder."""
+    writer = rows.coalesce(options.tasks).write.option("compression", options.compression)
+    for name, value in _WRITE_OPTIONS.items():
+        writer = writer.option(name, value)
+    if options.partition_by:
+        writer = writer.partitionBy(*options.partition_by)
+    writer.parquet(storage.spark_uri(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    tasks: int
+    compression: str
+    partition_by: Sequence[str] = ()
+
+
+def written_files(storage: TableStorage, folder: str) -> list[WrittenFile]:
+    """What lies in the batch's folder. Files without rows are removed: nothing would name them."""
+    described = [describe_file(storage, file, folder) for file in storage.files_below(folder)]
+    storage.delete_files(file.path for file in described if not file.records)
+    return [file for file in described if file.records]
+
+
+def describe_file(storage: TableStorage, file: StoredFile, folder: str) -> WrittenFile:
+    with storage.open_file(file.path) as opened:
+        footer = pyarrow.parquet.read_metadata(opened)
+    inside = file.path.removeprefix(folder).strip("/")
+    return WrittenFile(
+        path=file.path,
+        size_bytes=file.size_bytes,
+        modified_at_ms=file.modified_at_ms,
+        records=footer.num_rows,
+        partition_values=partition_values(inside),
+        stats=file_stats(footer),
+    )
+
+
+def partition_values(path: str) -> dict[str, str | None]:
+    """What the folders of a path say: `date=2026-01-31/part-0.parquet`."""
+    values: dict[str, str | None] = {}
+    for part in path.split("/")[:-1]:
+        name, equals, value = part.partition("=")
+        if not equals:
+            continue
+        values[unquote(name)] = None if value == _NO_VALUE else unquote(value)
+    return values
+
+
+def file_stats(footer: Any) -> str:
+    """The record count and the ranges of whole-number and time columns, as Delta writes them."""
+    least: dict[str, Any] = {}
+    most: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for name, found in _ranges(footer):
+        low, high, missing = found
+        least[name] = min(least.get(name, low), low)
+        most[name] = max(most.get(name, high), high)
+        nulls[name] = nulls.get(name, 0) + missing
+    stats: dict[str, Any] = {"numRecords": footer.num_rows}
+    if least:
+        stats["minValues"] = {name: _said(value, up=False) for name, value in least.items()}
+        stats["maxValues"] = {name: _said(value, up=True) for name, value in most.items()}
+        stats["nullCount"] = nulls
+    return json.dumps(stats, separators=(",", ":"))
+
+
+def _ranges(footer: Any) -> Iterator[tuple[str, tuple[Any, Any, int]]]:
+    for name, index in _plain_columns(footer):
+        groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        stats = [group.statistics for group in groups]
+        if not all(one is not None and one.has_min_max and one.has_null_count for one in stats):
+            continue  # a range that leaves rows out would hide them from readers
+        for one in stats:
+            if isinstance(one.min, (int, dt.datetime)) and not isinstance(one.min, bool):
+                yield name, (one.min, one.max, one.null_count)
+
+
+def _plain_columns(footer: Any) -> Iterator[tuple[str, int]]:
+    for index in range(footer.num_columns):
+        column = footer.schema.column(index)
+        if column.path == column.name:
+            yield column.name, index
+
+
+def _said(value: Any, *, up: bool) -> Any:
+    """A time is written in milliseconds, rounded outwards so that the range holds every row."""
+    if not isinstance(value, dt.datetime):
+        return value
+    utc = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+    below = utc.replace(microsecond=utc.microsecond // 1000 * 1000)
+    if up and below != utc:
+        below += dt.timedelta(milliseconds=1)
+    return below.isoformat(timespec="milliseconds") + "Z"

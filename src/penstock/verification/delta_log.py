@@ -1,0 +1,81 @@
+"""A Delta table's log, read from its JSON commits and Parquet checkpoints as they lie there.
+
+Knows the three things a check needs: which files the newest version names, which partition values
+they have, and what the application transactions say.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.fs
+import pyarrow.parquet
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.\d{10})?\.parquet")
+
+
+@dataclass(slots=True)
+class TableState:
+    """A table at its newest version."""
+
+    version: int = -1
+    files: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
+
+    def apply(self, action: Mapping[str, Any]) -> None:
+        if action.get("add"):
+            added = action["add"]
+            values = added.get("partitionValues") or {}
+            self.files[unquote(added["path"])] = dict(values)
+        elif action.get("remove"):
+            self.files.pop(unquote(action["remove"]["path"]), None)
+        elif action.get("txn"):
+            self.transactions[action["txn"]["appId"]] = int(action["txn"]["version"])
+
+
+def read_table(file_system: Any, root: str) -> TableState | None:
+    """The newest version of the table below `root`; None when there is no table."""
+    folder = f"{root}/_delta_log"
+    chosen = pyarrow.fs.FileSelector(folder, allow_not_found=True)
+    names = sorted(info.base_name for info in file_system.get_file_info(chosen))
+    commits = {int(match[1]): name for name in names if (match := _COMMIT.fullmatch(name))}
+    checkpoints: dict[int, list[str]] = {}
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            checkpoints.setdefault(int(match[1]), []).append(name)
+    if not commits and not checkpoints:
+        return None
+    state = TableState()
+    start = max(checkpoints, default=-1)
+    for name in checkpoints.get(start, []):
+        for action in _checkpoint_actions(file_system, f"{folder}/{name}"):
+            state.apply(action)
+    state.version = start
+    for version in sorted(number for number in commits if number > start):
+        if version != state.version + 1:
+            raise BrokenLogError(f"{folder} has no commit {state.version + 1}")
+        with file_system.open_input_stream(f"{folder}/{commits[version]}") as stream:
+            for line in stream.read().splitlines():
+                state.apply(json.loads(line))
+        state.version = version
+    return state
+
+
+def _checkpoint_actions(file_system: Any, path: str) -> Iterator[Mapping[str, Any]]:
+    wanted = {"add", "txn"}  # what a checkpoint says was removed is not among what it added
+    with file_system.open_input_file(path) as opened:
+        checkpoint = pyarrow.parquet.ParquetFile(opened)
+        columns = [name for name in checkpoint.schema_arrow.names if name in wanted]
+        for batch in checkpoint.iter_batches(columns=columns):
+            for row in batch.to_pylist():
+                if isinstance((row.get("add") or {}).get("partitionValues"), list):
+                    row["add"]["partitionValues"] = dict(row["add"]["partitionValues"])
+                yield row
+
+
+class BrokenLogError(Exception):
+    """A commit in the middle of the log is missing."""
