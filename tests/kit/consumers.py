@@ -43,7 +43,7 @@ from penstock.verification import verify
 
 MAIN = Path(__file__).parent / "consumer_main.py"
 WAIT_S = 60.0
-Kind = TypeVar("Kind", bound=Message)
+Kind = TypeVar("Kind", bound=FromConsumer)
 
 
 def wait_for(what: str, look: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
@@ -218,7 +218,6 @@ class Group:
             one
             for one in self.heard[after:]
             if isinstance(one, kind)
-            and isinstance(one, FromConsumer)
             and one.consumer_id == number
             and incarnation in {None, one.incarnation}
         ]

@@ -1,12 +1,12 @@
 """Fixtures for tests that carry records with real Spark from a real broker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.lake import Carrier, lake_settings
 
+from kit.lake import Carrier, lake_settings
 from penstock.broker import EmbeddedKafka
 from penstock.pipeline import Writer, start_session
 from penstock.pipeline.connect_server import ConnectServer
@@ -14,9 +14,11 @@ from penstock.settings.sections import SparkSettings
 
 
 @pytest.fixture(scope="session")
-def spark_session(spark_server: ConnectServer) -> Any:
+def spark_session(spark_server: ConnectServer) -> Iterator[Any]:
     """One session over the shared server."""
-    return start_session(SparkSettings(master=spark_server.master))
+    session = start_session(SparkSettings(master=spark_server.master))
+    yield session
+    session.stop()
 
 
 @pytest.fixture
