@@ -72,7 +72,7 @@ class Carrier:
 
     settings: Settings
     session: Any
-    writer: Writer = Writer(1, 1)
+    writer: Writer = field(default_factory=lambda: Writer(1, 1))
     points: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

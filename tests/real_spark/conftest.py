@@ -1,6 +1,6 @@
 """Fixtures for tests that carry records with real Spark from a real broker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from penstock.settings.sections import SparkSettings
 
 
 @pytest.fixture(scope="session")
-def spark_session(spark_server: ConnectServer) -> Any:
+def spark_session(spark_server: ConnectServer) -> Iterator[Any]:
     """One session over the shared server."""
-    return start_session(SparkSettings(master=spark_server.master))
+    session = start_session(SparkSettings(master=spark_server.master))
+    yield session
+    session.stop()
 
 
 @pytest.fixture

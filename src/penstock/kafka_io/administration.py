@@ -91,7 +91,7 @@ class Administration:
                 continue
             seen[name] = TopicView(
                 name=name,
-                topic_id=str(found.topic_id),
+                topic_id=_as_kafka_says(str(found.topic_id)),
                 partitions=len(found.partitions),
                 replication_factor=len(found.partitions[0].replicas) if found.partitions else 0,
                 is_internal=found.is_internal,
@@ -221,6 +221,11 @@ class Administration:
 
 def _rights(description: Any) -> frozenset[str]:
     return frozenset(one.name for one in description.authorized_operations or ())
+
+
+def _as_kafka_says(topic_id: str) -> str:
+    """Kafka's own text form of an id, which can stand in a path; librdkafka's has slashes."""
+    return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 
 
 class TopicMissingError(Exception):

@@ -23,7 +23,6 @@ from penstock.jars.java import find_java
 from penstock.pipeline.session import start_options
 from penstock.processes import (
     ProcessIdentity,
-    identity_of,
     is_alive,
     start_child,
     start_detached,
@@ -82,12 +81,11 @@ class ConnectServer:
         self.folder = self._given_folder or Path(tempfile.mkdtemp(prefix="penstock-spark-"))
         self.folder.mkdir(parents=True, exist_ok=True)
         start = start_detached if self._detached else start_child
-        started = start(
+        self.process = start(
             server_command(self._spark, self.port),
             log_file=self.log_file,
             environment=server_environment(),
         )
-        self.process = identity_of(started.pid)
         try:
             self._wait_until_ready()
         except BaseException:

@@ -12,11 +12,15 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from penstock.errors import UnreachableError
 from penstock.jars import JarSet, jar_paths
 from penstock.settings.sections import SparkSettings
 
+# Some three seconds in all. By itself the client would try for ten minutes, at exit too; a batch
+# that fails is planned anew anyway.
+CONNECT_RETRIES = 4
 REDACTION = "(?i)secret|password|token|access[.]?key|credential|jaas"
 
 
@@ -54,6 +58,8 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.kafka.consumer.cache.capacity": "1024",
         "spark.scheduler.mode": "FAIR",
         "spark.speculation": "false",
+        # Parquet has sums of its own; a hidden .crc beside every file would only be clutter.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         # Finished queries and jobs are remembered for a page that nobody serves.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
@@ -71,6 +77,7 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     if spark.master.startswith("sc://"):
         try:
             session = builder.remote(spark.master).create()
+            session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
             for option, value in {**session_options(), **spark.options}.items():
                 session.conf.set(option, value)
         except PySparkException as error:

@@ -1,0 +1,77 @@
+"""Batches take about the time asked for; capacity is what full batches show."""
+
+import pytest
+
+from penstock.consumer.pace import Allowance, CapacityEstimate, Pace, PaceLimits
+
+LIMITS = PaceLimits(batch_bytes=10**9, batch_time_s=2.0, backlog_batch_time_s=4.0)
+
+
+def test_the_size_finds_the_time_asked_for() -> None:
+    """At 50 MB/s full batches settle at the time that a backlog allows."""
+    pace = Pace(LIMITS)
+    seconds = 0.0
+    for _ in range(8):
+        seconds = 0.3 + pace.budget_bytes / 50e6
+        pace = pace.after(planned_bytes=pace.budget_bytes, seconds=seconds, was_full=True)
+    assert seconds == pytest.approx(4.0, rel=0.15)
+
+
+def test_one_full_batch_is_no_backlog_yet() -> None:
+    """The first aims at the short time; only a row of them at the long one."""
+    pace = Pace(LIMITS, budget_bytes=100e6)
+    once = pace.after(planned_bytes=100e6, seconds=2.0, was_full=True)
+    assert once.budget_bytes == pytest.approx(100e6)
+    twice = once.after(planned_bytes=100e6, seconds=2.0, was_full=True)
+    assert twice.budget_bytes == pytest.approx(200e6)
+    kept_up = twice.after(planned_bytes=1e6, seconds=0.5, was_full=False)
+    assert kept_up.full_in_a_row == 0
+    assert kept_up.budget_bytes == twice.budget_bytes
+
+
+def test_a_batch_that_took_far_too_long_makes_the_next_smaller() -> None:
+    """Also when it was not full: something has become slow."""
+    slow = Pace(LIMITS, budget_bytes=100e6).after(planned_bytes=40e6, seconds=20.0, was_full=False)
+    assert slow.budget_bytes == pytest.approx(10e6)
+
+
+def test_the_bound_holds_both_ways() -> None:
+    """Never above the setting, never so small that nothing moves."""
+    limits = PaceLimits(batch_bytes=10**6, batch_time_s=2.0, backlog_batch_time_s=4.0)
+    pace = Pace(limits).after(planned_bytes=1e6, seconds=0.01, was_full=True)
+    assert pace.budget_bytes == 10**6
+    for _ in range(20):
+        pace = pace.after(planned_bytes=1, seconds=900, was_full=True)
+    assert pace.budget_bytes == 2**16
+
+
+def test_an_allowance_fills_with_time_and_has_a_bound() -> None:
+    """What is not read may be read a little later, but not all of yesterday's."""
+    allowance = Allowance(100.0, saved_s_max=2.0).at(10.0)
+    assert allowance.limit(1e9) == 100.0
+    spent = allowance.without(150.0)
+    assert spent.wait_s(100.0) == pytest.approx(1.5)
+    assert spent.at(11.0).limit(1e9) == pytest.approx(50.0)
+    assert spent.at(1000.0).limit(1e9) == pytest.approx(200.0)
+    assert spent.at(5.0).saved_bytes == spent.saved_bytes  # a clock that jumped back gives nothing
+
+
+def test_without_a_capacity_there_is_no_limit() -> None:
+    """Zero means none."""
+    free = Allowance(0.0).at(1.0).without(1e12)
+    assert free.limit(7.0) == 7.0
+    assert free.wait_s(1e12) == 0.0
+
+
+def test_capacity_is_unknown_until_there_was_a_backlog() -> None:
+    """A consumer that keeps up shows its load, not its capacity."""
+    estimate = CapacityEstimate()
+    for _ in range(5):
+        estimate.add(1e6, 1.0, was_full=False)
+    estimate.add(9e6, 1.0, was_full=True)
+    assert estimate.log_bytes_per_s is None
+    estimate.add(11e6, 1.0, was_full=True)
+    assert estimate.log_bytes_per_s == pytest.approx(10e6)
+    for _ in range(20):
+        estimate.add(20e6, 1.0, was_full=True)
+    assert estimate.log_bytes_per_s == pytest.approx(20e6)
