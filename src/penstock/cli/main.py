@@ -5,7 +5,7 @@ import sys
 import typer
 
 from penstock import __version__
-from penstock.cli import broker, demo, doctor, jars, load, settings, spark, topics, verify
+from penstock.cli import broker, demo, doctor, jars, lake, load, settings, spark, topics, verify
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -44,6 +44,7 @@ app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.command()(load.load)
 app.add_typer(spark.app, name="spark")
+app.add_typer(lake.app, name="lake")
 app.command()(verify.verify)
 
 
