@@ -12,6 +12,7 @@ from penstock.cli import (
     demo,
     doctor,
     jars,
+    lake,
     load,
     monitor,
     settings,
@@ -64,6 +65,7 @@ app.command()(speeds.speeds)
 app.command()(controller.controller)
 app.command()(consumer.consumer)
 app.add_typer(spark.app, name="spark")
+app.add_typer(lake.app, name="lake")
 app.command()(verify.verify)
 app.command()(simulate.simulate)
 app.add_typer(study.app, name="study")

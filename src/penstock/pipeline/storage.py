@@ -91,6 +91,14 @@ class TableStorage:
                 modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
                 yield StoredFile(info.path.lstrip("/"), info.size, modified)
 
+    def file_at(self, path: str) -> StoredFile:
+        if self.is_local:
+            status = (self._folder / path).stat()
+            return StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
+        (info,) = self.file_system.get_file_info([path])
+        modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
+        return StoredFile(path, info.size, modified)
+
     def open_file(self, path: str) -> IO[bytes] | Any:
         if self.is_local:
             return (self._folder / path).open("rb")
@@ -126,3 +134,14 @@ class TableStorage:
                     folder.rmdir()
                 except OSError:
                     continue  # somebody began to write there
+
+
+def table_names(lake: LakeSettings) -> list[str]:
+    """The tables that lie in the lake's root."""
+    root = TableStorage(lake, "")
+    if root.is_local:
+        folder = Path(root.uri)
+        return sorted(one.parent.name for one in folder.glob("*/_delta_log") if one.is_dir())
+    chosen = pyarrow.fs.FileSelector("", allow_not_found=True)
+    infos = root.file_system.get_file_info(chosen)
+    return sorted(info.base_name for info in infos if info.type == pyarrow.fs.FileType.Directory)
