@@ -5,7 +5,18 @@ import sys
 import typer
 
 from penstock import __version__
-from penstock.cli import broker, demo, doctor, jars, load, monitor, settings, speeds, topics
+from penstock.cli import (
+    broker,
+    demo,
+    doctor,
+    jars,
+    load,
+    monitor,
+    settings,
+    speeds,
+    study,
+    topics,
+)
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -45,6 +56,7 @@ app.add_typer(topics.app, name="topics")
 app.command()(load.load)
 app.command()(monitor.monitor)
 app.command()(speeds.speeds)
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:
