@@ -87,7 +87,7 @@ def write_csv(traces: Sequence[Trace], file: Path) -> None:
 def scores_markdown(scores: Sequence[LaneScore]) -> str:
     lines = [
         (
-            "| lane | settles after | plateau error | spread | the producer's own spread, over 5 s |"
+            "| lane | settles after | plateau error | spread | the producer's own, over 5 s |"
             " delay | error while changing |"
         ),
         "|---|---|---|---|---|---|---|",
