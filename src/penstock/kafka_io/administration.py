@@ -192,6 +192,7 @@ class Administration:
             asked = moving if time.monotonic() < deadline else {}
             if asked:
                 time.sleep(_LEADER_PAUSE_S)  # an election takes its moment
+                self.cluster()  # the client keeps using the leader it knew until told anew
         return found
 
     def _result(self, future: Future[Any], doing: str) -> Any:
