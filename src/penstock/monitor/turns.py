@@ -56,22 +56,31 @@ class LogEvent:
 
 @dataclass(slots=True)
 class OutageWatch:
-    """Says once that a broker fell silent, and once that it is back. -1 is the cluster itself."""
+    """Says once that a broker fell silent, and once that it is back. -1 is the cluster itself.
 
+    One late answer is no outage: silence is news after `patience_s`.
+    """
+
+    patience_s: float = 3.0
     _silent_since_s: dict[int, float] = field(default_factory=dict)
+    _announced: set[int] = field(default_factory=set)
     _failing: dict[str, float] = field(default_factory=dict)
 
     def seen(
         self, now_s: float, silent: Iterable[int], failures: Mapping[str, str]
     ) -> Iterator[LogEvent]:
         now_silent = set(silent)
-        for broker in sorted(now_silent - set(self._silent_since_s)):
-            self._silent_since_s[broker] = now_s
-            yield LogEvent(logging.WARNING, "broker_silent", {"broker": broker})
+        for broker in sorted(now_silent):
+            since_s = self._silent_since_s.setdefault(broker, now_s)
+            if broker not in self._announced and now_s - since_s >= self.patience_s:
+                self._announced.add(broker)
+                yield LogEvent(logging.WARNING, "broker_silent", {"broker": broker})
         for broker in sorted(set(self._silent_since_s) - now_silent):
             silent_s = round(now_s - self._silent_since_s.pop(broker), 1)
-            again = {"broker": broker, "silent_s": silent_s}
-            yield LogEvent(logging.INFO, "broker_answers_again", again)
+            if broker in self._announced:
+                self._announced.remove(broker)
+                again = {"broker": broker, "silent_s": silent_s}
+                yield LogEvent(logging.INFO, "broker_answers_again", again)
         for what in sorted(set(failures) - set(self._failing)):
             keys = {"what": what, "error": failures[what]}
             yield LogEvent(logging.WARNING, "question_failed", keys)

@@ -53,13 +53,22 @@ def test_layout_is_asked_on_a_timer_and_on_a_hint() -> None:
 
 
 def test_an_outage_is_said_once() -> None:
-    """One event when a broker falls silent, one when it is back, none between."""
+    """One event when a broker falls silent for three seconds, one when it is back."""
     watch = OutageWatch()
-    assert [event.name for event in watch.seen(0, {2}, {})] == ["broker_silent"]
-    for turn in range(1, 50):
+    for turn in range(3):
+        assert not list(watch.seen(turn, {2}, {}))
+    assert [event.name for event in watch.seen(3, {2}, {})] == ["broker_silent"]
+    for turn in range(4, 50):
         assert not list(watch.seen(turn, {2}, {}))
     (back,) = watch.seen(50, set(), {})
     assert (back.name, back.keys) == ("broker_answers_again", {"broker": 2, "silent_s": 50})
+
+
+def test_one_late_answer_is_no_outage() -> None:
+    """A broker that missed a turn or two is not talked about."""
+    watch = OutageWatch()
+    for turn in range(30):
+        assert not list(watch.seen(turn, {1} if turn % 4 < 2 else (), {}))
 
 
 def test_a_lasting_failure_is_said_once() -> None:

@@ -33,20 +33,20 @@ class MonitorSettings(Section):
         "step_adapting", "The low-pass filter between the raw and the published speed."
     )
     filter_shortest: Duration = option(
-        2.0,
+        3.0,
         "`step_adapting`: the shortest time that is averaged, right after a step; it bounds how "
         "fast the published speed may change.",
         gt=0,
         le=30,
     )
     filter_tolerance: float = option(
-        0.02,
+        0.03,
         "`step_adapting`: a change smaller than this part of the speed is never taken for a step.",
         ge=0,
         le=1,
     )
     filter_noise: float = option(
-        4.0,
+        6.0,
         "`step_adapting`: how many times the measured noise a change must exceed to be a step.",
         ge=0,
         le=100,

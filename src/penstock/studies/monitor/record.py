@@ -77,6 +77,7 @@ def record(
                 say(f"run {number} of {len(runs)}: {run.name}, {run.seconds:.0f} s")
                 found, loads[run.name] = _record_run(kafka, topics, run, seed)
                 traces += found
+                say(f"  reached {loads[run.name].bytes_per_s / 1e6:.2f} MB/s")
         finally:
             stop_all([monitor], grace_s=_STOP_S)
     return Recording(tuple(traces), loads)

@@ -28,14 +28,15 @@ class Run:
 
 def runs(*, quick: bool) -> tuple[Run, ...]:
     """The whole study, or a short form of it with the same kinds of judgement."""
-    at = 12 if quick else 35
+    at = 12.0 if quick else 35.0
     seconds = 30.0 if quick else 90.0
+    # Steps fall at different moments between two looks of the monitor.
     shapes = (
         Lane("constant", "1MB/s", step_at_s=0.0),
-        Lane("step-up", f"step:400kB/s,1.2MB/s,{at}s", step_at_s=at),
-        Lane("step-down", f"step:1.2MB/s,400kB/s,{at}s", step_at_s=at),
-        Lane("step-from-zero", f"step:0MB/s,800kB/s,{at}s", step_at_s=at),
-        Lane("step-small", f"step:800kB/s,960kB/s,{at}s", step_at_s=at),
+        _step("step-up", "400kB/s", "1.2MB/s", at),
+        _step("step-down", "1.2MB/s", "400kB/s", at + 0.25),
+        _step("step-from-zero", "0MB/s", "800kB/s", at + 0.5),
+        _step("step-small", "800kB/s", "960kB/s", at + 0.75),
     )
     moving = (
         Lane("ramp", f"ramp:300kB/s,1.5MB/s,{seconds - 10:.0f}s"),
@@ -45,10 +46,10 @@ def runs(*, quick: bool) -> tuple[Run, ...]:
     )
     compressed = (
         Lane("compressed-constant", "1MB/s", step_at_s=0.0),
-        Lane("compressed-step", f"step:400kB/s,1.2MB/s,{at}s", step_at_s=at),
+        _step("compressed-step", "400kB/s", "1.2MB/s", at + 0.4),
     )
-    many = Lane("many", f"step:5kB/s,15kB/s,{at}s", step_at_s=at, partitions=20 if quick else 200)
-    small = RecordForm(record_bytes=250)
+    many = _step("many", "5kB/s", "15kB/s", at + 0.6, partitions=20 if quick else 100)
+    small = RecordForm(record_bytes=500)
     if quick:
         return (
             Run("shapes", seconds, shapes[:2] + moving[1:2]),
@@ -60,3 +61,7 @@ def runs(*, quick: bool) -> tuple[Run, ...]:
         Run("compressed", seconds, compressed, compression="zstd"),
         Run("many", seconds, (many,), form=small),
     )
+
+
+def _step(name: str, before: str, after: str, at_s: float, *, partitions: int = 1) -> Lane:
+    return Lane(name, f"step:{before},{after},{at_s}s", step_at_s=at_s, partitions=partitions)

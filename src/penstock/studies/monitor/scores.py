@@ -14,6 +14,8 @@ import numpy as np
 from penstock.studies.monitor.trace import Curve, Trace, interpolated, only, produced_curve
 
 SETTLED_WITHIN = 0.05
+CALM_WITHIN = 0.02
+CALM_OVER_S = 5.0
 # A plateau is judged from here on after its step: 10 s is a third of the published settling time.
 PLATEAU_AFTER_S = 10.0
 _WARM_UP_S = 5.0
@@ -29,6 +31,10 @@ class PlateauScore:
     spread: float
     produced_spread: float
     readings: int
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.produced_spread > CALM_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,8 @@ def plateau_score(trace: Trace, curve: Curve) -> PlateauScore:
     from_s = trace.step_at_s + min(PLATEAU_AFTER_S, (end_s - trace.step_at_s) / 2)
     truth = trace.produced_bytes_per_s(from_s, end_s)
     plateau = np.array(only(curve, from_s, end_s).bytes_per_s)
-    produced = np.array(only(produced_curve(trace), from_s, end_s).bytes_per_s)
+    calm = only(produced_curve(trace, over_s=CALM_OVER_S), from_s + CALM_OVER_S, end_s)
+    produced = np.array(calm.bytes_per_s)
     after = only(curve, trace.step_at_s, end_s)
     return PlateauScore(
         settling_s=_settling_s(after, trace.step_at_s, truth),

@@ -1,0 +1,94 @@
+"""What the monitor costs at 5,000 partitions and a one-second period: processor time and memory.
+
+`python benchmarks/monitor.py` starts a broker, makes 5,000 partitions, writes to 200 of them, runs
+`penstock monitor` beside it for a minute and reads what the kernel counted for that process. The
+exit code is 1 when a bound is broken: 15 % of one core, 150 MB.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+from penstock.broker import EmbeddedKafka
+from penstock.broker.properties import BrokerPlan
+from penstock.kafka_io.administration import Administration
+from penstock.load import LoadGenerator, RecordForm, Target
+from penstock.load.shapes import Constant
+from penstock.model import TopicPartition
+from penstock.processes import start_child, stop_all
+from penstock.settings.sections import TopicsSettings
+from penstock.topics import control_topics
+
+TOPICS, PARTITIONS_EACH = 50, 100
+WRITTEN_EACH = 4
+CORE_PART_MAX = 0.15
+MEMORY_MB_MAX = 150.0
+WARM_UP_S = 35.0
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mb(pid: int) -> float:
+    """The most it ever held."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+def measure(kafka: EmbeddedKafka, seconds: float) -> tuple[float, float]:
+    command = [sys.executable, "-m", "penstock", "monitor"]
+    command += ["--bootstrap-server", kafka.bootstrap_servers]
+    monitor = start_child(command, log_file=Path(kafka.directory) / "monitor.log")
+    try:
+        time.sleep(WARM_UP_S)  # until the window is full: that is the steady state
+        begun_s, used_s = time.monotonic(), cpu_s(monitor.pid)
+        time.sleep(seconds)
+        part = (cpu_s(monitor.pid) - used_s) / (time.monotonic() - begun_s)
+        return part, memory_mb(monitor.pid)
+    finally:
+        stop_all([monitor], grace_s=10)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    seconds = parser.parse_args().seconds
+    with EmbeddedKafka(BrokerPlan(heap_mib=1024)) as kafka:
+        administration = Administration(kafka.settings)
+        for topic in control_topics(TopicsSettings()):
+            administration.create_topic(
+                topic.name, partitions=topic.partitions, settings=topic.settings
+            )
+        names = [f"bench-{number:02d}" for number in range(TOPICS)]
+        for name in names:
+            administration.create_topic(name, partitions=PARTITIONS_EACH)
+        targets = [
+            Target(TopicPartition(name, number), Constant(2000.0))
+            for name in names
+            for number in range(WRITTEN_EACH)
+        ]
+        stop = Event()
+        load = LoadGenerator(kafka.settings, targets, run_id="bench", form=RecordForm(500))
+        writer = Thread(target=load.run, args=(3600.0, stop))
+        writer.start()
+        try:
+            core_part, memory = measure(kafka, seconds)
+        finally:
+            stop.set()
+            writer.join()
+    sys.stdout.write(
+        f"{TOPICS * PARTITIONS_EACH} partitions, one-second period, over {seconds:.0f} s\n"
+        f"processor {core_part:6.1%} of one core   (at most {CORE_PART_MAX:.0%})\n"
+        f"memory    {memory:6.1f} MB at most    (at most {MEMORY_MB_MAX:.0f} MB)\n"
+    )
+    return int(core_part > CORE_PART_MAX or memory > MEMORY_MB_MAX)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

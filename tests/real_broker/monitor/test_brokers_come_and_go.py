@@ -1,0 +1,76 @@
+"""On real clusters of its own: leaders that move, brokers that are killed, paused and restarted."""
+
+import time
+
+import pytest
+
+from kit.measuring import seen_in, watching, writing
+from penstock.broker import EmbeddedKafka
+from penstock.broker.properties import BrokerPlan
+from penstock.kafka_io.administration import Administration
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.mark.timeout(180)
+def test_leaders_move_between_three_brokers(broker_jars: None) -> None:
+    """A leader dies, another takes over, the first comes back: no jump, no zero, no storm."""
+    with EmbeddedKafka(BrokerPlan(brokers=3, heap_mib=256)) as kafka:
+        Administration(kafka.settings).create_topic("moved", partitions=6)
+        names = [("moved", number) for number in range(6)]
+        with writing(kafka, *names, bytes_per_s=100_000), watching(kafka, "moved") as watcher:
+            for name in names:
+                watcher.until(name)
+            watcher.watch(3.0)
+            leaders = watcher._measuring._meter.by_leader
+            assert len(leaders) == 3
+            victim = min(leaders)
+            moved = leaders[victim]
+            kafka.stop_node(victim)
+            watcher.watch(8.0)
+            after = watcher._measuring._meter.by_leader
+            assert victim not in after, "no leader moved: the test is void"
+            calm = watcher.watch(3.0)
+            kafka.restart(victim)
+            back = watcher.watch(5.0)
+    for speeds in (*calm, *back):
+        for name in moved:
+            seen = seen_in(speeds, name)
+            assert seen is not None
+            assert seen.bytes_per_s is not None
+            assert 0 < seen.bytes_per_s < 200_000
+    for name in names:
+        last = seen_in(back[-1], name)
+        assert last is not None
+        assert last.bytes_per_s == pytest.approx(100_000 * 1.07, rel=0.2)
+
+
+@pytest.mark.timeout(180)
+def test_a_broker_is_paused_killed_and_restarted(broker_jars: None) -> None:
+    """Silence is held, then unknown; after the restart the speeds are right again."""
+    with EmbeddedKafka() as kafka:
+        Administration(kafka.settings).create_topic("away", partitions=1)
+        name = ("away", 0)
+        with watching(kafka, "away", unknown_after="2s") as watcher:
+            with writing(kafka, name):
+                watcher.until(name)
+                kafka.pause(1)
+                begun_s = time.monotonic()
+                silent = watcher.watch(4.0)
+                assert time.monotonic() - begun_s < 6.0, "a turn waited for the silent broker"
+                kafka.resume(1)
+                watcher.until(name)
+            last = seen_in(silent[-1], name)
+            assert last is not None
+            assert last.bytes_per_s is None
+            kafka.kill(1)
+            dead = watcher.watch(4.0)[-1]
+            assert (seen := seen_in(dead, name)) is not None
+            assert seen.bytes_per_s is None
+            kafka.restart(1)
+            with writing(kafka, name):
+                watcher.until(name)
+                watcher.watch(4.0)
+                again = seen_in(watcher.turns[-1], name)
+    assert again is not None
+    assert again.bytes_per_s == pytest.approx(300_000 * 1.05, rel=0.1)

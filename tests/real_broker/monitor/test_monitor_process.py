@@ -1,0 +1,135 @@
+"""`penstock monitor` and `penstock speeds` as a user runs them, on a real broker."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from kit.measuring import writing
+from kit.monitor_process import make_topics, reading, running_monitor
+from kit.program import penstock
+from penstock.broker import EmbeddedKafka
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.producer import RecordProducer
+from penstock.messages import Refusal, WholeMeasurement
+
+pytestmark = pytest.mark.broker
+
+
+def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasurement]:
+    """The next so many measurements."""
+    found: list[WholeMeasurement] = []
+    with reading(kafka, prefix) as reader:
+        reader.newest()
+        end_s = time.monotonic() + 30
+        while len(found) < count and time.monotonic() < end_s:
+            newest = reader.newest(wait_s=3.0)
+            if newest is not None and newest.measurement not in found[-1:]:
+                assert newest.age_s(time.monotonic()) < 5.0
+                found.append(newest.measurement)
+    assert len(found) == count
+    return found
+
+
+def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """From its first message on, a restarted monitor tells right speeds or says unknown."""
+    make_topics(kafka, "killed")
+    Administration(kafka.settings).create_topic("killed-data", partitions=2)
+    options = ("monitor.include=[killed-data]", "monitor.period=500ms")
+    log_file = tmp_path / "monitor.log"
+    with writing(kafka, ("killed-data", 0)):
+        with running_monitor(kafka, "killed", log_file, *options) as first:
+            before = collected(kafka, "killed", 8)
+            first.kill()
+        time.sleep(1.0)
+        with running_monitor(kafka, "killed", log_file, *options) as second:
+            after = collected(kafka, "killed", 8)
+            assert second.terminate() == 0
+    lives = [one.monitor_incarnation for one in (*before, *after)]
+    assert lives == sorted(lives)
+    assert len(set(lives)) == 2
+    for measurement in (*before, *after):
+        busy, idle = measurement.partitions
+        assert idle.write_speed_bytes_per_s in {None, 0.0}
+        for speed in (busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s):
+            assert speed is None or speed == pytest.approx(315_000, rel=0.5)
+    assert after[-1].partitions[0].write_speed_bytes_per_s == pytest.approx(315_000, rel=0.15)
+    assert after[-1].partitions[0].source == "log_dirs"
+    assert after[-1].partitions[0].topic_id is not None
+    events = [json.loads(line)["event"] for line in log_file.read_text().splitlines()]
+    assert events.count("monitor_started") == 2
+    assert events[-1] == "monitor_stopped"
+
+
+def test_speeds_with_and_without_a_monitor(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """One reading as JSON: from the running monitor, and measured on the spot without one."""
+    make_topics(kafka, "shown")
+    Administration(kafka.settings).create_topic("shown-data", partitions=1)
+    arguments = ["speeds", "--bootstrap-server", kafka.bootstrap_servers, "--topic", "shown-data"]
+    arguments += ["--set", "topics.prefix=shown", "-o", "json"]
+    with writing(kafka, ("shown-data", 0)):
+        alone = penstock(*arguments)
+        with running_monitor(kafka, "shown", tmp_path / "monitor.log"):
+            collected(kafka, "shown", 4)
+            together = penstock(*arguments)
+    for answer, measured_by in ((alone, "speeds"), (together, "monitor")):
+        assert answer.returncode == 0, answer.stderr
+        data = json.loads(answer.stdout)
+        assert data["measured_by"] == measured_by
+        (row,) = data["partitions"]
+        assert row["write_speed_bytes_per_s"] == pytest.approx(315_000, rel=0.25)
+        assert row["end_offset"] > 0
+    assert "measuring" in alone.stderr
+
+
+def test_speeds_without_control_topics(kafka: EmbeddedKafka) -> None:
+    """On a cluster that never saw Penstock a table comes out, sorted as asked."""
+    administration = Administration(kafka.settings)
+    administration.create_topic("bare-b", partitions=1)
+    administration.create_topic("bare-a", partitions=2)
+    arguments = ("--bootstrap-server", kafka.bootstrap_servers, "--set", "topics.prefix=nowhere")
+    answer = penstock("speeds", *arguments, "--topic", "bare-.", "--sort", "name", "--over", "1s")
+    assert answer.returncode == 0, answer.stderr
+    rows = [line.split()[:2] for line in answer.stdout.splitlines() if line.startswith("bare")]
+    assert rows == [["bare-a", "0"], ["bare-a", "1"], ["bare-b", "0"]]
+    told = penstock("speeds", *arguments, "--from", "monitor")
+    assert told.returncode == 1
+    assert "penstock topics create" in told.stderr
+
+
+def test_foreign_messages_are_passed_over(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """Rubbish on the topic is counted; the newest whole measurement is still found."""
+    make_topics(kafka, "foreign")
+    with running_monitor(kafka, "foreign", tmp_path / "monitor.log"):
+        collected(kafka, "foreign", 2)
+    producer = RecordProducer(kafka.settings)
+    for value in (b"", b"not json", b"{}", b"\xff" * 100, b"[" * 5000):
+        for _ in range(10):
+            producer.send("foreign-monitor", 0, value)
+    assert producer.flush(10) == 0
+    refused: list[Refusal] = []
+    with reading(kafka, "foreign") as reader:
+        reader._on_refusal = refused.append
+        newest = reader.newest()
+    assert newest is not None
+    assert newest.measurement.sequence >= 2
+    assert len(refused) >= 50
+
+
+def test_missing_topic_is_told(kafka: EmbeddedKafka) -> None:
+    """Without its topic the monitor ends at once and says what to run."""
+    arguments = ("--bootstrap-server", kafka.bootstrap_servers, "--set", "topics.prefix=missing")
+    answer = penstock("monitor", *arguments)
+    assert answer.returncode == 1
+    assert "missing-monitor does not exist" in answer.stderr
+    assert "penstock topics create" in answer.stderr
+
+
+def test_nobody_there_is_told() -> None:
+    """No broker at all when it starts: exit code 4."""
+    options = ("--bootstrap-server", "127.0.0.1:1", "--set", "kafka.answer_timeout=2s")
+    for command in ("monitor", "speeds"):
+        answer = penstock(command, *options)
+        assert answer.returncode == 4, answer.stderr
+        assert "No Kafka broker answers" in answer.stderr

@@ -1,0 +1,76 @@
+"""On a real broker that cleans up twice a second: retention and compaction take bytes away."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from kit.measuring import seen_in, watching, writing
+from penstock.broker import EmbeddedKafka
+from penstock.broker.properties import BrokerPlan
+from penstock.kafka_io.administration import Administration
+from penstock.model import TopicPartition
+
+pytestmark = pytest.mark.broker
+SEGMENT = str(2**20)
+
+
+@pytest.fixture(scope="module")
+def tidy_kafka(broker_jars: None) -> Iterator[EmbeddedKafka]:
+    properties = {
+        "log.retention.check.interval.ms": "400",
+        "log.cleaner.backoff.ms": "300",
+        "log.initial.task.delay.ms": "500",
+    }
+    with EmbeddedKafka(BrokerPlan(properties=properties)) as running:
+        yield running
+
+
+def test_retention_is_no_slow_down(tidy_kafka: EmbeddedKafka) -> None:
+    """While segments are deleted the speed stays what is written."""
+    administration = Administration(tidy_kafka.settings)
+    settings = {"retention.bytes": SEGMENT, "segment.bytes": SEGMENT}
+    administration.create_topic("short", partitions=1, settings=settings)
+    name = ("short", 0)
+    with writing(tidy_kafka, name, bytes_per_s=1_000_000), watching(tidy_kafka, "short") as watcher:
+        watcher.until(name)
+        watcher.watch(3.0)
+        later = watcher.watch(6.0)
+    starts = administration.start_offsets([TopicPartition("short", 0)])
+    assert starts[TopicPartition("short", 0)] > 0, "nothing was deleted: the test is void"
+    speeds = [one for speeds in later if (one := seen_in(speeds, name)) is not None]
+    for one in speeds:
+        assert one.bytes_per_s == pytest.approx(1_000_000 * 1.02, rel=0.15)
+
+
+def test_compaction_is_no_slow_down(tidy_kafka: EmbeddedKafka) -> None:
+    """While old values of the same keys are cleaned away the speed stays what is written."""
+    administration = Administration(tidy_kafka.settings)
+    settings = {
+        "cleanup.policy": "compact",
+        "segment.bytes": SEGMENT,
+        "min.cleanable.dirty.ratio": "0.01",
+    }
+    administration.create_topic("compact", partitions=1, settings=settings)
+    name = ("compact", 0)
+    with (
+        writing(tidy_kafka, name, bytes_per_s=1_000_000, keys=5),
+        watching(tidy_kafka, "compact") as watcher,
+    ):
+        watcher.until(name)
+        watcher.watch(3.0)
+        sizes = []
+        later = []
+        for _ in range(8):
+            later += watcher.watch(1.0)
+            sizes.append(_size(tidy_kafka, "compact"))
+    fell = sum(after < before for before, after in pairwise(sizes))
+    assert fell, "nothing was cleaned: the test is void"
+    speeds = [one for speeds in later if (one := seen_in(speeds, name)) is not None]
+    for one in speeds:
+        assert one.bytes_per_s == pytest.approx(1_000_000 * 1.02, rel=0.2)
+
+
+def _size(kafka: EmbeddedKafka, topic: str) -> int:
+    directory = kafka.directory / "node-1" / "log" / f"{topic}-0"
+    return sum(file.stat().st_size for file in directory.glob("*.log"))
