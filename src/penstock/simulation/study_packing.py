@@ -11,7 +11,7 @@ from time import process_time
 
 from penstock.packing import PUBLISHED, algorithm_named
 from penstock.packing.scores import cardinal_bin_scores
-from penstock.simulation.generate import Kind, Recipe, generate
+from penstock.simulation.generate import UNIFORM_START, Kind, Recipe, generate
 from penstock.simulation.replay import OnEveryMeasurement, replay
 
 CAPACITY = 100
@@ -25,7 +25,8 @@ class Plan:
 
     starts: tuple[str, ...] = ("uniform", "0", "50", "100")
     deltas: tuple[int, ...] = (0, 5, 10, 15, 20, 25)
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = (1, 2, 3, 4)
+    seeds_of_other_starts: tuple[int, ...] = (1,)
     measurements: int = 501
     partitions: int = 200
     names: tuple[str, ...] = NAMES
@@ -37,8 +38,11 @@ class Plan:
             for name in self.names
             for start in self.starts
             for delta in self.deltas
-            for seed in self.seeds
+            for seed in self.seeds_of(start)
         ]
+
+    def seeds_of(self, start: str) -> tuple[int, ...]:
+        return self.seeds if start == UNIFORM_START else self.seeds_of_other_starts
 
 
 @dataclass(frozen=True, slots=True)
