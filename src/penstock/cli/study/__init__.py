@@ -5,10 +5,11 @@ One file per study; adding one is a file and a line here.
 
 import typer
 
-from penstock.cli.study import packing
+from penstock.cli.study import frequency, packing
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure what the design rests on; each study writes its page."
 )
 
 app.command()(packing.packing)
+app.command()(frequency.frequency)
