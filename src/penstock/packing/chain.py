@@ -86,12 +86,16 @@ def _is_misplaced(tally: Tally, members: Members) -> bool:
 
 def _fewest(tally: Tally) -> Members:
     """As few consumers as best fit decreasing, or fewer."""
-    members = _repaired(tally, None)
-    enough = len(fresh_best_fit_decreasing(tally))
-    if len(members) <= enough:
-        return members
+    fresh = fresh_best_fit_decreasing(tally)
+    if all(home == NOBODY for home in tally.home):
+        members = fresh
+    else:
+        members = _repaired(tally, None)
+        if len(members) <= len(fresh):
+            return members
+        members = keep_fullest(tally, members, fresh)
     bench = Workbench(tally)
-    _rearrange(bench, keep_fullest(tally, members, enough))
+    _rearrange(bench, members)
     return _finished(bench, None)
 
 
@@ -164,16 +168,26 @@ def _opened_by(bench: Workbench, item: int) -> int:
 
 
 def _empty_consumers(bench: Workbench, worth: int | None) -> None:
-    tally = bench.tally
-    capacity_max = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
-    fewest = -(-sum(tally.sizes) // capacity_max)
-    while len(bench.members) > fewest:
-        candidates = sorted(
-            (c for c in bench.members if bench.room[c] >= 0), key=lambda c: _emptying(bench, c)
-        )
-        if not any(_empty(bench, c, worth) for c in candidates[:EMPTIED_TRIES_MAX]):
-            return
-        bench.close_empty()
+    fewest = _at_least(bench.tally)
+    emptied_some = True
+    while emptied_some and len(bench.members) > fewest:
+        emptied_some = False
+        failures = 0
+        for consumer in sorted(bench.members, key=lambda c: _emptying(bench, c)):
+            if failures == EMPTIED_TRIES_MAX or len(bench.members) == fewest:
+                break
+            if _empty(bench, consumer, worth):
+                bench.close(consumer)
+                emptied_some = True
+            else:
+                failures += 1
+
+
+def _at_least(tally: Tally) -> int:
+    """A quick bound, to stop looking early: an oversize partition is one consumer, alone."""
+    capacity = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
+    shared = [size for size in tally.sizes if size <= capacity]
+    return len(tally.sizes) - len(shared) - (-sum(shared) // capacity)
 
 
 def _emptying(bench: Workbench, consumer: int) -> tuple[int, int, int]:
@@ -184,6 +198,8 @@ def _emptying(bench: Workbench, consumer: int) -> tuple[int, int, int]:
 
 def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
     """Place all its items elsewhere if that costs no more than `worth`; else change nothing."""
+    if bench.room[consumer] < 0:
+        return False
     items = [item for _, item in reversed(bench.members[consumer])]
     cost = sum(bench.cost_of_ejecting(item) for item in items)
     if worth is not None and cost > worth:

@@ -15,12 +15,11 @@ def fresh_best_fit_decreasing(tally: Tally) -> Members:
     return _packed_anew(tally, {})
 
 
-def keep_fullest(tally: Tally, members: Members, consumers_max: int) -> Members:
-    """The cheapest found packing on at most `consumers_max` consumers, or all packed anew."""
+def keep_fullest(tally: Tally, members: Members, fresh: Members) -> Members:
+    """The cheapest packing found on no more consumers than `fresh`, all packed anew, has."""
     by_room = sorted(members, key=lambda consumer: (_room(tally, consumer, members), consumer))
     by_room = [c for c in by_room if _room(tally, c, members) >= 0]
-    best = fresh_best_fit_decreasing(tally)
-    best_cost = moved(tally, best)
+    best, best_cost, consumers_max = fresh, moved(tally, fresh), len(fresh)
     step = max(1, len(by_room) // 16)
     for kept in range(len(by_room), 0, -step):
         candidate = _packed_anew(tally, {c: members[c] for c in by_room[:kept]})

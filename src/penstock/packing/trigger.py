@@ -4,7 +4,7 @@
     if verdict.repack:
         packing = algorithm.pack(problem_for(policy, speeds, assignment))
         if is_worthwhile(policy, verdict, assignment, packing): ...carry it out
-        memory = after_repack(memory, now_s, changed=...)
+        memory = after_repack(memory, verdict, now_s, changed=...)
 
 Two capacities keep it calm. A consumer raises the alarm above `capacity_bytes_per_s`, but is packed
 only to a share of it (the hysteresis), so that a packing does not stand at the brink. A consumer
@@ -148,9 +148,19 @@ def is_worthwhile(
     return saved >= policy.consumers_saved_min
 
 
-def after_repack(memory: TriggerMemory, now_s: float, *, changed: bool) -> TriggerMemory:
-    """To be called after every repack. One that changed nothing is not tried again at once."""
-    return replace(memory, over_since_s={}, futile_at_s=None if changed else now_s)
+def after_repack(
+    memory: TriggerMemory, verdict: Verdict, now_s: float, *, changed: bool
+) -> TriggerMemory:
+    """To be called after every repack.
+
+    If consumers were over their capacity and nothing could be changed, that is not tried again at
+    once; looking in vain for fewer consumers has its own timer.
+    """
+    if changed:
+        return replace(memory, over_since_s={}, futile_at_s=None)
+    if verdict.reason is Reason.OVER_CAPACITY:
+        return replace(memory, futile_at_s=now_s)
+    return memory
 
 
 def _calm(words: str) -> Verdict:

@@ -22,7 +22,10 @@ NOBODY = 0
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Items are numbered in the order of their names; consumers keep their own numbers."""
+    """Items are numbered in the order of their names; consumers keep their own numbers.
+
+    Without a forecast `sizes_ahead` is `sizes` itself.
+    """
 
     partitions: tuple[TopicPartition, ...]
     sizes: tuple[int, ...]
@@ -50,10 +53,11 @@ class Tally:
             *{value.denominator for value in (wide, *wide_special.values())},
         )
         owners = problem.current.owners
+        sizes = tuple(_whole(now, unit))
         return cls(
             partitions=partitions,
-            sizes=tuple(_whole(now, unit)),
-            sizes_ahead=tuple(_whole(later, unit)),
+            sizes=sizes,
+            sizes_ahead=tuple(_whole(later, unit)) if ahead else sizes,
             home=tuple(owners.get(partition, NOBODY) for partition in partitions),
             consumers_now=tuple(problem.current),
             capacity=int(wide * unit),

@@ -9,9 +9,12 @@ they are expected to be (this is what is preferred). Without a forecast the two 
 
 from bisect import bisect_left, insort
 from collections.abc import Container, Sequence
+from itertools import islice
 
 from penstock.model.consumer_id import CONSUMER_ID_MIN
 from penstock.packing.whole_numbers import NOBODY, Tally
+
+_LOOKED_AT_MAX = 500
 
 
 class Workbench:
@@ -47,8 +50,12 @@ class Workbench:
 
     def close_empty(self) -> None:
         for consumer in [consumer for consumer, held in self.members.items() if not held]:
-            del self._rooms_ahead[bisect_left(self._rooms_ahead, (self._ahead[consumer], consumer))]
-            del self.members[consumer], self.room[consumer], self._ahead[consumer]
+            self.close(consumer)
+
+    def close(self, consumer: int) -> None:
+        """Forget an empty consumer; what was done up to here can no longer be undone."""
+        del self._rooms_ahead[bisect_left(self._rooms_ahead, (self._ahead[consumer], consumer))]
+        del self.members[consumer], self.room[consumer], self._ahead[consumer]
         self._journal.clear()
 
     def lift(self, item: int) -> None:
@@ -95,7 +102,7 @@ class Workbench:
             return home
         sure = self.tally.sizes is self.tally.sizes_ahead or ahead
         size = self.tally.sizes_ahead[item] if sure else 0
-        for room_ahead, consumer in reversed(self._rooms_ahead):
+        for room_ahead, consumer in islice(reversed(self._rooms_ahead), _LOOKED_AT_MAX):
             if sure and room_ahead < size:
                 return None
             if consumer not in closed and self.accepts(item, consumer, ahead=ahead):

@@ -1,4 +1,4 @@
-"""Made-up streams: the published random walk, and four loads that services know.
+"""Made-up streams: the published random walk, and loads that services know.
 
 Speeds are whole percents of a consumer's capacity, scaled to it. The same seed makes the same
 stream, for ever: a study names its seeds.
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     WAVE = "wave"
     BURST = "burst"
     HOT = "hot"
+    STEADY = "steady"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,11 @@ def _hot(recipe: Recipe, chance: np.random.Generator) -> Percents:
     return _percents(calm + _noise(recipe, chance))
 
 
+def _steady(recipe: Recipe, chance: np.random.Generator) -> Percents:
+    """Nothing happens: every speed stays what it was, give or take delta."""
+    return _percents(_start(recipe, chance)[None, :] + _noise(recipe, chance))
+
+
 def _noise(recipe: Recipe, chance: np.random.Generator) -> NDArray[np.float64]:
     shape = (recipe.measurements, recipe.partitions)
     return chance.integers(-recipe.delta, recipe.delta + 1, shape).astype(np.float64)
@@ -129,4 +135,5 @@ _GENERATORS: dict[Kind, Callable[[Recipe, np.random.Generator], Percents]] = {
     Kind.WAVE: _wave,
     Kind.BURST: _burst,
     Kind.HOT: _hot,
+    Kind.STEADY: _steady,
 }

@@ -148,7 +148,7 @@ def _live_through(
     before = live.assignment
     if is_worthwhile(way.policy, verdict, live.assignment, packing):
         live.assignment = packing.assignment
-    live.memory = after_repack(live.memory, now_s, changed=live.assignment != before)
+    live.memory = after_repack(live.memory, verdict, now_s, changed=live.assignment != before)
     return took_s, verdict.reason
 
 

@@ -41,7 +41,8 @@ def _lines(plan: Plan, found: Found, gap: Gap | None, command: str, date: str) -
     yield ""
     yield (
         f"{plan.partitions} partitions, {plan.measurements} measurements, starts "
-        f"{', '.join(plan.starts)}, seeds {', '.join(map(str, plan.seeds))}. While CHAIN was tuned "
+        f"{', '.join(plan.starts)}; seeds {', '.join(map(str, plan.seeds))} for the uniform start, "
+        f"{', '.join(map(str, plan.seeds_of_other_starts))} for the others. While CHAIN was tuned "
         "only seeds 9001 to 9003 were used. Every score is the mean over the seeds; CBS is "
         "measured against the fewest consumers of all algorithms on this page. All numbers are in "
         "[packing.csv](packing.csv)."

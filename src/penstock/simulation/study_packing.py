@@ -4,18 +4,20 @@ What is run where is planned here, one task per stream and algorithm; `sweep` sp
 `report_packing` writes the page.
 """
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import fsum
 from time import process_time
 
 from penstock.packing import PUBLISHED, algorithm_named
 from penstock.packing.scores import cardinal_bin_scores
-from penstock.simulation.generate import Kind, Recipe, generate
+from penstock.simulation.generate import UNIFORM_START, Kind, Recipe, generate
 from penstock.simulation.replay import OnEveryMeasurement, replay
 
 CAPACITY = 100
 OUR_NAMES = ("CHAIN@0", "CHAIN@0.2", "CHAIN@0.4", "CHAIN", "CHAIN@0.7", "CHAIN@1")
+ONLY_UNIFORM = ("CHAIN@0.2", "CHAIN@0.4", "CHAIN@0.7")
 NAMES = (*OUR_NAMES, *(algorithm.name for algorithm in PUBLISHED))
 
 
@@ -26,19 +28,33 @@ class Plan:
     starts: tuple[str, ...] = ("uniform", "0", "50", "100")
     deltas: tuple[int, ...] = (0, 5, 10, 15, 20, 25)
     seeds: tuple[int, ...] = (1, 2, 3)
+    seeds_of_other_starts: tuple[int, ...] = (1,)
     measurements: int = 501
     partitions: int = 200
     names: tuple[str, ...] = NAMES
 
     def tasks(self) -> list["Run"]:
-        """The slowest first, so that the last ones to finish are short."""
+        """The published start first, seed by seed, so that what is done first can be read first."""
         return [
-            Run(name, start, delta, seed, self.measurements, self.partitions)
-            for name in self.names
+            Run(name, start, delta, seed, self._measurements_of(delta), self.partitions)
             for start in self.starts
+            for seed in self.seeds_of(start)
             for delta in self.deltas
-            for seed in self.seeds
+            for name in self.names_of(start)
         ]
+
+    def names_of(self, start: str) -> tuple[str, ...]:
+        """Our whole front on the published start; its two ends and the default on the others."""
+        if start == UNIFORM_START:
+            return self.names
+        return tuple(name for name in self.names if name not in ONLY_UNIFORM)
+
+    def _measurements_of(self, delta: int) -> int:
+        """At delta 0 every measurement is the same: a few show that nothing moves."""
+        return min(self.measurements, 61) if delta == 0 else self.measurements
+
+    def seeds_of(self, start: str) -> tuple[int, ...]:
+        return self.seeds if start == UNIFORM_START else self.seeds_of_other_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +90,16 @@ class Score:
     r: float
     consumers: float
     time_per_run_ms: float
+
+
+def to_line(outcome: Outcome) -> str:
+    """For a file of finished runs."""
+    return json.dumps(asdict(outcome))
+
+
+def from_line(line: str) -> Outcome:
+    fields = json.loads(line)
+    return Outcome(**{**fields, "run": Run(**fields["run"]), "consumers": (*fields["consumers"],)})
 
 
 def carry_out(run: Run) -> Outcome:

@@ -18,6 +18,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 MASTER_DEFAULT = "local[*]"
+BATCH_TASKS = 72
 _LOOK_EVERY_S = 0.5
 
 
@@ -27,8 +28,13 @@ def spread(
     *,
     master: str = MASTER_DEFAULT,
     on_progress: Callable[[int], None] = lambda _: None,
+    on_results: Callable[[list[Result]], None] = lambda _: None,
 ) -> list[Result]:
-    """The results in the order of the tasks; `on_progress` is told how many are done so far."""
+    """The results in the order of the tasks.
+
+    `on_progress` is told how many are done so far; `on_results` gets every batch of results as soon
+    as it is whole, so that a long study can be interrupted without losing what it has found.
+    """
     if not tasks:
         return []
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -41,17 +47,31 @@ def spread(
     session = builder.getOrCreate()
     context = session.sparkContext
     context.setLogLevel("ERROR")
+    results: list[Result] = []
     try:
-        slices = context.parallelize(tasks, len(tasks)).map(work)
-        with ThreadPoolExecutor(1) as outside:
-            collecting = outside.submit(slices.collect)
-            while not wait([collecting], timeout=_LOOK_EVERY_S).done:
-                on_progress(_done(context))
-            results: list[Result] = collecting.result()
-        on_progress(len(tasks))
+        for first in range(0, len(tasks), BATCH_TASKS):
+            batch = tasks[first : first + BATCH_TASKS]
+            results += _spread_batch(context, batch, work, lambda done: on_progress(first + done))  # noqa: B023 -- called only while this batch runs
+            on_results(results[first:])
+            on_progress(len(results))
         return results
     finally:
         session.stop()
+
+
+def _spread_batch(
+    context: SparkContext,
+    tasks: Sequence[Task],
+    work: Callable[[Task], Result],
+    on_progress: Callable[[int], None],
+) -> list[Result]:
+    slices = context.parallelize(tasks, len(tasks)).map(work)
+    with ThreadPoolExecutor(1) as outside:
+        collecting = outside.submit(slices.collect)
+        while not wait([collecting], timeout=_LOOK_EVERY_S).done:
+            on_progress(_done(context))
+        results: list[Result] = collecting.result()
+    return results
 
 
 def _done(context: SparkContext) -> int:

@@ -6,13 +6,14 @@ One file per study; adding one is a file and a line here.
 
 import typer
 
-from penstock.cli.study import packing
+from penstock.cli.study import frequency, packing
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure what the design rests on; each study writes its page."
 )
 
 app.command()(packing.packing)
+<<<<<<< HEAD
 =======
 """`penstock study`: measurements that answer questions of design, and can be run again."""
 
@@ -26,3 +27,6 @@ app = typer.Typer(
 )
 app.command()(monitor.monitor)
 >>>>>>> monitor
+=======
+app.command()(frequency.frequency)
+>>>>>>> packing

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,18 @@ import typer
 
 from penstock.cli.console import say
 from penstock.cli.study.progress import study_progress
+from penstock.errors import UsageError
 from penstock.simulation.exact import gap_to_optimum, is_available
 from penstock.simulation.report_packing import write_page
-from penstock.simulation.study_packing import Plan, carry_out, scores
+from penstock.simulation.study_packing import (
+    Outcome,
+    Plan,
+    Run,
+    carry_out,
+    from_line,
+    scores,
+    to_line,
+)
 from penstock.simulation.sweep import MASTER_DEFAULT, spread
 
 EXACT_SEEDS = range(101, 118)
@@ -25,18 +35,27 @@ def packing(
     folder: Annotated[
         Path, typer.Option(help="Where packing.md, packing.png and packing.csv are written.")
     ] = Path("docs/studies"),
-    seeds: Annotated[str, typer.Option(help="Seeds of the streams, with commas.")] = "1,2,3",
-    starts: Annotated[
-        str, typer.Option(help="Starts, with commas: uniform, or a percentage.")
-    ] = "uniform,0,50,100",
+    seeds: Annotated[
+        str, typer.Option(help="Seeds of the streams with uniform start, with commas.")
+    ] = "1,2,3",
+    other_seeds: Annotated[
+        str, typer.Option(help="Seeds of the streams that start all at 0, 50 or 100.")
+    ] = "1",
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Keep finished runs in this file, and go on from those that are in it.",
+        ),
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few short streams: a minute instead of an hour.")
+        bool, typer.Option("--quick", help="A few short streams: a minute instead of half an hour.")
     ] = False,
 ) -> None:
     """Run the twelve published algorithms and CHAIN on the published streams.
 
-    The runs are spread over cores, or a cluster, by PySpark. A whole study takes about 45 minutes
-    on two cores.
+    The runs are spread over cores, or a cluster, by PySpark. The whole study takes about half an
+    hour on two cores.
 
     Examples:
     `penstock study packing --quick --folder /tmp/study`
@@ -47,13 +66,19 @@ def packing(
     plan = (
         Plan(starts=("uniform",), deltas=(0, 5, 25), seeds=(1,), measurements=61)
         if quick
-        else Plan(
-            starts=tuple(starts.split(",")), seeds=tuple(int(seed) for seed in seeds.split(","))
-        )
+        else Plan(seeds=_seeds(seeds), seeds_of_other_starts=_seeds(other_seeds))
     )
-    tasks = plan.tasks()
+    kept = _kept(keep)
+    tasks = [task for task in plan.tasks() if task not in kept]
     with study_progress("packing", len(tasks)) as on_progress:
-        outcomes = spread(tasks, carry_out, master=master, on_progress=on_progress)
+        spread(
+            tasks,
+            carry_out,
+            master=master,
+            on_progress=on_progress,
+            on_results=lambda results: _keep(keep, kept, results),
+        )
+    outcomes = [kept[task] for task in plan.tasks()]
     gap = None
     if is_available():
         say("Solving small cases exactly ...")
@@ -64,3 +89,24 @@ def packing(
     date = datetime.now(UTC).date().isoformat()
     page = write_page(folder, plan, scores(outcomes), gap, command, date)
     say(f"Wrote {page}.")
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(seed) for seed in text.split(",")}))
+    except ValueError as error:
+        raise UsageError(f"Seeds are whole numbers with commas, got {text!r}.") from error
+
+
+def _kept(keep: Path | None) -> dict[Run, Outcome]:
+    if keep is None or not keep.exists():
+        return {}
+    outcomes = [from_line(line) for line in keep.read_text(encoding="utf-8").splitlines()]
+    return {outcome.run: outcome for outcome in outcomes}
+
+
+def _keep(keep: Path | None, kept: dict[Run, Outcome], results: Sequence[Outcome]) -> None:
+    kept.update((outcome.run, outcome) for outcome in results)
+    if keep is not None:
+        with keep.open("a", encoding="utf-8") as file:
+            file.writelines(to_line(outcome) + "\n" for outcome in results)
