@@ -38,6 +38,10 @@ def _is_of(holding: Holding | None, consumer: ConsumerId, epoch: Epoch) -> bool:
 def _reads(turn: Turn, consumer: ConsumerId, partition: TopicPartition, epoch: Epoch) -> None:
     """The consumer says that it reads the partition under this epoch."""
     holding = turn.holdings.get(partition)
+    if not was_given_out(turn, epoch):
+        # A lie, or a mistake: nothing is done on its word.
+        turn.count("impossible_claim")
+        return
     if holding is not None and _is_of(holding, consumer, epoch):
         if holding.status is HoldingStatus.STARTING:
             owned = HoldingStatus.OWNED
@@ -50,13 +54,18 @@ def _reads(turn: Turn, consumer: ConsumerId, partition: TopicPartition, epoch: E
         turn.count("reader_adopted")
         turn.hold(partition, acknowledged(turn, consumer, epoch))
         turn.save()
-    elif holding is None or holding.consumer != consumer or holding.epoch < epoch:
+    elif holding is None or holding.consumer != consumer:
         # It reads what it should not: stop it. The epoch fences it off in any case.
         turn.count("stray_reader")
         turn.decide(
             Code.STRAY_READER, f"consumer {consumer} reads {partition} and should not: stopped"
         )
         turn.send_stop(consumer, turn.consumers[consumer].incarnation, partition, epoch)
+
+
+def was_given_out(turn: Turn, epoch: Epoch) -> bool:
+    """Whether this or a former controller can have started anything under the epoch."""
+    return epoch <= Epoch(turn.state.controller_epoch, turn.epochs_used)
 
 
 def acknowledged(turn: Turn, consumer: ConsumerId, epoch: Epoch) -> Holding:

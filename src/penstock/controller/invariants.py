@@ -159,15 +159,21 @@ def _plan_covers_everything(before: State, after: State) -> None:
     plan = after.plan
     if plan is None:
         return
-    if before.plan is None or plan.target is not before.plan.target:
+    if before.plan is None or plan.number != before.plan.number:
         _require(
             plan.target.keys() == after.partitions.keys(),
             "S6",
             f"plan {plan.number} does not cover exactly the partitions that exist",
         )
-    if before.plan is None or plan.number != before.plan.number:
         strangers = set(plan.target.values()) - after.consumers.keys()
         _require(not strangers, "S6", f"plan {plan.number} counts on unknown {sorted(strangers)}")
+    elif plan.target is not before.plan.target:
+        # Partitions vanish from a plan; those that appear join the next one.
+        _require(
+            plan.target.keys() <= after.partitions.keys(),
+            "S6",
+            f"plan {plan.number} has partitions that do not exist",
+        )
     _require(plan.open <= plan.target.keys(), "S6", "an open partition is not in the plan")
 
 

@@ -200,7 +200,7 @@ def _spoke(turn: Turn, given: ConsumerSpoke) -> None:
         former = turn.before.consumers.get(message.sender)
         was_ready = former is not None and former.status is ConsumerStatus.READY
         has_come_up = turn.is_ready(message.sender) and not was_ready
-        group_management.advance(turn, turn.open if has_come_up else touched)
+        group_management.advance(turn, turn.open if has_come_up else touched | turn.released)
 
 
 def _measured_managing(turn: Turn, given: SpeedsMeasured) -> None:

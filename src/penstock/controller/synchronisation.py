@@ -8,7 +8,7 @@ learn.
 
 from penstock.controller.decisions import Code
 from penstock.controller.effects import Send
-from penstock.controller.holdings import acknowledged
+from penstock.controller.holdings import acknowledged, was_given_out
 from penstock.controller.inputs import ConsumerDeleted, ConsumerSpoke, DeploymentsListed, Tick
 from penstock.controller.membership import fence
 from penstock.controller.state import (
@@ -187,6 +187,9 @@ def _enter_answer(
     )
     turn.floor.put(consumer, answer.incarnation)
     for row in answer.owned:
+        if not was_given_out(turn, row.partition_epoch):
+            turn.count("impossible_claim")
+            continue
         holding = acknowledged(turn, consumer, row.partition_epoch)
         other = claims.get(row.topic_partition)
         loser = holding

@@ -133,7 +133,7 @@ class ConsumerActor:
         world = self.world
         ranges: dict[TopicPartition, tuple[Place, OffsetRange, Epoch]] = {}
         readable = self.ownership.readable
-        most = max(1, world.batch_records // max(1, len(readable)))
+        most = world.batch_records
         for partition in sorted(readable):
             place = world.place_of(partition)
             start, end = readable[partition], world.end_offset(partition)
