@@ -1,6 +1,1 @@
-"""What would happen, before anything touches a cluster.
-
-Two things live here: packing on recorded or generated speeds (`stream`, `replay`, the studies), and
-the whole protocol on a virtual clock with faults (`world`, `campaign`). Nothing imports this room
-but the command line and tests.
-"""
+"""Worlds in which only the decisions are real: streams for packing, and the whole protocol."""

@@ -144,9 +144,12 @@ def _updated(
         version=version,
         environment={**template.environment, **request.environment},
         transformations={**template.transformations, **request.transformations},
-        spark_settings=template.spark_settings
-        | {str(k): v for k, v in request.spark_settings.items()},
+        spark_settings={**template.spark_settings, **_tuning(request)},
         image=request.image or template.image,
         cpu_millicores=(resources and resources.cpu_millicores) or template.cpu_millicores,
         memory_megabytes=(resources and resources.memory_megabytes) or template.memory_megabytes,
     )
+
+
+def _tuning(request: UpdateDeployments) -> dict[str, str]:
+    return {str(name): value for name, value in request.spark_settings.items()}
