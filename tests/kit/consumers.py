@@ -19,7 +19,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kit.lake import new_topic_name, produce
-from penstock.cli.topics import make_control_topics
 from penstock.kafka_io.administration import Administration
 from penstock.messages import (
     CommandRefusedEvent,
@@ -39,6 +38,7 @@ from penstock.messages import (
 )
 from penstock.model import TopicPartition
 from penstock.settings import Settings
+from penstock.topics.carry_out import make_control_topics
 from penstock.verification import verify
 
 MAIN = Path(__file__).parent / "consumer_main.py"

@@ -1,8 +1,5 @@
 """`penstock controller`: the process that leads the group."""
 
-import json
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +8,8 @@ import typer
 
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.process import ControllerProcess
-from penstock.deployment import DeploymentTemplate, LocalProcesses
-from penstock.deployment.local_processes import LaunchPlan
-from penstock.model import ConsumerId
+from penstock.local_group.launching import local_deployment
 from penstock.processes.owner import end_with, owner_from_text
-from penstock.settings import Settings
 
 
 def controller(
@@ -49,42 +43,4 @@ def settings_arguments(
         given += ["--set", text]
     if bootstrap_server is not None:
         given += ["--bootstrap-server", bootstrap_server]
-    return given
-
-
-def local_deployment(
-    settings: Settings, given: Sequence[str], ends_with: str | None
-) -> LocalProcesses:
-    def launched(
-        consumer: ConsumerId, template: DeploymentTemplate, state_directory: Path
-    ) -> LaunchPlan:
-        command = [sys.executable, "-m", "penstock", "consumer", "--id", str(consumer)]
-        command += ["--state-dir", str(state_directory.absolute())]
-        command += ["--deployment-version", str(template.version)]
-        if ends_with is not None:
-            command += ["--ends-with", ends_with]
-        return LaunchPlan(
-            [*command, *given, *_template_arguments(settings, template)],
-            {**os.environ, **template.environment},
-        )
-
-    return LocalProcesses(
-        Path(settings.controller.directory).absolute(),
-        settings.lake.group,
-        launched,
-        grace_s=settings.controller.consumer_grace,
-    )
-
-
-def _template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
-    """What a roll-out changed, as flags: they win over the file and the environment."""
-    given = []
-    if template.spark_settings:
-        options = {**settings.spark.options, **template.spark_settings}
-        given += ["--set", f"spark.options={json.dumps(options)}"]
-    if template.transformations:
-        tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
-        for topic, function in template.transformations.items():
-            tables[topic] = {**tables.get(topic, {}), "transformation": function}
-        given += ["--set", f"lake.tables={json.dumps(tables)}"]
     return given

@@ -15,7 +15,6 @@ from rich.table import Table
 from penstock.broker import EmbeddedKafka
 from penstock.cli.console import data_console, say
 from penstock.cli.jars import fetch_with_progress
-from penstock.cli.topics import make_control_topics
 from penstock.errors import PenstockError
 from penstock.jars import JarSet
 from penstock.kafka_io.administration import Administration
@@ -23,6 +22,7 @@ from penstock.kafka_io.log_sizes import LogSizes
 from penstock.load import LoadGenerator, LoadResult, Target, parse_target
 from penstock.model import TopicPartition
 from penstock.settings import Settings
+from penstock.topics.carry_out import make_control_topics
 
 PARTITIONS_PER_TOPIC = 8
 DURATION_S = 24.0

@@ -11,13 +11,13 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.cli.topics import findings_for
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.jars import JarSet, jar_paths
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.settings import Settings
 from penstock.topics import Verdict, control_topics
+from penstock.topics.carry_out import findings_for
 
 CONNECT_TIMEOUT_S = 3.0
 CLUSTER_RIGHTS = frozenset({"DESCRIBE"})

@@ -15,12 +15,16 @@ from penstock.cli import (
     lake,
     load,
     monitor,
+    plan,
+    service,
     settings,
     simulate,
     spark,
     speeds,
+    status,
     study,
     topics,
+    up,
     verify,
 )
 from penstock.cli.console import say_error
@@ -54,6 +58,13 @@ def penstock(
 
 # One line a command, in the order in which a newcomer meets them.
 app.command()(demo.demo)
+app.command()(up.up)
+app.command()(status.status)
+app.command()(status.history)
+app.command()(plan.plan)
+app.command()(service.pause)
+app.command()(service.resume)
+app.add_typer(service.app, name="service")
 app.command()(doctor.doctor)
 app.add_typer(settings.app, name="settings")
 app.add_typer(jars.app, name="jars")

@@ -28,7 +28,6 @@ from penstock.controller.snapshot import snapshot
 from penstock.controller.state import State
 from penstock.deployment import DeploymentBackend, DeploymentTemplate
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.followed_topics import AT_THE_END, Followed
 from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Outgoing
 from penstock.messages import (
@@ -43,7 +42,7 @@ from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import get_logger
-from penstock.topics import control_topics
+from penstock.topics.carry_out import make_control_topics
 
 TEND_EVERY_S = 0.5
 STATUS_EVERY_S = 1.0
@@ -240,19 +239,9 @@ class ControllerProcess:
         """Called by a worker before a consumer is made: it must find its partitions."""
         if consumer < self._mailboxes:
             return
-        administration = Administration(self._settings.kafka)
-        for topic in control_topics(self._settings.topics, highest_consumer_id=consumer):
-            view = administration.topics([topic.name]).get(topic.name)
-            if view is None:
-                raise PenstockError(
-                    f"The control topic {topic.name} is gone.",
-                    remedy="Run `penstock topics create`.",
-                )
-            if not topic.exactly_one_partition:
-                if view.partitions <= consumer:
-                    administration.grow_topic(topic.name, topic.partitions)
-                    self._log.info("mailboxes_grown", topic=topic.name, to=topic.partitions)
-                self._mailboxes = max(view.partitions, consumer + 1)
+        for line in make_control_topics(self._settings, highest_consumer_id=consumer):
+            self._log.info("topic_changed", words=line)
+        self._mailboxes = consumer + self._settings.topics.consumers_ahead
 
     def _write_status(self) -> None:
         """For `penstock status`: information, so a full disk is no reason to stop."""

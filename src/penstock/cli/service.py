@@ -1,0 +1,203 @@
+"""`penstock pause`, `resume` and `service send`: operators' requests, and what became of them."""
+
+import json
+import secrets
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.errors import PenstockError, UsageError
+from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
+from penstock.kafka_io.producer import RecordProducer
+from penstock.messages import (
+    ChangeSettings,
+    Direction,
+    Pause,
+    Resume,
+    ServiceAnswer,
+    ServiceOutcome,
+    ServiceRequest,
+    UpdateDeployments,
+    decode,
+    encode,
+)
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+from penstock.settings.units import parse_duration
+
+ANSWER_WAIT = "15s"
+KINDS: dict[str, type[ServiceRequest]] = {
+    "update-deployments": UpdateDeployments,
+    "change-settings": ChangeSettings,
+    "pause": Pause,
+    "resume": Resume,
+}
+_FINAL = {ServiceOutcome.DONE, ServiceOutcome.REFUSED, ServiceOutcome.FAILED}
+app = typer.Typer(help="Send requests to the controller.", no_args_is_help=True)
+Wait = Annotated[str, typer.Option(help="How long to wait for the outcome.")]
+DirectionOption = Annotated[Direction, typer.Option(help="What the pause holds back.")]
+
+
+def pause(
+    direction: DirectionOption = Direction.BOTH,
+    until: Annotated[
+        str | None,
+        typer.Option(help="When it ends by itself: a duration (30m) or a time (2026-12-24T18:00)."),
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
+    wait: Wait = ANSWER_WAIT,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Hold plans back: those that grow the group, those that shrink it, or both.
+
+    Dead consumers are still replaced and new partitions still read.
+
+    Example: `penstock pause --direction down --until 2h --reason 'sale'`
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    request = Pause(
+        request_id=_name("pause"),
+        direction=direction,
+        until_unix_ms=None if until is None else _moment_ms(until),
+        reason=reason,
+    )
+    _finish(_ask(loaded, request, wait), output)
+
+
+def resume(
+    direction: DirectionOption = Direction.BOTH,
+    wait: Wait = ANSWER_WAIT,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """End a pause, or one side of it."""
+    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    request = Resume(request_id=_name("resume"), direction=direction)
+    _finish(_ask(loaded, request, wait), output)
+
+
+@app.command()
+def send(
+    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")],
+    content: Annotated[
+        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/messages/.")
+    ] = "{}",
+    wait: Wait = "5m",
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Send a request to the controller and follow what becomes of it.
+
+    Examples:
+    `penstock service send change-settings '{"capacity_bytes_per_s": 3000000}'`
+
+    `penstock service send update-deployments '{"transformations": {"orders": "mine:clean"}}'`
+
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    if kind not in KINDS:
+        raise UsageError(f"There is no request {kind!r}; use one of {', '.join(KINDS)}.")
+    request = _made(KINDS[kind], kind, content)
+    _finish(_ask(loaded, request, wait), output)
+
+
+def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest:
+    try:
+        text = Path(content[1:]).read_text(encoding="utf-8") if content.startswith("@") else content
+        fields = json.loads(text)
+        if not isinstance(fields, dict):
+            raise UsageError("A request is a JSON object.")
+        fields.setdefault("request_id", _name(name))
+        return kind.model_validate_json(json.dumps(fields))
+    except OSError as error:
+        raise UsageError(f"Could not read {content[1:]}: {error.strerror}.") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{where}: {first['msg']}.") from error
+    except ValueError as error:
+        raise UsageError(f"Not valid JSON: {error}.") from error
+
+
+def _name(kind: str) -> str:
+    return f"{kind}-{secrets.token_hex(4)}"
+
+
+def _moment_ms(text: str) -> int:
+    try:
+        return round((time.time() + parse_duration(text)) * 1000)
+    except ValueError:
+        pass  # no duration: perhaps a time
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is neither a duration (30m) nor a time.") from None
+    return round((moment if moment.tzinfo else moment.astimezone(UTC)).timestamp() * 1000)
+
+
+def _ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer:
+    """Send it, and follow the answers until the last one."""
+    try:
+        wait_s = parse_duration(wait)
+    except ValueError as error:
+        raise UsageError(f"--wait: {error}.") from error
+    partition = TopicPartition(f"{settings.topics.prefix}-service", 0)
+    answers = FollowedTopics(settings.kafka, {partition: AT_THE_END})
+    try:
+        _send(settings, partition.topic, request)
+        deadline_s = time.monotonic() + wait_s
+        while time.monotonic() < deadline_s:
+            letter = answers.read(0.5)
+            if letter is None:
+                continue
+            found = decode(letter.value, letter.headers, topic_role="service", mailbox=0)
+            if not isinstance(found, ServiceAnswer) or found.request_id != request.request_id:
+                continue
+            if found.outcome in _FINAL:
+                return found
+            progress = f" {found.done} of {found.of}" if found.of else ""
+            say(f"{found.outcome}{progress} {found.detail}".rstrip())
+    finally:
+        answers.close()
+    raise PenstockError(
+        f"The controller did not finish {request.request_id} within {wait}.",
+        remedy="`penstock status` shows whether it runs and what it is doing.",
+    )
+
+
+def _send(settings: Settings, topic: str, request: ServiceRequest) -> None:
+    encoded = encode(request)
+    errors: list[Exception] = []
+    producer = RecordProducer(settings.kafka)
+    producer.send(
+        topic,
+        0,
+        encoded.value,
+        headers=encoded.headers,
+        on_delivery=lambda error, _: errors.append(error) if error else None,
+    )
+    if producer.flush(settings.kafka.answer_timeout) or errors:
+        raise errors[0] if errors else PenstockError("The request could not be sent in time.")
+
+
+def _finish(answer: ServiceAnswer, output: OutputFormat) -> None:
+    data: dict[str, Any] = answer.model_dump(mode="json", exclude_none=True)
+    if output is OutputFormat.TABLE:
+        say(f"{answer.outcome}: {answer.detail}")
+    else:
+        print_data(data, output)
+    if answer.outcome is not ServiceOutcome.DONE:
+        raise typer.Exit(1)

@@ -1,0 +1,66 @@
+"""`penstock up`: the whole group on one machine."""
+
+import signal
+from threading import Event
+from typing import Annotated
+
+import typer
+
+from penstock.cli.console import say
+from penstock.cli.controller import settings_arguments
+from penstock.cli.jars import fetch_with_progress
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.jars import JarSet
+
+TEND_EVERY_S = 0.5
+
+
+def up(
+    recommend: Annotated[
+        bool,
+        typer.Option(
+            "--recommend", help="Measure and explain what the group would do; change nothing."
+        ),
+    ] = False,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+) -> None:
+    """Bring the whole group up: broker, topics, Spark, monitor, controller, consumers.
+
+    A broker is started if no `kafka.bootstrap_servers` are set, and a Spark Connect server if no
+    `spark.master` is. Ctrl-C takes all of it down in order and leaves nothing running. State, logs
+    and the embedded broker's data are kept in `controller.directory`.
+
+    With `--recommend` nothing is started or made on your cluster: the safe first step.
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server)
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    if recommend:
+        from penstock.cli.recommend import recommend_until  # noqa: PLC0415 -- only here
+
+        recommend_until(loaded.settings, stop)
+        return
+    # Late, because it brings Spark along and `penstock --help` should not wait for it.
+    from penstock.local_group import LocalGroup  # noqa: PLC0415
+
+    embedded_broker = ("kafka", "bootstrap_servers") not in loaded.origin
+    embedded_spark = ("spark", "master") not in loaded.origin
+    needed = [JarSet.BROKER] * embedded_broker + [JarSet.SPARK]
+    fetch_with_progress(needed)
+    group = LocalGroup(
+        loaded.settings,
+        settings_arguments(settings, overrides, bootstrap_server),
+        embedded_broker=embedded_broker,
+        embedded_spark=embedded_spark,
+        on_progress=say,
+    )
+    with group:
+        say(f"The group is up. `penstock status` shows it; logs are in {group.directory}.")
+        say("Ctrl-C takes it down.")
+        while not stop.wait(TEND_EVERY_S):
+            for line in group.tend():
+                say(line)
+    say("Everything is down.")

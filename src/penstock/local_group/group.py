@@ -1,0 +1,183 @@
+"""Brings a whole group up on this machine, looks after it, and takes it down in order.
+
+    with LocalGroup(settings, directory) as group:
+        group.tend()                     # now and then: what died is started again
+
+A broker and a Spark Connect server are started unless the settings name some. Monitor and
+controller are children; consumers are started by the controller and watch this process: whatever
+ends it, nothing is left. Going down: the controller first, so that nobody replaces the consumers,
+then they, then the monitor, Spark and the broker.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from penstock.broker import BrokerPlan, EmbeddedKafka
+from penstock.deployment import LocalProcesses
+from penstock.errors import PenstockError
+from penstock.local_group.launching import local_deployment
+from penstock.pipeline.connect_server import ConnectServer
+from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
+from penstock.processes.owner import owner_as_text
+from penstock.settings import Settings
+from penstock.topics.carry_out import make_control_topics
+
+STOP_GRACE_S = 20.0
+RESTART_PAUSE_FIRST_S = 0.5
+RESTART_PAUSE_MAX_S = 30.0
+STEADY_AFTER_S = 60.0
+
+
+@dataclass(slots=True)
+class _Child:
+    """A process of ours that should always run."""
+
+    name: str
+    process: ProcessIdentity
+    started_s: float
+    restarts: int = 0
+
+
+class LocalGroup:
+    def __init__(
+        self,
+        settings: Settings,
+        given: Sequence[str] = (),
+        *,
+        embedded_broker: bool,
+        embedded_spark: bool,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`given` are the command line's own settings, for the children."""
+        self.settings = settings
+        self._given = list(given)
+        self._embedded_broker = embedded_broker
+        self._embedded_spark = embedded_spark
+        self._on_progress = on_progress
+        self.directory = Path(settings.controller.directory).absolute()
+        self._parts = ExitStack()
+        self._children: dict[str, _Child] = {}
+        me = identity_of(os.getpid())
+        if me is None:
+            raise AssertionError("this process is alive")
+        self._owner = owner_as_text(me)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        try:
+            self._start_parts()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _start_parts(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self._embedded_broker:
+            self._on_progress("starting a broker")
+            data = self.directory / "broker"
+            kafka = self._parts.enter_context(
+                EmbeddedKafka(BrokerPlan(heap_mib=512), data_directory=data)
+            )
+            self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
+        self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")
+        for line in make_control_topics(self.settings):
+            self._on_progress(line)
+        if self._embedded_spark:
+            self._on_progress("starting a Spark Connect server")
+            server = self._parts.enter_context(
+                ConnectServer(self.settings.spark, folder=self.directory / "spark")
+            )
+            spark = self.settings.spark.model_copy(update={"master": server.master})
+            self._use("spark", spark, "spark.master", server.master)
+        self._on_progress(f"Spark at {self.settings.spark.master}")
+        self._parts.callback(self._stop_child, "monitor")
+        self._launch("monitor")
+        self._parts.callback(self._stop_consumers)
+        self._parts.callback(self._stop_child, "controller")
+        self._launch("controller")
+
+    def _use(self, section: str, value: object, option: str, text: str) -> None:
+        self.settings = self.settings.model_copy(update={section: value})
+        self._given += ["--set", f"{option}={text}"]
+
+    @property
+    def deployment(self) -> LocalProcesses:
+        """The same view of the consumers that the controller has."""
+        return local_deployment(self.settings, self._given, self._owner)
+
+    def process_of(self, name: str) -> ProcessIdentity:
+        """The `monitor` or the `controller`, as it runs now."""
+        return self._children[name].process
+
+    def log_of(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def tend(self) -> list[str]:
+        """Start again what died, with a growing pause; says what was done."""
+        said = []
+        for name, child in list(self._children.items()):
+            if is_alive(child.process) or not self._is_due(child):
+                continue
+            stop(child.process, grace_s=0)  # it is dead: this takes it off the process table
+            steady = time.monotonic() - child.started_s > STEADY_AFTER_S
+            self._launch(name, restarts=1 if steady else child.restarts + 1)
+            said.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
+        return said
+
+    def _is_due(self, child: _Child) -> bool:
+        pause_s = min(RESTART_PAUSE_MAX_S, RESTART_PAUSE_FIRST_S * 2.0**child.restarts)
+        return time.monotonic() - child.started_s >= pause_s
+
+    def _launch(self, name: str, *, restarts: int = 0) -> None:
+        if restarts == 0:
+            self._on_progress(f"starting the {name}")
+        command = [sys.executable, "-m", "penstock", name, *self._given]
+        if name == "controller":
+            command += ["--ends-with", self._owner]
+        process = start_child(command, log_file=self.log_of(name))
+        self._children[name] = _Child(name, process, time.monotonic(), restarts)
+
+    def stop(self) -> None:
+        """Everything, in order. Safe to call twice."""
+        self._parts.close()
+
+    def _stop_child(self, name: str) -> None:
+        child = self._children.pop(name, None)
+        if child is not None:
+            self._on_progress(f"stopping the {name}")
+            stop(child.process, grace_s=STOP_GRACE_S)
+
+    def _stop_consumers(self) -> None:
+        deployment = self.deployment
+        consumers = list(deployment.listed())
+        if not consumers:
+            return
+        self._on_progress(f"stopping {len(consumers)} consumers")
+        with ThreadPoolExecutor(len(consumers)) as together:
+            list(together.map(deployment.delete, consumers))
+
+    def remove(self) -> None:
+        """Forget everything that was kept in the group's directory."""
+        if self._children:
+            raise PenstockError("The group is still running.")
+        shutil.rmtree(self.directory, ignore_errors=True)

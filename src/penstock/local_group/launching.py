@@ -1,0 +1,54 @@
+"""How a consumer of this group is started on this machine.
+
+The child gets the same settings: the same file and flags (secrets are never among them) and the
+same environment. What a roll-out changed comes as further flags, which win.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.deployment import DeploymentTemplate, LocalProcesses
+from penstock.deployment.local_processes import LaunchPlan
+from penstock.model import ConsumerId
+from penstock.settings import Settings
+
+
+def local_deployment(
+    settings: Settings, given: Sequence[str], ends_with: str | None
+) -> LocalProcesses:
+    def launched(
+        consumer: ConsumerId, template: DeploymentTemplate, state_directory: Path
+    ) -> LaunchPlan:
+        command = [sys.executable, "-m", "penstock", "consumer", "--id", str(consumer)]
+        command += ["--state-dir", str(state_directory.absolute())]
+        command += ["--deployment-version", str(template.version)]
+        if ends_with is not None:
+            command += ["--ends-with", ends_with]
+        return LaunchPlan(
+            [*command, *given, *_template_arguments(settings, template)],
+            {**os.environ, **template.environment},
+        )
+
+    return LocalProcesses(
+        Path(settings.controller.directory).absolute(),
+        settings.lake.group,
+        launched,
+        grace_s=settings.controller.consumer_grace,
+    )
+
+
+def _template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
+    """What a roll-out changed, as flags: they win over the file and the environment."""
+    given = []
+    if template.spark_settings:
+        options = {**settings.spark.options, **template.spark_settings}
+        given += ["--set", f"spark.options={json.dumps(options)}"]
+    if template.transformations:
+        tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
+        for topic, function in template.transformations.items():
+            tables[topic] = {**tables.get(topic, {}), "transformation": function}
+        given += ["--set", f"lake.tables={json.dumps(tables)}"]
+    return given

@@ -1,0 +1,46 @@
+"""Looks at the control topics of a cluster, and makes or grows what `control_topics` asks for."""
+
+from penstock.kafka_io.administration import Administration
+from penstock.settings import Settings
+from penstock.topics.control_topics import (
+    ControlTopic,
+    Finding,
+    SeenTopic,
+    Verdict,
+    compare,
+    control_topics,
+)
+
+
+def findings_for(administration: Administration, wanted: tuple[ControlTopic, ...]) -> list[Finding]:
+    """What the cluster has, held against what is wanted."""
+    views = administration.topics([topic.name for topic in wanted])
+    settings = administration.topic_settings(views)
+    found: list[Finding] = []
+    for topic in wanted:
+        view = views.get(topic.name)
+        seen = None if view is None else SeenTopic(view.partitions, settings[topic.name])
+        found += compare(topic, seen)
+    return found
+
+
+def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> list[str]:
+    """Create what is missing, grow what is too small; says what was done. Safe to repeat."""
+    administration = Administration(settings.kafka)
+    wanted = control_topics(settings.topics, highest_consumer_id=highest_consumer_id)
+    done = []
+    verdicts = {(one.topic, one.verdict) for one in findings_for(administration, wanted)}
+    for topic in wanted:
+        if (topic.name, Verdict.MISSING) in verdicts:
+            made = administration.create_topic(
+                topic.name,
+                partitions=topic.partitions,
+                replication_factor=settings.topics.replication_factor,
+                settings=topic.settings,
+            )
+            if made:
+                done.append(f"{topic.name}: created with {topic.partitions} partitions")
+        elif (topic.name, Verdict.TOO_FEW_PARTITIONS) in verdicts:
+            administration.grow_topic(topic.name, topic.partitions)
+            done.append(f"{topic.name}: grown to {topic.partitions} partitions")
+    return done
