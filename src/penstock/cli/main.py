@@ -1,34 +1,54 @@
-"""The `penstock` program: gathers the commands; an error is one clear message and an exit code."""
+"""The `penstock` program: gathers the commands; an error is one clear message and an exit code.
+
+A command's module is imported when the command is called, so that `penstock --help` and the small
+commands do not wait for Spark, numpy and pictures.
+"""
 
 import sys
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
-from penstock.cli import (
-    broker,
-    consumer,
-    controller,
-    demo,
-    doctor,
-    jars,
-    lake,
-    load,
-    monitor,
-    plan,
-    service,
-    settings,
-    simulate,
-    spark,
-    speeds,
-    status,
-    study,
-    topics,
-    up,
-    verify,
-)
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
+
+# name, where it is, and one sentence; in the order in which a newcomer meets them.
+COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Try it": (
+        ("demo", "demo:demo", "Show the main job on an embedded broker."),
+        ("doctor", "doctor:doctor", "Check Java, jars, ports, the broker, topics and rights."),
+        ("simulate", "simulate:simulate", "Show what each packing algorithm would do with a load."),
+        ("broker", "broker:app", "A real Apache Kafka on this machine: start, stop, status."),
+        ("spark", "spark:app", "A Spark Connect server on this machine: start, stop, status."),
+        ("load", "load:load", "Write to Kafka at known speeds."),
+    ),
+    "Run the group": (
+        ("up", "up:up", "The whole group on one machine; --recommend only measures."),
+        ("monitor", "monitor:monitor", "Measure the write speed of every partition."),
+        ("controller", "controller:controller", "Lead the group: plan and move partitions."),
+        ("consumer", "consumer:consumer", "Carry partitions into the lake, as commanded."),
+    ),
+    "Operate it": (
+        ("status", "status:status", "The group as it is: consumers, load, moves, decisions."),
+        ("history", "status:history", "What the controller decided, why, and what it moved."),
+        ("plan", "plan:plan", "What a repack would do now; changes nothing."),
+        ("speeds", "speeds:speeds", "How fast every partition is written, live."),
+        ("pause", "service:pause", "Hold plans back, up, down or both, until a time."),
+        ("resume", "service:resume", "End a pause."),
+        ("service", "service:app", "Send requests to the controller."),
+        ("topics", "topics:app", "Make and check the control topics."),
+        ("lake", "lake:app", "Look after the lake's tables."),
+        ("verify", "verify:verify", "Check independently that every record is in the lake once."),
+        ("settings", "settings:app", "What is set, where it came from, and what could be set."),
+        ("jars", "jars:app", "The Java archives that the broker and Spark need."),
+    ),
+    "Study it": (
+        ("study", "study:app", "Measure what the design rests on; each study writes its page."),
+    ),
+}
 
 app = typer.Typer(
     name="penstock",
@@ -56,35 +76,38 @@ def penstock(
     """Set up what every command shares."""
 
 
-# One line a command, in the order in which a newcomer meets them.
-app.command()(demo.demo)
-app.command()(up.up)
-app.command()(status.status)
-app.command()(status.history)
-app.command()(plan.plan)
-app.command()(service.pause)
-app.command()(service.resume)
-app.add_typer(service.app, name="service")
-app.command()(doctor.doctor)
-app.add_typer(settings.app, name="settings")
-app.add_typer(jars.app, name="jars")
-app.add_typer(broker.app, name="broker")
-app.add_typer(topics.app, name="topics")
-app.command()(load.load)
-app.command()(monitor.monitor)
-app.command()(speeds.speeds)
-app.command()(controller.controller)
-app.command()(consumer.consumer)
-app.add_typer(spark.app, name="spark")
-app.add_typer(lake.app, name="lake")
-app.command()(verify.verify)
-app.command()(simulate.simulate)
-app.add_typer(study.app, name="study")
+class CommandForLater(TyperCommand):
+    """Stands in the list of commands; becomes the real one when it is called."""
+
+    def __init__(self, name: str, where: str, sentence: str, panel: str) -> None:
+        super().__init__(name, help=sentence, short_help=sentence, rich_help_panel=panel)
+        self._where = where
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        module, _, attribute = self._where.partition(":")
+        found = getattr(import_module(f"penstock.cli.{module}"), attribute)
+        around = typer.Typer(rich_markup_mode="markdown")
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=self.name)
+        else:
+            around.command(self.name)(found)
+        real = typer.main.get_group(around).commands[str(self.name)]
+        return real.make_context(info_name, args, parent, **extra)
+
+
+def program() -> TyperGroup:
+    group = typer.main.get_group(app)
+    for panel, commands in COMMANDS.items():
+        for name, where, sentence in commands:
+            group.add_command(CommandForLater(name, where, sentence, panel))
+    return group
 
 
 def main() -> None:
     try:
-        app()
+        program()()
     except PenstockError as error:
         say_error(error)
         sys.exit(error.exit_code)
