@@ -1,113 +1,104 @@
-"""`penstock demo`: what there is so far, on an embedded broker, in under a minute.
+"""`penstock demo`: the main job on one machine, in a few minutes, with things dying on the way."""
 
-The live group (controller and consumers that follow the load) is not built yet; the demo says so
-and shows the ground it will stand on: a real broker, the control topics, a load of known speed, and
-the same speed read back from the log.
-"""
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Self
 
-import threading
-import time
-from collections import defaultdict
-from collections.abc import Mapping
-
+import typer
+from rich.live import Live
 from rich.table import Table
 
-from penstock.broker import EmbeddedKafka
-from penstock.cli.console import data_console, say
+from penstock.cli.console import data_console, notes, say
 from penstock.cli.jars import fetch_with_progress
+from penstock.cli.status import rendered
 from penstock.errors import PenstockError
 from penstock.jars import JarSet
-from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.log_sizes import LogSizes
-from penstock.load import LoadGenerator, LoadResult, Target, parse_target
-from penstock.model import TopicPartition
-from penstock.settings import Settings
-from penstock.topics.carry_out import make_control_topics
+from penstock.settings import load_settings
 
-PARTITIONS_PER_TOPIC = 8
-DURATION_S = 24.0
-LOOK_EVERY_S = 3.0
-SHAPES = {
-    "orders": "ramp:50kB/s,600kB/s,20s",
-    "clicks": "step:400kB/s,100kB/s,12s",
-    "payments": "burst:50kB/s,500kB/s,10s,3s",
-}
+LINE_EVERY_S = 5.0
 
 
-def demo() -> None:
-    """Show what there is so far: a broker, its topics, a load, and the speed read from the log."""
-    say("Penstock demo. The live group is not built yet: this shows the ground it stands on.")
-    fetch_with_progress([JarSet.BROKER])
-    say("1. starting a real Apache Kafka 4.3.1 on a free loopback port")
-    with EmbeddedKafka() as kafka:
-        say(f"   ready at {kafka.bootstrap_servers}")
-        settings = Settings(kafka=kafka.settings)
-        say("2. making the control topics")
-        for line in make_control_topics(settings):
-            say(f"   {line}")
-        administration = Administration(settings.kafka)
-        for topic in SHAPES:
-            administration.create_topic(topic, partitions=PARTITIONS_PER_TOPIC)
-        say(f"3. writing to {len(SHAPES)} topics of {PARTITIONS_PER_TOPIC} partitions each")
-        result = _write_and_watch(settings)
-        _conclude(administration, result)
+def demo(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the pictures of the run are written.")
+    ] = Path("out/demo"),
+) -> None:
+    """Show the main job: a group that follows its load while parts of it are killed.
 
+    Embedded broker, three topics with 24 partitions, a load that rises, shifts, bursts and falls.
+    One consumer is killed with -9, the controller is killed during a move, partitions are added.
+    Exit code 0 only when every record is in the lake exactly once.
+    """
+    # Late, because these bring Spark and pictures along.
+    from penstock.demo.observation import summed_up  # noqa: PLC0415
+    from penstock.demo.picture import draw, write_page  # noqa: PLC0415
+    from penstock.demo.run import Demo, is_good, result_rows  # noqa: PLC0415
+    from penstock.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415
 
-def _write_and_watch(settings: Settings) -> LoadResult:
-    counts = dict.fromkeys(SHAPES, PARTITIONS_PER_TOPIC)
-    targets: list[Target] = []
-    for topic, shape in SHAPES.items():
-        targets += parse_target(f"{topic}={shape}", counts, seed=1)
-    generator = LoadGenerator(settings.kafka, targets, run_id="demo")
-    results: list[LoadResult] = []
-    writing = threading.Thread(target=lambda: results.append(generator.run(DURATION_S)))
-    with LogSizes(settings.kafka) as sizes:
-        writing.start()
-        written, logged, seen_at = _written(generator), _by_topic(sizes), time.monotonic()
-        say("   MB/s by topic, acknowledged to the producer / read back from the broker's log:")
-        while writing.is_alive():
-            writing.join(LOOK_EVERY_S)
-            now_written, now_logged, now = _written(generator), _by_topic(sizes), time.monotonic()
-            seconds = now - seen_at
-            say(
-                "   "
-                + "   ".join(
-                    f"{topic:>8} {(now_written[topic] - written[topic]) / seconds / 1e6:5.2f} /"
-                    f" {(now_logged[topic] - logged[topic]) / seconds / 1e6:5.2f}"
-                    for topic in SHAPES
-                )
-            )
-            written, logged, seen_at = now_written, now_logged, now
-    if not results:
-        raise PenstockError("The load ended early.")
-    return results[0]
-
-
-def _written(generator: LoadGenerator) -> Mapping[str, float]:
-    total: dict[str, float] = defaultdict(float)
-    for partition, (_, size_bytes) in generator.acknowledged().items():
-        total[partition.topic] += size_bytes
-    return total
-
-
-def _by_topic(sizes: LogSizes) -> Mapping[str, float]:
-    total: dict[str, float] = defaultdict(float)
-    for partition, size_bytes in sizes.read_bytes(list(SHAPES)).items():
-        total[partition.topic] += size_bytes
-    return total
-
-
-def _conclude(administration: Administration, result: LoadResult) -> None:
-    """Every record acknowledged must be in the log; the exit code says whether that holds."""
-    partitions = [TopicPartition.parse(name) for name in result.records_by_partition]
-    in_log = administration.end_offsets(partitions)
-    wrong = [one for one in partitions if in_log.get(one) != result.records_by_partition[str(one)]]
+    fetch_with_progress(list(JarSet))
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
+        flags = demo_settings(Path(folder))
+        given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
+        settings = load_settings(flags=flags, environment={}).settings
+        with _View() as view:
+            run = Demo(settings, given=given, say=view.say, show=view.show).play()
+    figures = summed_up(run.moments, run.hand_overs)
+    rows = result_rows(run, figures)
+    picture = out / "demo.png"
+    draw(run.moments, run.incidents, CAPACITY_BYTES_PER_S, picture)
+    write_page(picture, rows, out / "demo.html")
     table = Table("", "", box=None, show_header=False)
-    table.add_row("records acknowledged", f"{result.records_acknowledged:,}")
-    table.add_row("records in the log", f"{sum(in_log.values()):,}")
-    table.add_row("partitions that differ", str(len(wrong)))
-    table.add_row("mean speed", f"{result.bytes_per_s / 1e6:.2f} MB/s")
+    for name, value in rows.items():
+        table.add_row(name, value)
     data_console().print(table)
-    if wrong or result.records_failed:
-        raise PenstockError("What was acknowledged is not what the log holds.")
-    say("4. stopping the broker; nothing is left running")
+    say(f"picture: {picture}")
+    say(f"page:    {out / 'demo.html'}")
+    if not is_good(run):
+        raise PenstockError("The demo does not hold: see the lines above.")
+
+
+def demo_settings(folder: Path) -> dict[str, str]:
+    """Small consumers, so that a laptop shows a group; quick timers, so that minutes are enough."""
+    from penstock.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- as above
+
+    return {
+        "controller.directory": str(folder / "group"),
+        "lake.root": str(folder / "lake"),
+        "packing.capacity": f"{CAPACITY_BYTES_PER_S}B/s",
+        "packing.scale_down_period": "15s",
+        "controller.consumers_max": "8",
+        "consumer.batch_period": "1s",
+        "spark.server_memory": "1GiB",
+    }
+
+
+class _View:
+    """A live picture of the group at a terminal; a line every few seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=notes, refresh_per_second=4) if notes.is_terminal else None
+        self._said_s = -LINE_EVERY_S
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        say(text)
+
+    def show(self, at_s: float, status: dict[str, Any]) -> None:
+        if self._live is not None:
+            self._live.update(rendered(status | {"age_s": 0.0}))
+        elif at_s - self._said_s >= LINE_EVERY_S:
+            self._said_s = at_s
+            loads = " ".join(
+                f"{one['consumer']}:{one['load_bytes_per_s'] / 1e6:.2f}"
+                for one in status["consumers"]
+            )
+            say(f"{at_s:5.0f} s: {status['phase']:<16} moving {len(status['moves']):>2}  {loads}")

@@ -217,6 +217,13 @@ class LocalProcesses:
         with self._locks_lock:
             return self._locks.setdefault(consumer, threading.Lock())
 
+    def process_of(self, consumer: ConsumerId) -> ProcessIdentity:
+        """Which process a consumer is; for whoever wants to harm it."""
+        note = self._read(consumer)
+        if note is None:
+            raise DeploymentError(f"Consumer {consumer} is not deployed.", is_passing=False)
+        return note.process
+
     def forget_state(self, consumer: ConsumerId) -> None:
         """Remove a deleted consumer's folder altogether."""
         if self._read(consumer) is None:

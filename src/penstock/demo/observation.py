@@ -1,0 +1,93 @@
+"""What is seen of the group during the demo, and what it adds up to. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any
+
+from penstock.model import Assignment, TopicPartition
+from penstock.packing import PackingProblem
+from penstock.packing.lower_bound import consumers_at_least
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The group at one moment, as the controller told it."""
+
+    at_s: float
+    phase: str
+    written_bytes_per_s: float
+    load_by_consumer: Mapping[int, float]
+    consumers_up: int
+    consumers_needed: int
+    moving: int
+
+
+def moment(at_s: float, status: dict[str, Any], capacity_bytes_per_s: float) -> Moment:
+    speeds = {
+        TopicPartition.parse(name): float(one["write_speed_bytes_per_s"])
+        for name, one in status["partitions"].items()
+        if one["write_speed_bytes_per_s"] is not None
+    }
+    problem = PackingProblem(speeds, Assignment(), capacity_bytes_per_s)
+    return Moment(
+        at_s=at_s,
+        phase=status["phase"],
+        written_bytes_per_s=sum(speeds.values()),
+        load_by_consumer={
+            one["consumer"]: one["load_bytes_per_s"]
+            for one in status["consumers"]
+            if one["partitions"]
+        },
+        consumers_up=len(status["consumers"]),
+        consumers_needed=consumers_at_least(problem) if speeds else 0,
+        moving=len(status["moves"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A partition that nobody read for a moment, from the stop to the next start."""
+
+    partition: str
+    from_consumer: int
+    to_consumer: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaidByConsumer:
+    """A stop or start that a consumer reported, with the broker's time."""
+
+    at_ms: int
+    consumer: int
+    partition: str
+    is_start: bool
+
+
+def hand_overs(said: Sequence[SaidByConsumer]) -> list[HandOver]:
+    """Every stop with the start that followed it at another consumer."""
+    stopped: dict[str, SaidByConsumer] = {}
+    found = []
+    for one in sorted(said, key=lambda one: (one.at_ms, one.is_start, one.partition)):
+        if not one.is_start:
+            stopped[one.partition] = one
+        elif (before := stopped.pop(one.partition, None)) and before.consumer != one.consumer:
+            seconds = (one.at_ms - before.at_ms) / 1000
+            found.append(HandOver(one.partition, before.consumer, one.consumer, seconds))
+    return found
+
+
+def summed_up(moments: Sequence[Moment], moved: Sequence[HandOver]) -> dict[str, float]:
+    seconds = sorted(one.seconds for one in moved)
+    return {
+        "consumers_mean": mean(len(one.load_by_consumer) for one in moments) if moments else 0.0,
+        "consumers_max": max((len(one.load_by_consumer) for one in moments), default=0),
+        "needed_mean": mean(one.consumers_needed for one in moments) if moments else 0.0,
+        "needed_max": max((one.consumers_needed for one in moments), default=0),
+        "hand_overs": len(seconds),
+        "hand_over_median_s": median(seconds) if seconds else 0.0,
+        "hand_over_p99_s": seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))]
+        if seconds
+        else 0.0,
+    }
