@@ -1,0 +1,20 @@
+"""One live group for all tests here: starting one takes half a minute."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kit.live_group import LiveGroup, made_group
+from kit.processes import processes_naming
+from penstock.jars import JarSet, fetch
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
+    for jar_set in JarSet:
+        fetch(jar_set)
+    folder = tmp_path_factory.mktemp("live")
+    group = made_group(folder)
+    with group:
+        yield LiveGroup(group)
+    assert processes_naming(str(folder)) == []
