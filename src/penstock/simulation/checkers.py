@@ -106,7 +106,8 @@ class Checker:
         deleted = [e.consumer for e in effects if isinstance(e, act.DeleteConsumer)]
         if not deleted:
             return
-        words = [d.words for d in after.history[-20:] if d.code is Code.CONSUMER_REMOVED]
+        now = [d for d in after.history if d.at_ms == after.now_ms]
+        words = [d.words for d in now if d.code is Code.CONSUMER_REMOVED]
         for consumer in deleted:
             known = before.consumers.get(consumer)
             is_removed = any(w.startswith(f"consumer {consumer} is removed") for w in words)
