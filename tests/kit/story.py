@@ -61,6 +61,7 @@ class Storyteller:
         )
         self.sequence: dict[int, int] = {}
         self.incarnation: dict[int, int] = {}
+        self.last: FromConsumer | None = None
         self._said = 0
 
     def tell(self, line: str) -> list[str]:
@@ -179,7 +180,12 @@ class Storyteller:
             "plan_number": self.state.plan_number,
         }
 
+    def again(self) -> list[str]:
+        assert self.last is not None, "nobody has spoken yet"
+        return self.spoke(self.last)
+
     def spoke(self, message: FromConsumer) -> list[str]:
+        self.last = message
         return self.give(inputs.ConsumerSpoke(self.now_ms, message))
 
     def reports(self, consumer: str, text: str | None, rest: str | None) -> list[str]:
@@ -331,6 +337,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"the packer fails: (.+)", Storyteller.packing_fails),
     (r"consumer (\d+) cannot be created: (.+)", Storyteller.creation_fails),
     (r"consumer (\d+) is deleted", Storyteller.deleted),
+    (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),
     (r"request (\S+): (\w+)(?: (.+))?", Storyteller.request),
     (r"consumer (\d+) reports(?: ([^,]*))?(?:, (.+))?", Storyteller.reports),
@@ -340,6 +347,35 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"consumer (\d+) refuses ([^,]+), (\w+)", Storyteller.refuses),
     (r"consumer (\d+) has obeyed epoch (\d+)", Storyteller.obeyed_another),
 ]
+
+
+def after(*lines: str) -> Storyteller:
+    """A controller to whom all of this has happened."""
+    teller = Storyteller()
+    for line in lines:
+        teller.tell(line)
+    return teller
+
+
+TWO_CONSUMERS = (
+    "a controller starts with epoch 1",
+    "deployed:",
+    "deployed:",
+    "speeds orders-0=40 orders-1=40 orders-2=40",
+    "tick +500",
+    "packed 1: orders-0 orders-1; 2: orders-2",
+    "consumer 1 reports",
+    "consumer 2 reports",
+    "consumer 1 started orders-0@1.1 orders-1@1.2",
+    "consumer 2 started orders-2@1.3",
+)
+
+
+SECOND_FALLS_SILENT = (
+    "8000 ms pass",
+    "consumer 1 reports orders-0@1.1 orders-1@1.2",
+    "tick +600",
+)
 
 
 def told(text: str) -> str:

@@ -117,7 +117,9 @@ class Turn:
         """What follows depends on what this step changed: it must be durable first (S9)."""
         self._must_save = True
 
-    def decide(self, code: Code, words: str, moves: int = 0, moved_bytes_per_s: float = 0) -> None:
+    def decide(
+        self, code: Code, words: str, moves: int = 0, moved_bytes_per_s: float = 0.0
+    ) -> None:
         decision = Decision(
             self.now_ms, code, words, self.state.plan_number, moves, moved_bytes_per_s
         )
