@@ -103,6 +103,7 @@ class MeasurementReader:
         self._newest: NewestMeasurement | None = None
         self._assembler: PartAssembler[WriteSpeedMeasurement] = PartAssembler()
         self._is_following = False
+        self._at_end = False
         with kafka_failures(kafka, "connecting"):
             self._consumer = Consumer(
                 {
@@ -121,15 +122,20 @@ class MeasurementReader:
         self._consumer.close()
 
     def newest(self, *, wait_s: float = 0.0) -> NewestMeasurement | None:
-        """The newest whole measurement; waits up to `wait_s` for one newer than the last given."""
+        """The newest whole measurement; waits up to `wait_s` for one newer than the last given.
+
+        What was there before the first call is given without waiting.
+        """
         deadline_s = self._clock() + wait_s
         if not self._is_following:
             self._begin()
+            if self._newest is not None:
+                return self._newest
         before = self._newest
         while True:
-            at_end = self._read_on(max(0.0, min(_POLL_S, deadline_s - self._clock())))
+            self._read_on(max(0.0, min(_POLL_S, deadline_s - self._clock())))
             left_s = deadline_s - self._clock()
-            if at_end and (self._newest is not before or left_s <= 0):
+            if self._at_end and (self._newest is not before or left_s <= 0):
                 return self._newest
             if left_s <= -self._kafka.answer_timeout:
                 return self._newest  # a reader that cannot catch up still has an answer
@@ -145,28 +151,28 @@ class MeasurementReader:
             start = max(low, high - back)
             self._assembler = PartAssembler()
             self._consumer.assign([TopicPartition(self._topic, 0, start)])
+            self._at_end = False
             deadline_s = self._clock() + self._kafka.answer_timeout
-            while not self._read_on(_POLL_S) and self._clock() < deadline_s:
-                pass
+            while not self._at_end and self._clock() < deadline_s:
+                self._read_on(_POLL_S)
             if self._newest is not None or start == low:
                 break
             back *= _BACK_FACTOR
         self._is_following = True
 
-    def _read_on(self, timeout_s: float) -> bool:
-        """Take in what is there; True when the end of the topic was reached."""
+    def _read_on(self, timeout_s: float) -> None:
+        """Take in what is there, and note whether the end of the topic was reached."""
         with self._failures():
             messages = self._consumer.consume(_BATCH, timeout=timeout_s)
-        at_end = not messages
         for message in messages:
             error = message.error()
             if error is None:
+                self._at_end = False
                 self._take(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                at_end = True
+                self._at_end = True
             else:
                 self._raise(error)
-        return at_end
 
     def _take(self, message: Any) -> None:
         found = decode(message.value(), message.headers(), topic_role="monitor", mailbox=0)
