@@ -107,9 +107,7 @@ def written_by_sizes(
     )
     implausible &= suspicion.implausible < IMPLAUSIBLE_IN_SEQUENCE_MAX
 
-    measured = (
-        (duration_s > 0) & np.isfinite(duration_s) & (grown >= 0) & (now.leader == before.leader)
-    )
+    measured = _is_interval(duration_s) & (grown >= 0) & (now.leader == before.leader)
     by_size = measured & ~shortened & (suspicion.shortened == 0) & ~restarted
     by_size &= ~implausible & ~(idle & (grown > 0))
     by_records = ~by_size & (records_s > 0) & (records >= 0) & (idle | ~np.isnan(expected))
