@@ -8,9 +8,9 @@ passed over.
 import time
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
@@ -142,10 +142,12 @@ class MeasurementReader:
 
     def _begin(self) -> None:
         """Find the newest whole measurement that is there already."""
-        with self._failures():
+        try:
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, 0), timeout=self._kafka.answer_timeout
             )
+        except KafkaException as raised:
+            self._raise(raised.args[0])
         back = _BACK_FIRST
         while True:
             start = max(low, high - back)
@@ -171,7 +173,7 @@ class MeasurementReader:
                 self._take(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._at_end = True
-            else:
+            elif error.fatal() or not error.retriable():
                 self._raise(error)
 
     def _take(self, message: Any) -> None:
@@ -195,8 +197,7 @@ class MeasurementReader:
         with kafka_failures(self._kafka, f"reading {self._topic}"):
             yield
 
-    def _raise(self, error: KafkaError) -> None:
+    def _raise(self, error: KafkaError) -> NoReturn:
         if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}:
             raise missing_topic_error(self._topic)
-        if error.fatal() or not error.retriable():
-            raise in_our_words(error, self._kafka, f"reading {self._topic}")
+        raise in_our_words(error, self._kafka, f"reading {self._topic}")

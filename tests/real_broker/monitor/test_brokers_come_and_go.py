@@ -41,15 +41,17 @@ def test_leaders_move_between_three_brokers(broker_jars: None) -> None:
             kafka.restart(victim)
             writer.mark()
             back = watcher.watch(6.0)
+            for name in names:
+                watcher.until(name)
             produced = {name: writer.payload_bytes_per_s(name) for name in names}
     for speeds in (*calm, *back):
         for name in moved:
             seen = seen_in(speeds, name)
             assert seen is not None
-            assert seen.bytes_per_s is not None
-            assert 0 < seen.bytes_per_s < 300_000
+            # A broker on a busy machine may be silent long enough for unknown; never for zero.
+            assert seen.bytes_per_s is None or 0 < seen.bytes_per_s < 300_000
     for name in names:
-        last = seen_in(back[-1], name)
+        last = seen_in(watcher.turns[-1], name)
         assert last is not None
         assert fits(last.bytes_per_s, produced[name], within=0.25), (last, produced[name])
 

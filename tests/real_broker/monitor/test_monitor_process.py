@@ -21,13 +21,14 @@ def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasur
     """The next so many measurements."""
     found: list[WholeMeasurement] = []
     with reading(kafka, prefix) as reader:
-        reader.newest()
-        end_s = time.monotonic() + 30
+        last = reader.newest()
+        end_s = time.monotonic() + 60
         while len(found) < count and time.monotonic() < end_s:
             newest = reader.newest(wait_s=3.0)
-            if newest is not None and newest.measurement not in found[-1:]:
+            if newest is not None and newest is not last:
                 assert newest.age_s(time.monotonic()) < 5.0
                 found.append(newest.measurement)
+                last = newest
     assert len(found) == count
     return found
 

@@ -97,6 +97,8 @@ def scores_markdown(scores: Sequence[LaneScore]) -> str:
         if score.plateau is not None:
             plateau = score.plateau
             settling = "never" if plateau.settling_s is None else f"{plateau.settling_s:.1f} s"
+            if plateau.settling_s == 0:
+                settling = "(no step)"
             lines.append(
                 f"| {name} | {settling} | {plateau.plateau_error:+.2%} | {plateau.spread:.2%} |"
                 f" {plateau.produced_spread:.2%}{' (disturbed)' if plateau.is_disturbed else ''}"
