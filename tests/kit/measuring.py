@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 
 from penstock.broker import EmbeddedKafka
+from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.load import LoadGenerator, RecordForm, Target
 from penstock.load.shapes import Constant
@@ -106,6 +107,9 @@ def writing(
     kafka: EmbeddedKafka, *names: LogName, bytes_per_s: float = 300_000, keys: int | None = None
 ) -> Iterator[Writer]:
     """Writes to the partitions, each at this speed, until the block ends."""
+    administration = Administration(kafka.settings)
+    while not {name[0] for name in names} <= set(administration.cluster().partition_counts):
+        time.sleep(0.1)  # a topic that was just made is not known at once
     targets = [Target(TopicPartition(*name), Constant(bytes_per_s)) for name in names]
     form = RecordForm(keys="none" if keys is None else keys)
     generator = LoadGenerator(kafka.settings, targets, run_id="test", form=form)

@@ -128,10 +128,10 @@ def filters_markdown(scores: Sequence[CandidateScore]) -> str:
 
 
 def filter_scores(traces: Sequence[Trace]) -> list[CandidateScore]:
-    """On plateaus whose producer was constant, and on everything that keeps changing."""
-    judged = [
-        trace
-        for trace in traces
-        if trace.step_at_s is None or not plateau_score(trace, published_curve(trace)).is_disturbed
+    """On plateaus whose producer was constant (on all if none was), and on all that changes."""
+    moving = [trace for trace in traces if trace.step_at_s is None]
+    stepping = [trace for trace in traces if trace.step_at_s is not None]
+    calm = [
+        trace for trace in stepping if not plateau_score(trace, published_curve(trace)).is_disturbed
     ]
-    return compare(judged)
+    return compare([*moving, *(calm or stepping)])
