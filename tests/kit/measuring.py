@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 
 from penstock.broker import EmbeddedKafka
+from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.load import LoadGenerator, RecordForm, Target
 from penstock.load.shapes import Constant
@@ -44,6 +45,7 @@ class Watcher:
         while time.monotonic() < end_s:
             begun_s = time.monotonic()
             speeds = self._measuring.turn()
+            assert speeds is not None
             for row in (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s):
                 assert all(math.isnan(value) or 0 <= value < math.inf for value in row)
             self.turns.append(speeds)
@@ -82,11 +84,32 @@ def watching(kafka: EmbeddedKafka, topic: str, **options: object) -> Iterator[Wa
         yield Watcher(SpeedMeasuring(settings, questions))
 
 
+class Writer:
+    """A load that runs. What it truly reached is asked of it: the machine may be busy."""
+
+    def __init__(self, generator: LoadGenerator) -> None:
+        self._generator = generator
+        self.mark()
+
+    def mark(self) -> None:
+        self._marked = (time.monotonic(), self._generator.acknowledged())
+
+    def payload_bytes_per_s(self, name: LogName) -> float:
+        """Acknowledged since the mark; the log's bytes are a few percent more."""
+        marked_at_s, before = self._marked
+        partition = TopicPartition(*name)
+        now = self._generator.acknowledged()
+        return (now[partition][1] - before[partition][1]) / (time.monotonic() - marked_at_s)
+
+
 @contextmanager
 def writing(
     kafka: EmbeddedKafka, *names: LogName, bytes_per_s: float = 300_000, keys: int | None = None
-) -> Iterator[LoadGenerator]:
+) -> Iterator[Writer]:
     """Writes to the partitions, each at this speed, until the block ends."""
+    administration = Administration(kafka.settings)
+    while not {name[0] for name in names} <= set(administration.cluster().partition_counts):
+        time.sleep(0.1)  # a topic that was just made is not known at once
     targets = [Target(TopicPartition(*name), Constant(bytes_per_s)) for name in names]
     form = RecordForm(keys="none" if keys is None else keys)
     generator = LoadGenerator(kafka.settings, targets, run_id="test", form=form)
@@ -94,7 +117,15 @@ def writing(
     thread = Thread(target=generator.run, args=(3600.0, stop))
     thread.start()
     try:
-        yield generator
+        yield Writer(generator)
     finally:
         stop.set()
         thread.join()
+
+
+def fits(measured: float | None, payload_bytes_per_s: float, *, within: float = 0.1) -> bool:
+    """Whether a measured speed is that of the payload and the log's overhead of up to a tenth."""
+    if measured is None:
+        return False
+    least, most = (1 - within) * payload_bytes_per_s, (1.1 + within) * payload_bytes_per_s
+    return least <= measured <= most

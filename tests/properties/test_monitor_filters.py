@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from penstock.monitor.filters import Exponential, PlainWindow, SpeedFilter, StepAdapting, Table
 
+# A busy machine is no defect of the subject.
+unhurried = settings(deadline=None)
 FILTERS: list[SpeedFilter] = [
     PlainWindow(),
     Exponential(3.0),
@@ -29,6 +31,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, Table]:
 
 
 @every_filter
+@unhurried
 @given(given_tables=tables())
 def test_speeds_are_finite_and_in_range(
     speed_filter: SpeedFilter, given_tables: tuple[Table, Table]
@@ -47,6 +50,7 @@ def test_speeds_are_finite_and_in_range(
 
 
 @every_filter
+@unhurried
 @given(
     durations=hnp.arrays(np.float64, SHAPES, elements=st.floats(0.01, 5.0)),
     speed=st.floats(0, 1e9),
@@ -60,6 +64,7 @@ def test_constant_in_gives_constant_out(
 
 
 @every_filter
+@unhurried
 @given(given_tables=tables(), turn=st.integers(0, 29))
 def test_unknown_intervals_have_no_effect(
     speed_filter: SpeedFilter, given_tables: tuple[Table, Table], turn: int
@@ -80,6 +85,7 @@ def test_unknown_intervals_have_no_effect(
 
 
 @every_filter
+@unhurried
 @given(given_tables=tables(), chance=st.randoms(use_true_random=False))
 def test_partitions_do_not_touch_each_other(
     speed_filter: SpeedFilter, given_tables: tuple[Table, Table], chance: np.random.Generator
@@ -95,6 +101,7 @@ def test_partitions_do_not_touch_each_other(
     assert shuffled == pytest.approx(np.array(alone), rel=1e-9, nan_ok=True)
 
 
+@unhurried
 @given(
     before=st.floats(0, 1e8),
     after=st.floats(1e3, 1e8),

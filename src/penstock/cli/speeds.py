@@ -15,7 +15,7 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.errors import PenstockError, UsageError
+from penstock.errors import PenstockError, UnreachableError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import PartitionSpeed
@@ -166,7 +166,11 @@ def _measured(measuring: SpeedMeasuring, period_s: float, over_s: float) -> Read
     while (left_s := end_s - time.monotonic()) > 0:
         say(f"measuring, {left_s:.0f} s left")
         time.sleep(min(period_s, left_s))
-        found = measuring.turn()
+        found = measuring.turn() or found
+    if found is None:
+        raise UnreachableError(
+            "No broker told which partitions there are.", remedy="`penstock doctor` looks why."
+        )
     rows = [PartitionSpeed.model_validate(row) for row in measured_rows(found)]
     return Reading("speeds", found.newest_sample_age_s, rows)
 

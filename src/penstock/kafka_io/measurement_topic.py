@@ -8,9 +8,9 @@ passed over.
 import time
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
@@ -103,6 +103,7 @@ class MeasurementReader:
         self._newest: NewestMeasurement | None = None
         self._assembler: PartAssembler[WriteSpeedMeasurement] = PartAssembler()
         self._is_following = False
+        self._at_end = False
         with kafka_failures(kafka, "connecting"):
             self._consumer = Consumer(
                 {
@@ -121,52 +122,59 @@ class MeasurementReader:
         self._consumer.close()
 
     def newest(self, *, wait_s: float = 0.0) -> NewestMeasurement | None:
-        """The newest whole measurement; waits up to `wait_s` for one newer than the last given."""
+        """The newest whole measurement; waits up to `wait_s` for one newer than the last given.
+
+        What was there before the first call is given without waiting.
+        """
         deadline_s = self._clock() + wait_s
         if not self._is_following:
             self._begin()
+            if self._newest is not None:
+                return self._newest
         before = self._newest
         while True:
-            at_end = self._read_on(max(0.0, min(_POLL_S, deadline_s - self._clock())))
+            self._read_on(max(0.0, min(_POLL_S, deadline_s - self._clock())))
             left_s = deadline_s - self._clock()
-            if at_end and (self._newest is not before or left_s <= 0):
+            if self._at_end and (self._newest is not before or left_s <= 0):
                 return self._newest
             if left_s <= -self._kafka.answer_timeout:
                 return self._newest  # a reader that cannot catch up still has an answer
 
     def _begin(self) -> None:
         """Find the newest whole measurement that is there already."""
-        with self._failures():
+        try:
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, 0), timeout=self._kafka.answer_timeout
             )
+        except KafkaException as raised:
+            self._raise(raised.args[0])
         back = _BACK_FIRST
         while True:
             start = max(low, high - back)
             self._assembler = PartAssembler()
             self._consumer.assign([TopicPartition(self._topic, 0, start)])
+            self._at_end = False
             deadline_s = self._clock() + self._kafka.answer_timeout
-            while not self._read_on(_POLL_S) and self._clock() < deadline_s:
-                pass
+            while not self._at_end and self._clock() < deadline_s:
+                self._read_on(_POLL_S)
             if self._newest is not None or start == low:
                 break
             back *= _BACK_FACTOR
         self._is_following = True
 
-    def _read_on(self, timeout_s: float) -> bool:
-        """Take in what is there; True when the end of the topic was reached."""
+    def _read_on(self, timeout_s: float) -> None:
+        """Take in what is there, and note whether the end of the topic was reached."""
         with self._failures():
             messages = self._consumer.consume(_BATCH, timeout=timeout_s)
-        at_end = not messages
         for message in messages:
             error = message.error()
             if error is None:
+                self._at_end = False
                 self._take(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                at_end = True
-            else:
+                self._at_end = True
+            elif error.fatal() or not error.retriable():
                 self._raise(error)
-        return at_end
 
     def _take(self, message: Any) -> None:
         found = decode(message.value(), message.headers(), topic_role="monitor", mailbox=0)
@@ -189,8 +197,7 @@ class MeasurementReader:
         with kafka_failures(self._kafka, f"reading {self._topic}"):
             yield
 
-    def _raise(self, error: KafkaError) -> None:
+    def _raise(self, error: KafkaError) -> NoReturn:
         if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}:
             raise missing_topic_error(self._topic)
-        if error.fatal() or not error.retriable():
-            raise in_our_words(error, self._kafka, f"reading {self._topic}")
+        raise in_our_words(error, self._kafka, f"reading {self._topic}")

@@ -22,6 +22,8 @@ RECORDS_FOR_A_MEAN = 100.0
 # implausible: below it compaction is at work, above it the size jumped.
 PLAUSIBLE_LEAST = 0.5
 PLAUSIBLE_MOST = 10.0
+# Two looks closer together than this are one: bytes over next to no time are no speed.
+INTERVAL_S_MIN = 0.001
 # Records may really have become smaller or larger: after this many implausible intervals in
 # sequence the sizes are believed again.
 IMPLAUSIBLE_IN_SEQUENCE_MAX = 2.0
@@ -105,9 +107,7 @@ def written_by_sizes(
     )
     implausible &= suspicion.implausible < IMPLAUSIBLE_IN_SEQUENCE_MAX
 
-    measured = (
-        (duration_s > 0) & np.isfinite(duration_s) & (grown >= 0) & (now.leader == before.leader)
-    )
+    measured = _is_interval(duration_s) & (grown >= 0) & (now.leader == before.leader)
     by_size = measured & ~shortened & (suspicion.shortened == 0) & ~restarted
     by_size &= ~implausible & ~(idle & (grown > 0))
     by_records = ~by_size & (records_s > 0) & (records >= 0) & (idle | ~np.isnan(expected))
@@ -148,5 +148,9 @@ def _records(before: Levels, now: Levels) -> tuple[Row, Row, npt.NDArray[np.bool
     records = now.end_offset - before.end_offset
     duration_s = now.offsets_at_s - before.offsets_at_s
     restarted = records < 0
-    usable = (duration_s > 0) & np.isfinite(duration_s) & (records >= 0)
+    usable = _is_interval(duration_s) & (records >= 0)
     return np.where(usable, duration_s, np.nan), np.where(restarted, np.nan, records), restarted
+
+
+def _is_interval(duration_s: Row) -> npt.NDArray[np.bool_]:
+    return (duration_s >= INTERVAL_S_MIN) & np.isfinite(duration_s)

@@ -59,12 +59,17 @@ class SpeedMeasuring:
         self._outages = OutageWatch()
         self._sampled_last: LogName | None = None
 
-    def turn(self) -> Speeds:
-        """Ask, take the answers in, and say how fast everything is."""
+    def turn(self) -> Speeds | None:
+        """Ask, take the answers in, and say how fast everything is.
+
+        None while not even the partitions are known: no partition at all would be another message.
+        """
         asked_at_s = self._clock()
         wait_s = _WAIT_PART_OF_PERIOD * self._settings.monitor.period
         if not self._layout.is_known:
             self._take(self._questions.turn(Questions(layout=True), wait_s=_FIRST_WAIT_S))
+            if not self._layout.is_known:
+                return None
         answers = self._questions.turn(self._due(asked_at_s), wait_s=wait_s)
         self._take(answers)
         now_s = self._clock()
@@ -145,6 +150,8 @@ def run_monitor(settings: Settings, stop: Event) -> None:
     try:
         for _ in _ticks(settings.monitor.period, stop):
             speeds = measuring.turn()
+            if speeds is None:
+                continue
             sequence += 1
             publisher.publish(
                 measurement_parts(

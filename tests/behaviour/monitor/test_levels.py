@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.monitor.levels import (
@@ -13,6 +13,8 @@ from penstock.monitor.levels import (
     written_by_sizes,
 )
 
+# A busy machine is no defect of the subject.
+unhurried = settings(deadline=None)
 UNKNOWN = float("nan")
 
 
@@ -152,7 +154,7 @@ def test_a_log_that_went_back_is_another_one() -> None:
     assert result.records_duration_s[0] == 0
 
 
-@pytest.mark.parametrize("at_s", [0.0, -3600.0, UNKNOWN, float("inf")])
+@pytest.mark.parametrize("at_s", [0.0, 1e-310, -3600.0, UNKNOWN, float("inf")])
 def test_a_clock_that_does_not_advance_gives_nothing(at_s: float) -> None:
     """No time, time that went back or no number: no interval, never a division by it."""
     duration, amount = by_sizes(level(10_000, 10, 0.0), level(15_000, 15, at_s))
@@ -184,6 +186,7 @@ def any_level(draw: st.DrawFn) -> Levels:
     return Levels(*(np.array([one]) for one in [*drawn, draw(numbers), draw(times)]))
 
 
+@unhurried
 @given(before=any_level(), now=any_level(), mean=numbers, records=st.floats(0, 1e9))
 def test_whatever_is_seen_intervals_are_sane(
     before: Levels, now: Levels, mean: float, records: float

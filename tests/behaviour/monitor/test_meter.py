@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.messages import SpeedSource
@@ -13,6 +13,8 @@ from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
 from penstock.monitor.filters import PlainWindow, SpeedFilter, StepAdapting
 from penstock.monitor.meter import Basis, Meter
 
+# A busy machine is no defect of the subject.
+unhurried = settings(deadline=None)
 ORDERS: LogName = ("orders", 0)
 CLICKS: LogName = ("clicks", 0)
 FIRST = LogPlace("a" * 22, leader=1)
@@ -195,6 +197,7 @@ def test_offsets_without_a_mean_are_unknown() -> None:
     assert speeds.records_per_s[0] == 10.0
 
 
+@unhurried
 @given(
     turns=st.lists(
         st.tuples(

@@ -4,12 +4,16 @@ import time
 
 import pytest
 
-from kit.measuring import seen_in, watching, writing
+from kit.measuring import fits, seen_in, watching, writing
 from penstock.broker import EmbeddedKafka
 from penstock.broker.properties import BrokerPlan
 from penstock.kafka_io.administration import Administration
 
-pytestmark = pytest.mark.broker
+pytestmark = [
+    pytest.mark.broker,
+    # kafka-python leaves the socket of a refused connection to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 @pytest.mark.timeout(180)
@@ -18,31 +22,38 @@ def test_leaders_move_between_three_brokers(broker_jars: None) -> None:
     with EmbeddedKafka(BrokerPlan(brokers=3, heap_mib=256)) as kafka:
         Administration(kafka.settings).create_topic("moved", partitions=6)
         names = [("moved", number) for number in range(6)]
-        with writing(kafka, *names, bytes_per_s=100_000), watching(kafka, "moved") as watcher:
+        with (
+            writing(kafka, *names, bytes_per_s=100_000) as writer,
+            watching(kafka, "moved") as watcher,
+        ):
             for name in names:
                 watcher.until(name)
-            watcher.watch(3.0)
+            watcher.watch(2.0)
             leaders = watcher._measuring._meter.by_leader
             assert len(leaders) == 3
             victim = min(leaders)
             moved = leaders[victim]
             kafka.stop_node(victim)
-            watcher.watch(8.0)
+            watcher.watch(6.0)
             after = watcher._measuring._meter.by_leader
             assert victim not in after, "no leader moved: the test is void"
-            calm = watcher.watch(3.0)
+            calm = watcher.watch(2.0)
             kafka.restart(victim)
-            back = watcher.watch(5.0)
+            writer.mark()
+            back = watcher.watch(6.0)
+            for name in names:
+                watcher.until(name)
+            produced = {name: writer.payload_bytes_per_s(name) for name in names}
     for speeds in (*calm, *back):
         for name in moved:
             seen = seen_in(speeds, name)
             assert seen is not None
-            assert seen.bytes_per_s is not None
-            assert 0 < seen.bytes_per_s < 200_000
+            # A broker on a busy machine may be silent long enough for unknown; never for zero.
+            assert seen.bytes_per_s is None or 0 < seen.bytes_per_s < 300_000
     for name in names:
-        last = seen_in(back[-1], name)
+        last = seen_in(watcher.turns[-1], name)
         assert last is not None
-        assert last.bytes_per_s == pytest.approx(100_000 * 1.07, rel=0.2)
+        assert fits(last.bytes_per_s, produced[name], within=0.25), (last, produced[name])
 
 
 @pytest.mark.timeout(180)
@@ -68,9 +79,11 @@ def test_a_broker_is_paused_killed_and_restarted(broker_jars: None) -> None:
             assert (seen := seen_in(dead, name)) is not None
             assert seen.bytes_per_s is None
             kafka.restart(1)
-            with writing(kafka, name):
+            with writing(kafka, name) as writer:
                 watcher.until(name)
-                watcher.watch(4.0)
+                writer.mark()
+                watcher.watch(5.0)
+                produced = writer.payload_bytes_per_s(name)
                 again = seen_in(watcher.turns[-1], name)
     assert again is not None
-    assert again.bytes_per_s == pytest.approx(300_000 * 1.05, rel=0.1)
+    assert fits(again.bytes_per_s, produced, within=0.2), (again, produced)

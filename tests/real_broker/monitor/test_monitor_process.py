@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.measuring import writing
+from kit.measuring import fits, writing
 from kit.monitor_process import make_topics, reading, running_monitor
 from kit.program import penstock
 from penstock.broker import EmbeddedKafka
@@ -21,13 +21,14 @@ def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasur
     """The next so many measurements."""
     found: list[WholeMeasurement] = []
     with reading(kafka, prefix) as reader:
-        reader.newest()
-        end_s = time.monotonic() + 30
+        last = reader.newest()
+        end_s = time.monotonic() + 60
         while len(found) < count and time.monotonic() < end_s:
             newest = reader.newest(wait_s=3.0)
-            if newest is not None and newest.measurement not in found[-1:]:
+            if newest is not None and newest is not last:
                 assert newest.age_s(time.monotonic()) < 5.0
                 found.append(newest.measurement)
+                last = newest
     assert len(found) == count
     return found
 
@@ -38,13 +39,15 @@ def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     Administration(kafka.settings).create_topic("killed-data", partitions=2)
     options = ("monitor.include=[killed-data]", "monitor.period=500ms")
     log_file = tmp_path / "monitor.log"
-    with writing(kafka, ("killed-data", 0)):
+    with writing(kafka, ("killed-data", 0)) as writer:
         with running_monitor(kafka, "killed", log_file, *options) as first:
             before = collected(kafka, "killed", 8)
             first.kill()
         time.sleep(1.0)
         with running_monitor(kafka, "killed", log_file, *options) as second:
+            writer.mark()
             after = collected(kafka, "killed", 8)
+            produced = writer.payload_bytes_per_s(("killed-data", 0))
             assert second.terminate() == 0
     lives = [one.monitor_incarnation for one in (*before, *after)]
     assert lives == sorted(lives)
@@ -53,8 +56,9 @@ def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
         busy, idle = measurement.partitions
         assert idle.write_speed_bytes_per_s in {None, 0.0}
         for speed in (busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s):
-            assert speed is None or speed == pytest.approx(315_000, rel=0.5)
-    assert after[-1].partitions[0].write_speed_bytes_per_s == pytest.approx(315_000, rel=0.15)
+            # What was written before the start would be megabytes in the first interval.
+            assert speed is None or 0 < speed < 1_500_000
+    assert fits(after[-1].partitions[0].write_speed_bytes_per_s, produced, within=0.3)
     assert after[-1].partitions[0].source == "log_dirs"
     assert after[-1].partitions[0].topic_id is not None
     events = [json.loads(line)["event"] for line in log_file.read_text().splitlines()]
@@ -68,17 +72,18 @@ def test_speeds_with_and_without_a_monitor(kafka: EmbeddedKafka, tmp_path: Path)
     Administration(kafka.settings).create_topic("shown-data", partitions=1)
     arguments = ["speeds", "--bootstrap-server", kafka.bootstrap_servers, "--topic", "shown-data"]
     arguments += ["--set", "topics.prefix=shown", "-o", "json"]
-    with writing(kafka, ("shown-data", 0)):
+    with writing(kafka, ("shown-data", 0)) as writer:
         alone = penstock(*arguments)
         with running_monitor(kafka, "shown", tmp_path / "monitor.log"):
             collected(kafka, "shown", 4)
             together = penstock(*arguments)
+        produced = writer.payload_bytes_per_s(("shown-data", 0))
     for answer, measured_by in ((alone, "speeds"), (together, "monitor")):
         assert answer.returncode == 0, answer.stderr
         data = json.loads(answer.stdout)
         assert data["measured_by"] == measured_by
         (row,) = data["partitions"]
-        assert row["write_speed_bytes_per_s"] == pytest.approx(315_000, rel=0.25)
+        assert fits(row["write_speed_bytes_per_s"], produced, within=0.4)
         assert row["end_offset"] > 0
     assert "measuring" in alone.stderr
 
@@ -91,7 +96,8 @@ def test_speeds_without_control_topics(kafka: EmbeddedKafka) -> None:
     arguments = ("--bootstrap-server", kafka.bootstrap_servers, "--set", "topics.prefix=nowhere")
     answer = penstock("speeds", *arguments, "--topic", "bare-.", "--sort", "name", "--over", "1s")
     assert answer.returncode == 0, answer.stderr
-    rows = [line.split()[:2] for line in answer.stdout.splitlines() if line.startswith("bare")]
+    words = [line.split() for line in answer.stdout.splitlines()]
+    rows = [line[:2] for line in words if line and line[0].startswith("bare")]
     assert rows == [["bare-a", "0"], ["bare-a", "1"], ["bare-b", "0"]]
     told = penstock("speeds", *arguments, "--from", "monitor")
     assert told.returncode == 1

@@ -20,8 +20,6 @@ from penstock.studies.monitor.tables import (
     write_csv,
 )
 
-_ATTEMPTS = 3
-
 
 def monitor(
     directory: Annotated[
@@ -31,6 +29,9 @@ def monitor(
         bool, typer.Option("--quick", help="Two short runs (about 90 s) instead of four long ones.")
     ] = False,
     seed: Annotated[int, typer.Option(help="The chance behind the random walk.")] = 1,
+    attempts: Annotated[
+        int, typer.Option(min=1, help="How often a run is made while its producer is disturbed.")
+    ] = 2,
     overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Settings of the monitor under study."),
@@ -53,7 +54,7 @@ def monitor(
 
     """
     directory.mkdir(parents=True, exist_ok=True)
-    recording = _record_calm(runs(quick=quick), seed, tuple(overrides or ()))
+    recording = _record_calm(runs(quick=quick), seed, tuple(overrides or ()), attempts)
     traces = recording.traces
     scores = lane_scores(traces)
     compared = filter_scores(traces)
@@ -75,11 +76,13 @@ def monitor(
         raise PenstockError(f"Targets were missed by: {', '.join(missed)}.")
 
 
-def _record_calm(wanted: tuple[Run, ...], seed: int, options: tuple[str, ...]) -> Recording:
+def _record_calm(
+    wanted: tuple[Run, ...], seed: int, options: tuple[str, ...], attempts: int
+) -> Recording:
     """Record all runs; once more those in which the producer itself was not constant."""
     kept: dict[str, Recording] = {}
     left = wanted
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         recording = record(left, seed=seed, monitor_options=options, say=say)
         again = []
         for run in left:

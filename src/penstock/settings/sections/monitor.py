@@ -46,7 +46,7 @@ class MonitorSettings(Section):
         le=1,
     )
     filter_noise: float = option(
-        6.0,
+        4.0,
         "`step_adapting`: how many times the measured noise a change must exceed to be a step.",
         ge=0,
         le=100,

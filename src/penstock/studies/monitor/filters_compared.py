@@ -6,7 +6,7 @@ from statistics import mean
 
 from penstock.monitor.filters import Exponential, PlainWindow, SpeedFilter, StepAdapting
 from penstock.studies.monitor.scores import follow_score, plateau_score
-from penstock.studies.monitor.trace import Trace, filtered_curve
+from penstock.studies.monitor.trace import Curve, Trace, filtered_curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,9 @@ class Candidate:
     name: str
     speed_filter: SpeedFilter
     window_s: float = 30.0
+
+    def curve(self, trace: Trace) -> Curve:
+        return filtered_curve(trace, self.speed_filter, window_s=self.window_s)
 
 
 CANDIDATES = (
@@ -30,14 +33,14 @@ CANDIDATES = (
             StepAdapting(shortest, tolerance=tolerance, noise=noise),
         )
         for shortest, tolerance, noise in (
-            (1.0, 0.03, 6.0),
-            (2.0, 0.02, 4.0),
-            (2.0, 0.03, 6.0),
-            (3.0, 0.03, 3.0),
+            (1.0, 0.03, 4.0),
+            (2.0, 0.03, 4.0),
+            (3.0, 0.01, 4.0),
+            (3.0, 0.03, 2.0),
+            (3.0, 0.03, 4.0),
             (3.0, 0.03, 6.0),
-            (3.0, 0.10, 6.0),
-            (3.0, 0.03, 10.0),
-            (5.0, 0.03, 6.0),
+            (3.0, 0.10, 4.0),
+            (5.0, 0.03, 4.0),
         )
     ),
 )
@@ -60,22 +63,16 @@ def compare(traces: Iterable[Trace]) -> list[CandidateScore]:
     stepping = [trace for trace in judged if trace.step_at_s is not None]
     moving = [trace for trace in judged if trace.step_at_s is None]
     scores = []
-    for one in CANDIDATES:
-        plateaus = [
-            plateau_score(trace, filtered_curve(trace, one.speed_filter, window_s=one.window_s))
-            for trace in stepping
-        ]
-        follows = [
-            follow_score(trace, filtered_curve(trace, one.speed_filter, window_s=one.window_s))
-            for trace in moving
-        ]
+    for candidate in CANDIDATES:
+        plateaus = [plateau_score(trace, candidate.curve(trace)) for trace in stepping]
+        follows = [follow_score(trace, candidate.curve(trace)) for trace in moving]
         settled = [score.settling_s for score in plateaus]
         scores.append(
             CandidateScore(
-                name=one.name,
+                name=candidate.name,
                 settling_s=None
                 if None in settled
-                else max(settling for settling in settled if settling is not None),
+                else max((one for one in settled if one is not None), default=None),
                 plateau_error=max(
                     (score.plateau_error for score in plateaus), key=abs, default=float("nan")
                 ),

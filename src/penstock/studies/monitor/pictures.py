@@ -22,7 +22,7 @@ _SHOWN = (
     "window 30 s (as published)",
     "window 5 s",
     "exponential 3 s",
-    "step adapting 3 s, 3%, 6 x noise",
+    "step adapting 3 s, 3%, 4 x noise",
 )
 _COLOURS = ("#b23a48", "#d98e04", "#3d5a80", "#0b6e4f")
 

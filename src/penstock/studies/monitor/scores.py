@@ -45,7 +45,7 @@ class FollowScore:
 
 
 def plateau_score(trace: Trace, curve: Curve) -> PlateauScore:
-    """For a lane with a step; a step at 0 is a constant speed, and settling is from the start."""
+    """For a lane with a step; a step at 0 is a constant speed, with nothing to settle after."""
     if trace.step_at_s is None:
         raise ValueError(f"{trace.lane} has no plateau")
     end_s = trace.seconds - _END_MARGIN_S
@@ -56,7 +56,7 @@ def plateau_score(trace: Trace, curve: Curve) -> PlateauScore:
     produced = np.array(calm.bytes_per_s)
     after = only(curve, trace.step_at_s, end_s)
     return PlateauScore(
-        settling_s=_settling_s(after, trace.step_at_s, truth),
+        settling_s=_settling_s(after, trace.step_at_s, truth) if trace.step_at_s else 0.0,
         plateau_error=float(plateau.mean() / truth - 1),
         spread=float(np.ptp(plateau) / plateau.mean()),
         produced_spread=float(np.ptp(produced) / produced.mean()),

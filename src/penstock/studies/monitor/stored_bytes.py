@@ -5,9 +5,11 @@ through the request it makes. Only the headers of record batches are read.
 """
 
 import struct
-from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 _HEADER = struct.Struct(">qiibIhi")
 _BYTES_BEFORE_LENGTH_COUNTS = 12
@@ -20,15 +22,9 @@ class StoredBytes:
     records: tuple[int, ...]
     total_bytes: tuple[int, ...]
 
-    def up_to(self, records: float) -> float:
-        """Bytes of the first `records` records; within a batch they weigh the same."""
-        index = bisect_right(self.records, records)
-        before_records = self.records[index - 1] if index else 0
-        before_bytes = self.total_bytes[index - 1] if index else 0
-        if index == len(self.records):
-            return float(before_bytes)
-        part = (records - before_records) / (self.records[index] - before_records)
-        return before_bytes + part * (self.total_bytes[index] - before_bytes)
+    def up_to(self, records: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Bytes of the first so many records; within a batch they weigh the same."""
+        return np.asarray(np.interp(records, (0, *self.records), (0, *self.total_bytes)))
 
 
 def stored_bytes(log_directory: Path) -> StoredBytes:

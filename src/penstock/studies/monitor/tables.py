@@ -97,6 +97,8 @@ def scores_markdown(scores: Sequence[LaneScore]) -> str:
         if score.plateau is not None:
             plateau = score.plateau
             settling = "never" if plateau.settling_s is None else f"{plateau.settling_s:.1f} s"
+            if plateau.settling_s == 0:
+                settling = "(no step)"
             lines.append(
                 f"| {name} | {settling} | {plateau.plateau_error:+.2%} | {plateau.spread:.2%} |"
                 f" {plateau.produced_spread:.2%}{' (disturbed)' if plateau.is_disturbed else ''}"
@@ -126,10 +128,10 @@ def filters_markdown(scores: Sequence[CandidateScore]) -> str:
 
 
 def filter_scores(traces: Sequence[Trace]) -> list[CandidateScore]:
-    """On plateaus whose producer was constant, and on everything that keeps changing."""
-    judged = [
-        trace
-        for trace in traces
-        if trace.step_at_s is None or not plateau_score(trace, published_curve(trace)).is_disturbed
+    """On plateaus whose producer was constant (on all if none was), and on all that changes."""
+    moving = [trace for trace in traces if trace.step_at_s is None]
+    stepping = [trace for trace in traces if trace.step_at_s is not None]
+    calm = [
+        trace for trace in stepping if not plateau_score(trace, published_curve(trace)).is_disturbed
     ]
-    return compare(judged)
+    return compare([*moving, *(calm or stepping)])

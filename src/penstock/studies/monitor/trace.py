@@ -4,11 +4,11 @@ The producer's side is a list of (time, records acknowledged); the monitor's is 
 Times are seconds since the run began, on one machine's clock.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.monitor.filters import SpeedFilter
 from penstock.studies.monitor.stored_bytes import StoredBytes
@@ -35,21 +35,14 @@ class Trace:
     stored: StoredBytes
     published: tuple[Published, ...]
 
-    def produced_bytes(self, at_s: float) -> float:
+    def produced_bytes(self, at_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Log bytes of what the broker had acknowledged by then."""
-        times = [one[0] for one in self.acknowledged]
-        index = bisect_right(times, at_s)
-        if index == 0:
-            return 0.0
-        at_before, records_before = self.acknowledged[index - 1]
-        if index == len(times):
-            return self.stored.up_to(records_before)
-        at_after, records_after = self.acknowledged[index]
-        part = (at_s - at_before) / (at_after - at_before)
-        return self.stored.up_to(records_before + part * (records_after - records_before))
+        times, records = zip(*self.acknowledged, strict=True)
+        return self.stored.up_to(np.interp(at_s, times, records, left=0.0))
 
     def produced_bytes_per_s(self, from_s: float, to_s: float) -> float:
-        return (self.produced_bytes(to_s) - self.produced_bytes(from_s)) / (to_s - from_s)
+        before, after = self.produced_bytes(np.array([from_s, to_s]))
+        return float(after - before) / (to_s - from_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +78,8 @@ def filtered_curve(trace: Trace, speed_filter: SpeedFilter, *, window_s: float) 
 def produced_curve(trace: Trace, *, every_s: float = 0.25, over_s: float = 1.0) -> Curve:
     """The speed at the producer: over the last second, four times a second."""
     times = np.arange(over_s, trace.seconds, every_s)
-    return Curve(
-        tuple(times.tolist()),
-        tuple(trace.produced_bytes_per_s(at_s - over_s, at_s) for at_s in times.tolist()),
-    )
+    speeds = (trace.produced_bytes(times) - trace.produced_bytes(times - over_s)) / over_s
+    return Curve(tuple(times.tolist()), tuple(speeds.tolist()))
 
 
 def only(curve: Curve, from_s: float, to_s: float) -> Curve:
