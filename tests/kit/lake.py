@@ -27,7 +27,7 @@ def new_topic_name(story: str) -> str:
 def lake_settings(kafka: KafkaSettings, root: Path, master: str, **lake: Any) -> Settings:
     return Settings(
         kafka=kafka,
-        lake=LakeSettings(root=str(root), **lake),
+        lake=LakeSettings(**{"root": str(root), **lake}),
         spark=SparkSettings(master=master),
     )
 
