@@ -31,10 +31,10 @@ def upper_in_python(raw: Any) -> Any:
     """Runs Python for every record."""
 
     @functions.udf("string")
-    def upper(value: bytes | None) -> str:
-        return (value or b"").decode().upper()
+    def upper(text: str) -> str:
+        return text.upper()
 
-    return raw.withColumn("text", upper("value"))
+    return raw.withColumn("text", upper(functions.col("value").cast("string")))
 
 
 def by_kind(raw: Any) -> Any:
