@@ -53,9 +53,9 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        # Kafka consumers stay open from batch to batch; without a limit above the number of
-        # partitions they would be closed and opened all the time.
-        "spark.kafka.consumer.cache.capacity": "1024",
+        # Kafka consumers stay open from batch to batch. Each may hold a megabyte or two that it
+        # fetched ahead, so their number bounds the heap; beyond it the idle ones are closed.
+        "spark.kafka.consumer.cache.capacity": "256",
         "spark.scheduler.mode": "FAIR",
         "spark.speculation": "false",
         # Parquet has sums of its own; a hidden .crc beside every file would only be clutter.
