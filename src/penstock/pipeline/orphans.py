@@ -99,6 +99,13 @@ def remove_orphans(table: LakeTable, group: str, *, now_starting: Writer | None 
         is_dead=lambda origin: origin.is_earlier_life_of(now_starting, group),
     )
     table.storage.delete_files(orphans)
-    if orphans:
-        table.storage.delete_empty_folders(f"data/{group}")
+    # A batch's folder is its own: when none of its files is left, no other writer misses it.
+    kept = {batch_of(path) for path in paths if path not in set(orphans)}
+    for folder in sorted({batch_of(path) for path in orphans} - kept):
+        table.storage.delete_folder(folder)
     return len(orphans)
+
+
+def batch_of(path: str) -> str:
+    """The folder of the batch to which a data file belongs."""
+    return "/".join(path.split("/")[:4])

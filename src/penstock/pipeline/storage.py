@@ -6,6 +6,7 @@ Spark has its own under `spark.options`. pyarrow goes through deltalake's store,
 options serves both.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -76,13 +77,17 @@ class TableStorage:
         )
 
     def _local_files(self, path: str) -> Iterator[StoredFile]:
-        for file in (self._folder / path).rglob("*.parquet"):
-            try:
-                status = file.stat()
-            except FileNotFoundError:
-                continue  # swept while we looked
-            name = file.relative_to(self._folder).as_posix()
-            yield StoredFile(name, status.st_size, status.st_mtime_ns // 1_000_000)
+        # What vanishes while we look is no error to `walk`.
+        for folder, below, names in os.walk(self._folder / path):
+            below[:] = [name for name in below if not name.startswith(("_", "."))]
+            for name in names:
+                file = Path(folder, name)
+                try:
+                    status = file.stat()
+                except FileNotFoundError:
+                    continue  # swept while we looked
+                inside = file.relative_to(self._folder).as_posix()
+                yield StoredFile(inside, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def _remote_files(self, path: str) -> Iterator[StoredFile]:
         chosen = pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True)
@@ -123,17 +128,6 @@ class TableStorage:
             shutil.rmtree(self._folder / path, ignore_errors=True)
         else:
             self.delete_files(file.path for file in self._remote_files(path))
-
-    def delete_empty_folders(self, path: str) -> None:
-        """Tidy a local tree after files were removed; an object store has no folders."""
-        if not self.is_local or not (self._folder / path).is_dir():
-            return
-        for folder in sorted((self._folder / path).rglob("*"), reverse=True):
-            if folder.is_dir() and not any(folder.iterdir()):
-                try:
-                    folder.rmdir()
-                except OSError:
-                    continue  # somebody began to write there
 
 
 def table_names(lake: LakeSettings) -> list[str]:
