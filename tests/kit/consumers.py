@@ -259,6 +259,20 @@ class Group:
     def report(self, number: int) -> ConsumerReport:
         return self.said(ConsumerReport, number)[-1]
 
+    def reports(self, number: int) -> list[ConsumerReport]:
+        return self.said(ConsumerReport, number)
+
+    def group_offsets(self, places: Sequence[TopicPartition]) -> list[int]:
+        """What a tool that shows lag would read from the Kafka group."""
+        servers = self.settings.kafka.bootstrap_servers
+        name = self.settings.lake.group
+        reader = Consumer({"bootstrap.servers": servers, "group.id": name})
+        try:
+            asked = [ClientPartition(one.topic, one.partition) for one in places]
+            return [one.offset for one in reader.committed(asked, timeout=10)]
+        finally:
+            reader.close()
+
     def answer(self, number: int, query: int) -> StateQueryResponse:
         def found() -> StateQueryResponse | None:
             answers = self.said(StateQueryResponse, number)

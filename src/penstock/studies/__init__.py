@@ -1,0 +1,1 @@
+"""Measured answers to questions of design: each study can be run again, and writes its tables."""
