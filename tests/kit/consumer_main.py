@@ -2,8 +2,8 @@
 
     python consumer_main.py POINT ACTION COUNT settings-and-options...
 
-ACTION is `kill` (-9), `pause` (SIGSTOP) or `hang`, the COUNT-th time POINT is reached. The program itself
-has no such switch.
+ACTION is `kill` (-9), `pause` (SIGSTOP) or `hang`, the COUNT-th time POINT is reached. The program
+itself has no such switch.
 """
 
 import os

@@ -21,6 +21,14 @@ from penstock.settings.sections import KafkaSettings
 # Older mail than this is not read at a start: it was for lives long gone, and would be refused.
 BACKLOG_MAX = 1_000
 QUERY_HELD_MAX_S = 5.0
+_LOOK_AGAIN_S = 0.1
+_NOT_KNOWN_YET = {
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -84,17 +92,31 @@ class Mailbox:
         """Begin where the last life stopped reading, but no more than a bound before the end."""
         starts = []
         for partition in (self._commands, self._queries):
-            client = ClientPartition(partition.topic, partition.partition)
-            with kafka_failures(self._kafka, f"opening the mailbox {partition}"):
-                low, high = self._consumer.get_watermark_offsets(
-                    client, timeout=self._kafka.answer_timeout
-                )
+            low, high = self._reach(partition)
             begin = max(low, high - BACKLOG_MAX)
             if low <= since.get(partition, -1) <= high:
                 begin = max(begin, since[partition])
             self.positions[partition] = begin
             starts.append(ClientPartition(partition.topic, partition.partition, begin))
         self._consumer.assign(starts)
+
+    def _reach(self, partition: TopicPartition) -> tuple[int, int]:
+        """From where to where the mailbox reaches; one just made is known a moment later."""
+        client = ClientPartition(partition.topic, partition.partition)
+        deadline_s = self._monotonic() + self._kafka.answer_timeout
+        with kafka_failures(self._kafka, f"opening the mailbox {partition}"):
+            while True:
+                try:
+                    low, high = self._consumer.get_watermark_offsets(
+                        client, timeout=self._kafka.answer_timeout
+                    )
+                except KafkaException as raised:
+                    is_new = raised.args[0].code() in _NOT_KNOWN_YET
+                    if not is_new or self._monotonic() > deadline_s:
+                        raise
+                    time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
+                else:
+                    return int(low), int(high)
 
     def read(self, timeout_s: float) -> list[Letter | MailboxTrouble]:
         """What has come; nothing when the time has passed."""

@@ -63,7 +63,7 @@ def test_killed_while_spark_writes(group: Group) -> None:
 
 def test_old_mail_is_refused_aloud(group: Group) -> None:
     """Commands for a former life are not obeyed by the next, and each refusal is said."""
-    topic, places = make_topic(group, "stale", 2, 10)
+    _, places = make_topic(group, "stale", 2, 10)
     child = group.start(1, at="planned")
     first = group.incarnation(1)
     group.command_start(1, places)
