@@ -24,10 +24,10 @@ def new_topic_name(story: str) -> str:
     return f"{story}-{os.getpid()}-{next(_numbers)}"
 
 
-def lake_settings(kafka: KafkaSettings, root: Path, master: str, **lake: Any) -> Settings:
+def lake_settings(kafka: KafkaSettings, place: Path, master: str, **lake: Any) -> Settings:
     return Settings(
         kafka=kafka,
-        lake=LakeSettings(root=str(root), **lake),
+        lake=LakeSettings(**{"root": str(place), **lake}),
         spark=SparkSettings(master=master),
     )
 

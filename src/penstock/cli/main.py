@@ -5,7 +5,19 @@ import sys
 import typer
 
 from penstock import __version__
-from penstock.cli import broker, consumer, demo, doctor, jars, load, settings, spark, topics, verify
+from penstock.cli import (
+    broker,
+    consumer,
+    demo,
+    doctor,
+    jars,
+    lake,
+    load,
+    settings,
+    spark,
+    topics,
+    verify,
+)
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -45,6 +57,7 @@ app.add_typer(topics.app, name="topics")
 app.command()(load.load)
 app.command()(consumer.consumer)
 app.add_typer(spark.app, name="spark")
+app.add_typer(lake.app, name="lake")
 app.command()(verify.verify)
 
 

@@ -26,7 +26,6 @@ from penstock.pipeline.batch import (
     BatchResult,
     PlannedRange,
     Writer,
-    application_id,
     batch_folder,
     witness_of,
 )
@@ -38,6 +37,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
+from penstock.pipeline.ledger import next_offsets
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 
@@ -71,16 +71,7 @@ class Pipeline:
         self, topic_ids: Mapping[TopicPartition, str]
     ) -> dict[TopicPartition, int | None]:
         """Where the ledger says each partition goes on; None where it has never been carried."""
-        lake = self._settings.lake
-        by_table: dict[str, dict[str, TopicPartition]] = {}
-        for partition in sorted(topic_ids):
-            name = application_id(lake.group, topic_ids[partition], partition)
-            by_table.setdefault(lake.table_of(partition.topic).table, {})[name] = partition
-        found: dict[TopicPartition, int | None] = {}
-        for table, names in by_table.items():
-            for name, offset in self.table(table).next_offsets(names).items():
-                found[names[name]] = offset
-        return found
+        return next_offsets(self._settings.lake, topic_ids, self.table)
 
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; nothing is raised that concerns only some partitions."""

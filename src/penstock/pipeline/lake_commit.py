@@ -12,7 +12,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -36,6 +38,50 @@ class LedgerMove:
     application_id: str
     expected: int | None
     next_offset: int
+
+    def is_allowed(self, stored: int | None) -> bool:
+        """The law: only whoever planned from what the ledger says now may move it."""
+        return stored == self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveFile:
+    """A file that the newest version names."""
+
+    path: str
+    size_bytes: int
+    modified_at_ms: int
+    records: int
+    partition_values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSnapshot:
+    """What one version says; `known_files` are those it names and those it calls removed."""
+
+    ledger: Mapping[str, int | None]
+    known_files: frozenset[str]
+
+
+def active_files(table: DeltaTable) -> list[ActiveFile]:
+    actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+    return [
+        ActiveFile(
+            path=unquote(one["path"]),
+            size_bytes=one["size_bytes"],
+            modified_at_ms=_milliseconds(one["modification_time"]),
+            records=one["num_records"],
+            partition_values={
+                name: None if value is None else str(value)
+                for name, value in (one.get("partition") or {}).items()
+            },
+        )
+        for one in actions
+    ]
+
+
+def _milliseconds(moment: Any) -> int:
+    return int(moment.timestamp() * 1000) if hasattr(moment, "timestamp") else int(moment)
 
 
 class LakeTable:
@@ -85,24 +131,49 @@ class LakeTable:
 
     def drop_uncommitted(self, folder: str) -> None:
         """Remove a batch's files, unless a version names them."""
-        named = self.active_files()
+        named = {file.path for file in self.active()}
         found = self.storage.files_below(folder)
         self.storage.delete_files(file.path for file in found if file.path not in named)
 
-    def active_files(self) -> dict[str, int]:
-        """Every file the newest version names, with its size."""
+    def exists(self) -> bool:
+        with self._lock:
+            return self._table() is not None
+
+    def active(self) -> list[ActiveFile]:
+        """Every file the newest version names."""
+        with self._lock:
+            table = self._table()
+            return [] if table is None else active_files(table)
+
+    def snapshot(self, application_ids: Iterable[str]) -> LogSnapshot:
+        """Ledger entries and files of one and the same version."""
         with self._lock:
             table = self._table()
             if table is None:
-                return {}
-            actions = table.get_add_actions(flatten=True)
-            return dict(
-                zip(
-                    actions.column("path").to_pylist(),
-                    actions.column("size_bytes").to_pylist(),
-                    strict=True,
-                )
+                return LogSnapshot({}, frozenset())
+            removed = table.vacuum(
+                retention_hours=0, dry_run=True, enforce_retention_duration=False
             )
+            named = (file.path for file in active_files(table))
+            return LogSnapshot(
+                {name: table.transaction_version(name) for name in sorted(application_ids)},
+                frozenset([*named, *(unquote(path) for path in removed)]),
+            )
+
+    def vacuum(self, retention_hours: int) -> int:
+        """Remove replaced files older than this, and log entries that a checkpoint covers.
+
+        Only what the log says was removed: a file that it does not know may be a writer's.
+        """
+        with self._lock:
+            table = self._require_table()
+            gone = table.vacuum(
+                retention_hours=retention_hours, dry_run=False, enforce_retention_duration=False
+            )
+            table.update_incremental()
+            table.create_checkpoint()
+            table.cleanup_metadata()
+            return len(gone)
 
     def open_for(self, schema_json: str, partition_by: Sequence[str]) -> None:
         """Make the table if it is not there; add columns the rows have and it has not."""
@@ -215,7 +286,7 @@ class LakeTable:
         stale: dict[TopicPartition, int | None] = {}
         for move in moves:
             stored = table.transaction_version(move.application_id)
-            if stored != move.expected:
+            if not move.is_allowed(stored):
                 stale[move.partition] = stored
         if stale:
             raise StaleLedgerError(self.name, stale)

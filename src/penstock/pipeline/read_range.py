@@ -50,6 +50,8 @@ def read_options(
         "endingOffsets": json.dumps(ends),
         "includeHeaders": "true",
         "failOnDataLoss": "true",
+        # By itself Spark would wait two minutes for a record that is not there.
+        "kafkaConsumer.pollTimeoutMs": str(round(kafka.answer_timeout * 1000)),
     }
     offsets = sum(len(one.range) for one in planned)
     if len(planned) < tasks and offsets >= _OFFSETS_WORTH_CUTTING:

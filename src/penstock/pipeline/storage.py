@@ -6,6 +6,7 @@ Spark has its own under `spark.options`. pyarrow goes through deltalake's store,
 options serves both.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -76,13 +77,17 @@ class TableStorage:
         )
 
     def _local_files(self, path: str) -> Iterator[StoredFile]:
-        for file in (self._folder / path).rglob("*.parquet"):
-            try:
-                status = file.stat()
-            except FileNotFoundError:
-                continue  # swept while we looked
-            name = file.relative_to(self._folder).as_posix()
-            yield StoredFile(name, status.st_size, status.st_mtime_ns // 1_000_000)
+        # What vanishes while we look is no error to `walk`.
+        for folder, below, names in os.walk(self._folder / path):
+            below[:] = [name for name in below if not name.startswith(("_", "."))]
+            for name in names:
+                file = Path(folder, name)
+                try:
+                    status = file.stat()
+                except FileNotFoundError:
+                    continue  # swept while we looked
+                inside = file.relative_to(self._folder).as_posix()
+                yield StoredFile(inside, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def _remote_files(self, path: str) -> Iterator[StoredFile]:
         chosen = pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True)
@@ -90,6 +95,14 @@ class TableStorage:
             if info.type == pyarrow.fs.FileType.File:
                 modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
                 yield StoredFile(info.path.lstrip("/"), info.size, modified)
+
+    def file_at(self, path: str) -> StoredFile:
+        if self.is_local:
+            status = (self._folder / path).stat()
+            return StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
+        (info,) = self.file_system.get_file_info([path])
+        modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
+        return StoredFile(path, info.size, modified)
 
     def open_file(self, path: str) -> IO[bytes] | Any:
         if self.is_local:
@@ -116,13 +129,13 @@ class TableStorage:
         else:
             self.delete_files(file.path for file in self._remote_files(path))
 
-    def delete_empty_folders(self, path: str) -> None:
-        """Tidy a local tree after files were removed; an object store has no folders."""
-        if not self.is_local or not (self._folder / path).is_dir():
-            return
-        for folder in sorted((self._folder / path).rglob("*"), reverse=True):
-            if folder.is_dir() and not any(folder.iterdir()):
-                try:
-                    folder.rmdir()
-                except OSError:
-                    continue  # somebody began to write there
+
+def table_names(lake: LakeSettings) -> list[str]:
+    """The tables that lie in the lake's root."""
+    root = TableStorage(lake, "")
+    if root.is_local:
+        folder = Path(root.uri)
+        return sorted(one.parent.name for one in folder.glob("*/_delta_log") if one.is_dir())
+    chosen = pyarrow.fs.FileSelector("", allow_not_found=True)
+    infos = root.file_system.get_file_info(chosen)
+    return sorted(info.base_name for info in infos if info.type == pyarrow.fs.FileType.Directory)

@@ -7,7 +7,8 @@ moves a task's files into the folder only when the whole job has succeeded.
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -16,6 +17,9 @@ import pyarrow.parquet
 
 from penstock.pipeline.storage import StoredFile, TableStorage
 
+_IN_LIST = re.compile(r"\.(list|key_value|array|bag)\b")
+_WITHOUT_RANGE = {"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY", "BOOLEAN"}
+_TEXT_MAX = 32  # characters; a longer text would have to be cut, and its upper end raised
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WRITE_OPTIONS = {
     # No empty marker file, and files appear only when the job is whole.
@@ -89,39 +93,57 @@ def partition_values(path: str) -> dict[str, str | None]:
 
 
 def file_stats(footer: Any) -> str:
-    """The record count and the ranges of whole-number and time columns, as Delta writes them."""
-    least: dict[str, Any] = {}
-    most: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for name, found in _ranges(footer):
-        low, high, missing = found
-        least[name] = min(least.get(name, low), low)
-        most[name] = max(most.get(name, high), high)
-        nulls[name] = nulls.get(name, 0) + missing
+    """The record count and, if every column that has a range tells it, the ranges.
+
+    All or none: deltalake's reader takes a column without a range beside others that have one for a
+    column that no filter can match, and would hide its rows.
+    """
     stats: dict[str, Any] = {"numRecords": footer.num_rows}
-    if least:
-        stats["minValues"] = {name: _said(value, up=False) for name, value in least.items()}
-        stats["maxValues"] = {name: _said(value, up=True) for name, value in most.items()}
-        stats["nullCount"] = nulls
+    ranges = _ranges(footer)
+    if ranges:
+        stats["minValues"] = {name: _said(one.least, up=False) for name, one in ranges.items()}
+        stats["maxValues"] = {name: _said(one.most, up=True) for name, one in ranges.items()}
+        stats["nullCount"] = {name: one.nulls for name, one in ranges.items()}
     return json.dumps(stats, separators=(",", ":"))
 
 
-def _ranges(footer: Any) -> Iterator[tuple[str, tuple[Any, Any, int]]]:
-    for name, index in _plain_columns(footer):
-        groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
-        stats = [group.statistics for group in groups]
-        if not all(one is not None and one.has_min_max and one.has_null_count for one in stats):
-            continue  # a range that leaves rows out would hide them from readers
-        for one in stats:
-            if isinstance(one.min, (int, dt.datetime)) and not isinstance(one.min, bool):
-                yield name, (one.min, one.max, one.null_count)
+@dataclass(frozen=True, slots=True)
+class _Range:
+    least: Any
+    most: Any
+    nulls: int
 
 
-def _plain_columns(footer: Any) -> Iterator[tuple[str, int]]:
+def _ranges(footer: Any) -> dict[str, _Range] | None:
+    """Column -> its range; None when one of them is not known."""
+    found: dict[str, _Range] = {}
     for index in range(footer.num_columns):
         column = footer.schema.column(index)
-        if column.path == column.name:
-            yield column.name, index
+        if column.path != column.name:
+            if _IN_LIST.search(column.path):
+                continue  # lists and maps have no range
+            return None
+        if column.physical_type in _WITHOUT_RANGE and column.logical_type.type == "NONE":
+            continue
+        groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        stats = [group.statistics for group in groups]
+        if not stats or not all(one is not None and one.has_min_max for one in stats):
+            return None
+        if not all(one.has_null_count and _has_order(one.min, one.max) for one in stats):
+            return None
+        found[column.name] = _Range(
+            min(one.min for one in stats),
+            max(one.max for one in stats),
+            sum(one.null_count for one in stats),
+        )
+    return found
+
+
+def _has_order(least: Any, most: Any) -> bool:
+    """Whether the two can be written down as a range without loss."""
+    if isinstance(least, str):
+        return max(len(least), len(most)) <= _TEXT_MAX
+    return isinstance(least, (int, dt.datetime)) and not isinstance(least, bool)
 
 
 def _said(value: Any, *, up: bool) -> Any:

@@ -160,11 +160,18 @@ class ConsumerProcess:
             log=self._log,
         )
         self._cycle.start_spark()
-        if self._life.previous_shutdown in {
-            PreviousShutdown.UNCONTROLLED,
-            PreviousShutdown.UNKNOWN,
-        }:
-            self._looking.ask(self._world.remove_orphans, self._orphans_removed, self._not_removed)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """After a life that was cut short: its files that no commit names are in nobody's way."""
+        known = self._life.previous_shutdown
+        if known in {PreviousShutdown.UNCONTROLLED, PreviousShutdown.UNKNOWN}:
+            is_ours = known is PreviousShutdown.UNCONTROLLED and self._directory.unusable is None
+            Worker("sweeping", self._inbox).ask(
+                lambda: self._world.remove_orphans(earlier_lives_are_over=is_ours),
+                self._orphans_removed,
+                self._not_removed,
+            )
 
     def _require_mailbox(self) -> None:
         found = Administration(self._settings.kafka).topics(

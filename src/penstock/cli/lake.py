@@ -1,0 +1,93 @@
+"""`penstock lake`: the tables' upkeep, and what the ledger says."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+
+app = typer.Typer(help="The lake's tables: their upkeep and their ledger.", no_args_is_help=True)
+TableNames = Annotated[
+    list[str] | None, typer.Option("--table", help="Only this table. May be repeated.")
+]
+
+
+@app.command()
+def compact(
+    table: TableNames = None,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Join small files, remove what nobody needs any more, shorten the tables' logs.
+
+    Safe while consumers write: their commits and offsets are not disturbed, and files of a writer
+    that has not committed yet are left alone. Replaced files stay for
+    `lake.removed_file_retention`.
+
+    Example: `penstock lake compact --table orders --set lake.file_size=256MiB`
+    """
+    from penstock.pipeline.upkeep import keep_up  # noqa: PLC0415 -- PySpark is slow to import
+
+    loaded = effective_settings(settings, overrides)
+    shown = Table("table", "files before", "files after", "rewritten", "orphans", "vacuumed")
+    shown.box = None
+    reports = []
+    for report in keep_up(loaded.settings.lake, table or []):
+        say(f"looked after {report.table}")
+        if report.another_compaction:
+            say(f"another compaction works on {report.table}; left to it")
+        reports.append(asdict(report))
+        shown.add_row(
+            report.table,
+            str(report.files_before),
+            str(report.files_after),
+            str(report.bytes_rewritten),
+            str(report.orphans_removed),
+            str(report.files_vacuumed),
+        )
+    print_data(reports, output, shown)
+
+
+@app.command()
+def ledger(
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
+    ] = None,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Print the next offset of every partition, as the lake has it, beside the end of its log.
+
+    Example: `penstock lake ledger --topic orders`
+    """
+    from penstock.kafka_io.administration import Administration  # noqa: PLC0415 -- as above
+    from penstock.model import TopicPartition  # noqa: PLC0415 -- as above
+    from penstock.pipeline.ledger import next_offsets  # noqa: PLC0415 -- as above
+
+    loaded = effective_settings(settings, overrides, bootstrap_server)
+    kafka = Administration(loaded.settings.kafka)
+    control = f"{loaded.settings.topics.prefix}-"
+    names = topic or [
+        name for name in kafka.cluster().partition_counts if not name.startswith(("__", control))
+    ]
+    places = {
+        TopicPartition(view.name, number): view.topic_id
+        for view in kafka.topics(names).values()
+        for number in range(view.partitions)
+    }
+    offsets, ends = next_offsets(loaded.settings.lake, places), kafka.stable_offsets(places)
+    shown = Table("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", box=None)
+    rows = []
+    for place in sorted(places):
+        offset, end = offsets[place], ends.get(place)
+        lag = None if offset is None or end is None else end - offset
+        cells = [place.topic, place.partition, offset, end, lag]
+        rows.append(dict(zip(("topic", "partition", "offset", "end", "lag"), cells, strict=True)))
+        shown.add_row(*("-" if one is None else str(one) for one in cells))
+    print_data(rows, output, shown)

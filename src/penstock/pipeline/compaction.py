@@ -1,0 +1,160 @@
+"""Makes few large files of many small ones, while writers go on.
+
+The rows are copied file by file with bounded memory, and one commit replaces the old files by the
+new one. It changes no data and touches no partition's ledger entry, so writers are not disturbed.
+Compactions themselves are a chain in the same ledger (an entry of their own): of two at the same
+time one is refused, and what it wrote is an orphan like any other.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet
+from deltalake.transaction import RemoveAction
+
+from penstock.model import TopicPartition
+from penstock.pipeline.lake_commit import ActiveFile, LakeTable, LedgerMove
+from penstock.pipeline.orphans import COMPACTION
+from penstock.pipeline.write_batch import WrittenFile, file_stats
+
+_BUFFER_BYTES = 64 * 2**20
+_ROWS_AT_ONCE_MAX = 100_000
+FILES_WORTH_IT = 2
+# Within this share of the wanted size a file is left alone: rewriting it would gain little.
+_LARGE_ENOUGH = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What one run did to a table."""
+
+    files_before: int = 0
+    files_after: int = 0
+    bytes_rewritten: int = 0
+
+
+def bins_of(files: Sequence[ActiveFile], file_size: int) -> list[list[ActiveFile]]:
+    """Which files become one. Only files of one partition of the table, and one topic. Pure."""
+    small = [file for file in files if file.size_bytes < file_size * _LARGE_ENOUGH]
+    bins: list[list[ActiveFile]] = []
+    by_kind = sorted(small, key=lambda file: (_kind(file), file.modified_at_ms, file.path))
+    for _, group in itertools.groupby(by_kind, key=_kind):
+        filling: list[ActiveFile] = []
+        for file in group:
+            if filling and sum(one.size_bytes for one in filling) + file.size_bytes > file_size:
+                bins.append(filling)
+                filling = []
+            filling.append(file)
+        bins.append(filling)
+    return [some for some in bins if len(some) >= FILES_WORTH_IT]
+
+
+def _kind(file: ActiveFile) -> tuple[str, str]:
+    values = sorted((name, value or "") for name, value in file.partition_values.items())
+    return topic_folder(file.path), repr(values)
+
+
+def topic_folder(path: str) -> str:
+    """The part of a path that says of which topic its rows are; kept when files are joined."""
+    parts = path.split("/")
+    return next((part for part in parts if part.startswith(("topic-", "mixed"))), "mixed")
+
+
+def compact(table: LakeTable, group: str, file_size: int) -> Compacted:
+    """Join small files until none is left to join; one commit for each new file."""
+    files = table.active()
+    rewritten = replaced = 0
+    bins = bins_of(files, file_size)
+    for some in bins:
+        _replace(table, group, some)
+        rewritten += sum(file.size_bytes for file in some)
+        replaced += len(some)
+    return Compacted(len(files), len(files) - replaced + len(bins), rewritten)
+
+
+def _replace(table: LakeTable, group: str, files: Sequence[ActiveFile]) -> None:
+    entry = f"{group}/{COMPACTION}/0"
+    generation = table.next_offsets([entry])[entry]
+    number = time.time_ns()
+    said = "new" if generation is None else generation
+    folder = f"data/{group}/{COMPACTION}/{number}.{COMPACTION}.0.{said}"
+    values = files[0].partition_values
+    path = "/".join(
+        [folder, topic_folder(files[0].path), *_folders(values), f"part-{number}.parquet"]
+    )
+    written = _join(table, files, path)
+    moves = [
+        LedgerMove(TopicPartition(COMPACTION, 0), entry, generation, (generation or 0) + 1),
+    ]
+    removed = [
+        RemoveAction(
+            file.path,
+            False,
+            number // 1_000_000,
+            file.size_bytes,
+            dict(file.partition_values),
+        )
+        for file in files
+    ]
+    table.commit(moves, [written], batch=folder, removed=removed, changes_data=False)
+
+
+def _folders(values: Mapping[str, str | None]) -> list[str]:
+    return [
+        f"{quote(name)}={'__HIVE_DEFAULT_PARTITION__' if value is None else quote(value, safe='')}"
+        for name, value in values.items()
+    ]
+
+
+def _join(table: LakeTable, files: Sequence[ActiveFile], path: str) -> WrittenFile:
+    schema = pa.unify_schemas([_schema(table, file) for file in files])
+    schema = schema.remove_metadata()
+    with (
+        table.storage.create_file(path) as stream,
+        pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        for file in files:
+            for rows in _rows(table, file, schema):
+                writer.write_table(rows)
+    stored = table.storage.file_at(path)
+    with table.storage.open_file(path) as opened:
+        footer = pyarrow.parquet.read_metadata(opened)
+    expected = sum(file.records for file in files)
+    if footer.num_rows != expected:
+        raise AssertionError(f"{path} has {footer.num_rows} rows instead of {expected}")
+    return WrittenFile(
+        path=path,
+        size_bytes=stored.size_bytes,
+        modified_at_ms=stored.modified_at_ms,
+        records=footer.num_rows,
+        partition_values=files[0].partition_values,
+        stats=file_stats(footer),
+    )
+
+
+def _schema(table: LakeTable, file: ActiveFile) -> Any:
+    with table.storage.open_file(file.path) as opened:
+        return pyarrow.parquet.read_schema(opened).remove_metadata()
+
+
+def _rows(table: LakeTable, file: ActiveFile, schema: Any) -> Iterator[Any]:
+    with table.storage.open_file(file.path) as opened:
+        parquet = pyarrow.parquet.ParquetFile(opened)
+        groups = range(parquet.num_row_groups)
+        held = sum(parquet.metadata.row_group(one).total_byte_size for one in groups)
+        bytes_per_row = max(1, held // max(1, parquet.metadata.num_rows))
+        at_once = max(1, min(_ROWS_AT_ONCE_MAX, _BUFFER_BYTES // bytes_per_row))
+        for batch in parquet.iter_batches(batch_size=at_once):
+            rows = pa.Table.from_batches([batch])
+            columns = [
+                rows[field.name].cast(field.type)
+                if field.name in rows.column_names
+                else pa.nulls(len(rows), field.type)
+                for field in schema
+            ]
+            yield pa.table(columns, schema=schema)

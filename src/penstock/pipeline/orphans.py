@@ -1,0 +1,111 @@
+"""Files that no commit will ever name, found without a clock.
+
+A file's path tells from which ledger entry its batch was planned (see `batch_folder`). Entries only
+grow, and a commit needs the entry to be what it was planned from. So once the entry has moved, the
+batch has either committed, or never will: of such a batch every file that the log does not know
+can go. A writer that is paused before its commit still has its entry, and keeps its files. Going by
+age would take them from it.
+
+A consumer that starts again knows more: it holds the lock of its state directory, so its earlier
+lives are over, and their files can go whatever the ledger says.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from penstock.pipeline.batch import Writer
+from penstock.pipeline.lake_commit import LakeTable
+
+COMPACTION = "compaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a data file's path says."""
+
+    group: str
+    writer: Writer | None
+    application_id: str
+    expected: int | None
+
+    @classmethod
+    def of(cls, path: str) -> "Provenance | None":
+        """None for a path that no writer of ours makes: such a file is never touched."""
+        parts = path.split("/")
+        if len(parts) < 5 or parts[0] != "data":
+            return None
+        _, group, writer_text, batch = parts[:4]
+        witness = batch.split(".")
+        consumer, _, incarnation = writer_text.partition("-")
+        is_writer = consumer.isdigit() and incarnation.isdigit()
+        if len(witness) != 4 or not (is_writer or writer_text == COMPACTION):
+            return None
+        _, topic_id, partition, expected = witness
+        if not partition.isdigit() or not (expected == "new" or expected.isdigit()):
+            return None
+        return cls(
+            group,
+            Writer(int(consumer), int(incarnation)) if is_writer else None,
+            f"{group}/{topic_id}/{partition}",
+            None if expected == "new" else int(expected),
+        )
+
+    def is_over(self, ledger: Mapping[str, int | None]) -> bool:
+        """Whether the batch has committed or never will."""
+        return ledger.get(self.application_id) != self.expected
+
+    def is_earlier_life_of(self, writer: Writer | None, group: str) -> bool:
+        return (
+            writer is not None
+            and self.writer is not None
+            and self.group == group
+            and self.writer.consumer_id == writer.consumer_id
+            and self.writer.incarnation < writer.incarnation
+        )
+
+
+def orphans_among(
+    paths: Iterable[str],
+    *,
+    known: frozenset[str],
+    ledger: Mapping[str, int | None],
+    is_dead: Callable[[Provenance], bool] = lambda _: False,
+) -> list[str]:
+    """The files that can go. `known` are those the log names, also as removed. Pure."""
+    orphans = []
+    for path in sorted(paths):
+        origin = Provenance.of(path)
+        if path in known or origin is None:
+            continue
+        if origin.is_over(ledger) or is_dead(origin):
+            orphans.append(path)
+    return orphans
+
+
+def remove_orphans(table: LakeTable, group: str, *, now_starting: Writer | None = None) -> int:
+    """Remove a table's orphans; how many there were.
+
+    Files are listed before the log is read: a batch that commits in between is in the log.
+    """
+    paths = [file.path for file in table.storage.files_below("data")]
+    if not paths:
+        return 0
+    origins = [origin for path in paths if (origin := Provenance.of(path)) is not None]
+    snapshot = table.snapshot({origin.application_id for origin in origins})
+    orphans = orphans_among(
+        paths,
+        known=snapshot.known_files,
+        ledger=snapshot.ledger,
+        is_dead=lambda origin: origin.is_earlier_life_of(now_starting, group),
+    )
+    table.storage.delete_files(orphans)
+    # A batch's folder is its own: when none of its files is left, no other writer misses it.
+    kept = {batch_of(path) for path in paths if path not in set(orphans)}
+    for folder in sorted({batch_of(path) for path in orphans} - kept):
+        table.storage.delete_folder(folder)
+    return len(orphans)
+
+
+def batch_of(path: str) -> str:
+    """The folder of the batch to which a data file belongs."""
+    return "/".join(path.split("/")[:4])

@@ -1,0 +1,174 @@
+"""The ledger's compare-and-set on real Delta tables, without Spark."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from deltalake import DeltaTable
+
+from penstock.model import TopicPartition
+from penstock.pipeline import LakeRefusedError, SchemaChangedError, StaleWriterError
+from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.write_batch import WrittenFile, written_files
+from penstock.settings.sections import LakeSettings
+
+SCHEMA = (
+    '{"type":"struct","fields":[{"name":"offset","type":"long","nullable":true,"metadata":{}}]}'
+)
+_numbers = itertools.count(1)
+
+
+def _lake(root: Path, **options: Any) -> LakeSettings:
+    return LakeSettings(root=str(root), **options)
+
+
+def _table(root: Path, **options: Any) -> LakeTable:
+    table = LakeTable(_lake(root, **options), "orders")
+    table.open_for(SCHEMA, ())
+    return table
+
+
+def _files(table: LakeTable, start: int, end: int) -> list[WrittenFile]:
+    folder = f"data/g/1-1/{next(_numbers)}.id.0.{start}"
+    path = Path(table.storage.uri) / folder / "topic-id" / "part-0.parquet"
+    path.parent.mkdir(parents=True)
+    pa.parquet.write_table(pa.table({"offset": list(range(start, end))}), path)
+    return written_files(table.storage, folder)
+
+
+def _move(expected: int | None, end: int, partition: int = 0) -> LedgerMove:
+    return LedgerMove(TopicPartition("orders", partition), f"g/id/{partition}", expected, end)
+
+
+def _offsets(root: Path) -> list[int]:
+    rows = DeltaTable(root / "orders").to_pyarrow_table()
+    return sorted(rows["offset"].to_pylist())
+
+
+def test_files_and_offsets_appear_together(tmp_path: Path) -> None:
+    """After a commit the rows are visible and the ledger says the next offset."""
+    table = _table(tmp_path)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": None}
+    table.commit([_move(None, 3)], _files(table, 0, 3), batch="b1")
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 3}
+    assert _offsets(tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("expected", [None, 2, 4])
+def test_a_move_from_elsewhere_is_refused(tmp_path: Path, expected: int | None) -> None:
+    """A batch planned from anything but the ledger's offset changes nothing."""
+    table = _table(tmp_path)
+    table.commit([_move(None, 3)], _files(table, 0, 3), batch="b1")
+    with pytest.raises(StaleWriterError, match="orders-0 at 3"):
+        table.commit([_move(expected, 9)], _files(table, 4, 9), batch="b2")
+    assert _offsets(tmp_path) == [0, 1, 2]
+
+
+def _beaten_after_the_check(
+    monkeypatch: pytest.MonkeyPatch, table: LakeTable, other: LakeTable, move: LedgerMove
+) -> None:
+    """Between the check and the commit of `table`, `other` commits once."""
+    check, commits = LakeTable._require_current, iter([True])
+
+    def checked(self: LakeTable, opened: DeltaTable, moves: list[LedgerMove]) -> None:
+        check(self, opened, moves)
+        if self is table and next(commits, False):
+            other.commit([move], _files(other, 0, move.next_offset), batch="quicker")
+
+    monkeypatch.setattr(LakeTable, "_require_current", checked)
+
+
+@pytest.mark.parametrize("end", [2, 3, 5], ids=["shorter", "equal", "longer"])
+def test_a_commit_between_check_and_commit_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: int
+) -> None:
+    """Delta refuses a commit when one in between touched the same entry."""
+    table, other = _table(tmp_path), _table(tmp_path)
+    _beaten_after_the_check(monkeypatch, table, other, _move(None, 3))
+    with pytest.raises(StaleWriterError):
+        table.commit([_move(None, end)], _files(table, 0, end), batch="slower")
+    assert _offsets(tmp_path) == [0, 1, 2]
+
+
+def test_commits_of_other_partitions_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit in between that touches other entries does not disturb."""
+    table, other = _table(tmp_path), _table(tmp_path)
+    _beaten_after_the_check(monkeypatch, table, other, _move(None, 3, partition=1))
+    table.commit([_move(None, 2)], _files(table, 0, 2), batch="b1")
+    assert table.next_offsets(["g/id/0", "g/id/1"]) == {"g/id/0": 2, "g/id/1": 3}
+    assert _offsets(tmp_path) == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_an_unknown_outcome_is_settled_by_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happened: bool
+) -> None:
+    """An error after success is no second write; an error before it is tried again."""
+    table = _table(tmp_path)
+    write, failures = DeltaTable.create_write_transaction, iter([True])
+
+    def fails_once(self: DeltaTable, *arguments: Any, **named: Any) -> None:
+        fails = next(failures, False)
+        if happened or not fails:
+            write(self, *arguments, **named)
+        if fails:
+            raise OSError("the answer was lost")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", fails_once)
+    table.commit([_move(None, 3)], _files(table, 0, 3), batch="b1")
+    assert _offsets(tmp_path) == [0, 1, 2]
+    assert DeltaTable(tmp_path / "orders").version() == 1
+
+
+def test_a_lake_that_never_answers_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tries are bounded, and what is raised says where."""
+    table = _table(tmp_path)
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError("gone")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", fails)
+    with pytest.raises(LakeRefusedError, match="orders: gone"):
+        table.commit([_move(None, 3)], _files(table, 0, 3), batch="b1")
+    assert _offsets(tmp_path) == []
+
+
+def test_the_ledger_survives_checkpoints_and_a_short_log(tmp_path: Path) -> None:
+    """Entries last written long ago are still there after checkpoints and clean-up."""
+    table = _table(tmp_path, checkpoint_commits=5, log_retention="60s")
+    table.commit([_move(None, 7, partition=9)], _files(table, 0, 7), batch="old")
+    for number in range(30):
+        moves = [_move(number or None, number + 1)]
+        table.commit(moves, _files(table, number, number + 1), batch=f"b{number}")
+    table.vacuum(0)
+    fresh = LakeTable(_lake(tmp_path), "orders")
+    assert fresh.next_offsets(["g/id/9", "g/id/0"]) == {"g/id/0": 30, "g/id/9": 7}
+
+
+def test_columns_are_added_and_never_changed(tmp_path: Path) -> None:
+    """A new column joins the table; another type for a known one is refused."""
+    table = _table(tmp_path)
+    wider = SCHEMA.replace(
+        "]}", ',{"name":"extra","type":"string","nullable":true,"metadata":{}}]}'
+    )
+    table.open_for(wider, ())
+    assert [one.name for one in DeltaTable(tmp_path / "orders").schema().fields] == [
+        "offset",
+        "extra",
+    ]
+    with pytest.raises(SchemaChangedError, match="offset"):
+        table.open_for(SCHEMA.replace("long", "string"), ())
+    with pytest.raises(SchemaChangedError, match="partitioned by"):
+        table.open_for(SCHEMA, ("offset",))
+
+
+def test_a_vanished_table_is_not_made_anew(tmp_path: Path) -> None:
+    """A ledger that was there and is gone stops the writer: starting afresh would repeat all."""
+    table = LakeTable(_lake(tmp_path), "orders")
+    with pytest.raises(LakeRefusedError, match="vanished"):
+        table.require_current([_move(5, 9)])

@@ -1,0 +1,50 @@
+"""Functions as a user would write them, named in settings by tests."""
+
+from typing import Any
+
+from pyspark.sql import functions
+
+
+def decode(raw: Any) -> Any:
+    """JSON with an `id`; what is not that is marked undecodable."""
+    content = functions.from_json(functions.col("value").cast("string"), "id string")
+    rows = raw.withColumn("id", content["id"])
+    broken = functions.when(functions.col("id").isNull(), functions.lit("not JSON with an id"))
+    return rows.withColumn("_undecodable", broken)
+
+
+def decode_all(raw: Any) -> Any:
+    """A later version of `decode`, which can read everything."""
+    return raw.withColumn("id", functions.col("value").cast("string"))
+
+
+def fails_on_poison(raw: Any) -> Any:
+    """Raises while the records flow."""
+    text = functions.col("value").cast("string")
+    checked = functions.when(
+        text.startswith("poison"), functions.raise_error(functions.lit("poisoned"))
+    ).otherwise(text)
+    return raw.withColumn("text", checked.cast("string"))
+
+
+def upper_in_python(raw: Any) -> Any:
+    """Runs Python for every record."""
+
+    @functions.udf("string")
+    def upper(text: str) -> str:
+        return text.upper()
+
+    return raw.withColumn("text", upper(functions.col("value").cast("string")))
+
+
+def by_kind(raw: Any) -> Any:
+    """A column to partition by whose values need escaping in a path."""
+    return raw.withColumn("kind", functions.concat(functions.lit("a:b c/"), "partition"))
+
+
+def raises(_: Any) -> Any:
+    raise ValueError("no such thing")
+
+
+def gives_nothing(_: Any) -> Any:
+    return None

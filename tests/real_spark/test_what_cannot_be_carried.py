@@ -1,0 +1,198 @@
+"""Records and partitions that cannot be carried: kept apart, said aloud, never skipped."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+
+from kit.lake import Carrier, new_topic_name, produce
+from penstock.model import OffsetRange, TopicPartition
+from penstock.pipeline import (
+    LakeRefusedError,
+    LogTruncatedError,
+    OffsetOutOfRangeError,
+    PlannedRange,
+    TopicMadeAgainError,
+    TransformationFailedError,
+)
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+MakeCarrier = Callable[..., Carrier]
+
+
+def _with_topic(
+    make_carrier: MakeCarrier, transformation: str, *, partitions: int = 1, **table: Any
+) -> tuple[Carrier, str]:
+    topic = new_topic_name("hard")
+    function = f"kit.transformations:{transformation}" if transformation else ""
+    carrier = make_carrier(tables={topic: {"transformation": function, **table}})
+    carrier.kafka.create_topic(topic, partitions=partitions)
+    return carrier, topic
+
+
+def _rows(carrier: Carrier, table: str) -> list[dict[str, Any]]:
+    stored = DeltaTable(f"{carrier.settings.lake.root}/{table}")
+    rows: list[dict[str, Any]] = stored.to_pyarrow_table().to_pylist()
+    return rows
+
+
+def test_undecodable_records_become_dead_letters(make_carrier: MakeCarrier) -> None:
+    """Each has its place, reason, key and value; the batch goes on, and nothing is lost."""
+    carrier, topic = _with_topic(make_carrier, "decode", columns=["id", "partition", "offset"])
+    produce(carrier.settings.kafka, topic, {0: [b'{"id":"a"}', b"\xff\xfe", None, b'{"id":"b"}']})
+    result = carrier.carry_all(topic)
+    assert (result.records, result.dead_letters) == (4, 2)
+    assert {row["id"] for row in _rows(carrier, topic)} == {"a", "b"}
+    letters = {row["offset"]: row for row in _rows(carrier, "dead_letters")}
+    assert set(letters) == {1, 2}
+    assert letters[1]["value"] == b"\xff\xfe"
+    assert (letters[2]["key"], letters[2]["value"]) == (b"0-2", None)
+    assert letters[1]["reason"] == "not JSON with an id"
+    assert letters[1]["topic"] == topic
+    verdict = carrier.verify(topic)
+    assert verdict.is_exact
+    assert (verdict.partitions[0].lake, verdict.partitions[0].dead_letters) == (2, 2)
+
+
+@pytest.mark.parametrize("heir", ["decode", "decode_all"])
+def test_dead_letters_are_kept_once_when_the_writer_dies_in_between(
+    make_carrier: MakeCarrier, heir: str
+) -> None:
+    """After a death between the two commits, the heir neither repeats nor loses a letter."""
+    carrier, topic = _with_topic(make_carrier, "decode")
+    broken = [b"broken 0", b'{"id":"a"}', b"broken 2", b'{"id":"b"}', b"broken 4"]
+    produce(carrier.settings.kafka, topic, {0: broken})
+
+    def die(point: str) -> None:
+        if point == "dead-letters-committed":
+            raise SystemExit
+
+    carrier.pipeline._at_point = die
+    with pytest.raises(SystemExit):
+        carrier.carry(carrier.plan(topic, at_most=4))
+    assert len(_rows(carrier, "dead_letters")) == 2
+    second = make_carrier(2, tables={topic: {"transformation": f"kit.transformations:{heir}"}})
+    for at_most in (1, 3, None):  # shorter ranges than the one that died
+        assert not second.carry(second.plan(topic, at_most=at_most)).failures
+    verdict = second.verify(topic)
+    assert verdict.is_exact
+    assert verdict.partitions[0].ledger == 5
+    assert verdict.partitions[0].dead_letters == (3 if heir == "decode" else 2)
+
+
+def test_one_poisoned_partition_does_not_stop_the_others(make_carrier: MakeCarrier) -> None:
+    """The transformation raises for one partition: that one fails with its words, three go on."""
+    carrier, topic = _with_topic(make_carrier, "fails_on_poison", partitions=4)
+    good = [b"fine", b"fine"]
+    values = {0: good, 1: good, 2: [b"fine", b"poison"], 3: good}
+    produce(carrier.settings.kafka, topic, values)
+    result = carrier.carry_all(topic)
+    failure = result.failures[TopicPartition(topic, 2)]
+    assert isinstance(failure, TransformationFailedError)
+    assert "poisoned" in failure.message
+    assert set(result.carried) == {TopicPartition(topic, number) for number in (0, 1, 3)}
+    assert carrier.verify(topic).is_exact
+
+
+@pytest.mark.parametrize(
+    ("transformation", "said"),
+    [("raises", "ValueError: no such thing"), ("gives_nothing", "no DataFrame")],
+)
+def test_a_transformation_that_cannot_work_says_so(
+    make_carrier: MakeCarrier, transformation: str, said: str
+) -> None:
+    """What the function raised or gave is in the failure; nothing is written."""
+    carrier, topic = _with_topic(make_carrier, transformation)
+    produce(carrier.settings.kafka, topic, {0: [b"x"]})
+    (failure,) = carrier.carry_all(topic).failures.values()
+    assert isinstance(failure, TransformationFailedError)
+    assert said in failure.message
+
+
+def test_python_functions_and_escaped_partition_values(make_carrier: MakeCarrier) -> None:
+    """A Python function runs per record; odd partition values survive the path and the log."""
+    carrier, topic = _with_topic(make_carrier, "upper_in_python")
+    produce(carrier.settings.kafka, topic, {0: [b"abc"]})
+    assert not carrier.carry_all(topic).failures
+    assert [row["text"] for row in _rows(carrier, topic)] == ["ABC"]
+    other, odd = _with_topic(make_carrier, "by_kind", partitions=2, partition_by=["kind"])
+    produce(other.settings.kafka, odd, {0: [b"x"], 1: [b"y"]})
+    assert not other.carry_all(odd).failures
+    assert {row["kind"] for row in _rows(other, odd)} == {"a:b c/0", "a:b c/1"}
+    assert other.verify(odd).is_exact
+
+
+def test_an_offset_out_of_range_stops_that_partition(make_carrier: MakeCarrier) -> None:
+    """Retention was quicker: that partition fails, the other is carried, nothing is skipped."""
+    carrier, topic = _with_topic(make_carrier, "", partitions=2)
+    produce(carrier.settings.kafka, topic, {0: [b"x"] * 6, 1: [b"y"] * 6})
+    planned = carrier.plan(topic)
+    client = AdminClient({"bootstrap.servers": carrier.settings.kafka.bootstrap_servers})
+    client.delete_records([ClientPartition(topic, 0, 4)])[ClientPartition(topic, 0, 4)].result(20)
+    result = carrier.carry(planned)
+    assert isinstance(result.failures[TopicPartition(topic, 0)], OffsetOutOfRangeError)
+    assert result.carried == {TopicPartition(topic, 1): 6}
+    # What the operator chose to skip is skipped by a plan that says so.
+    place = TopicPartition(topic, 0)
+    skipping = PlannedRange(OffsetRange(place, 4, 6), carrier.topic_id(topic))
+    assert carrier.carry([skipping]).carried == {place: 6}
+
+
+def test_a_log_that_ends_early_stops_that_partition(make_carrier: MakeCarrier) -> None:
+    """A range beyond the log's end is reported as records the broker lost."""
+    carrier, topic = _with_topic(make_carrier, "")
+    produce(carrier.settings.kafka, topic, {0: [b"x"] * 3})
+    place = TopicPartition(topic, 0)
+    result = carrier.carry([PlannedRange(OffsetRange(place, 0, 5), carrier.topic_id(topic))])
+    assert isinstance(result.failures[place], LogTruncatedError)
+    assert carrier.carry_all(topic).records == 3
+
+
+def test_a_topic_made_again_is_not_taken_for_the_old_one(make_carrier: MakeCarrier) -> None:
+    """A range of the old topic is refused; the new one starts afresh in the same table."""
+    carrier, topic = _with_topic(make_carrier, "")
+    produce(carrier.settings.kafka, topic, {0: [b"old"] * 5})
+    carrier.carry(carrier.plan(topic, at_most=2))
+    planned = carrier.plan(topic)
+    carrier.kafka.delete_topic(topic)
+    while topic in carrier.kafka.topics([topic]):
+        pass
+    carrier.kafka.create_topic(topic, partitions=1)
+    produce(carrier.settings.kafka, topic, {0: [b"new"] * 5})
+    result = carrier.carry(planned)
+    assert isinstance(result.failures[TopicPartition(topic, 0)], TopicMadeAgainError)
+    assert carrier.carry_all(topic).records == 5
+    values = [row["value"] for row in _rows(carrier, topic)]
+    assert sorted(values) == [b"new"] * 5 + [b"old"] * 2
+    assert carrier.verify(topic).is_exact
+
+
+def test_a_lake_that_cannot_be_written_is_said(make_carrier: MakeCarrier, tmp_path: Path) -> None:
+    """Where the lake should be there is none: nothing is carried, and the ledger stands still."""
+    (tmp_path / "lake").write_text("not a folder")
+    carrier, topic = _with_topic(make_carrier, "")
+    produce(carrier.settings.kafka, topic, {0: [b"x"]})
+    planned = [PlannedRange(OffsetRange(TopicPartition(topic, 0), 0, 1), carrier.topic_id(topic))]
+    (failure,) = carrier.carry(planned).failures.values()
+    assert isinstance(failure, LakeRefusedError)
+    (tmp_path / "lake").unlink()
+    assert carrier.carry(planned).records == 1
+    assert carrier.verify(topic).is_exact
+
+
+def test_a_full_lake_is_said_and_leaves_nothing(
+    make_carrier: MakeCarrier, small_disk: Path
+) -> None:
+    """No room for the files: the batch is dropped whole, and goes through when there is room."""
+    topic = new_topic_name("full")
+    carrier = make_carrier(root=str(small_disk), compression="uncompressed")
+    carrier.kafka.create_topic(topic, partitions=1)
+    produce(carrier.settings.kafka, topic, {0: [bytes([n % 251]) * 900_000 for n in range(6)]})
+    (failure,) = carrier.carry_all(topic).failures.values()
+    assert isinstance(failure, LakeRefusedError)
+    assert carrier.carry(carrier.plan(topic, at_most=1)).records == 1
+    assert carrier.verify(topic).is_exact
