@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import yaml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -145,7 +146,11 @@ class Group:
         log_file = self.folder / f"consumer-{number}-{life}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [sys.executable, *command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(MAIN.parents[1])},  # for kit.transformations
             )
         root = Path(content["consumer"]["state_root"])
         child = ConsumerChild(number, process, log_file, root / f"consumer-{number}")
@@ -273,6 +278,14 @@ class Group:
         finally:
             reader.close()
 
+    def delete_records(self, place: TopicPartition, *, before: int) -> None:
+        """As retention would."""
+        client = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        for future in client.delete_records(
+            [ClientPartition(place.topic, place.partition, before)]
+        ).values():
+            future.result(20)
+
     def answer(self, number: int, query: int) -> StateQueryResponse:
         def found() -> StateQueryResponse | None:
             answers = self.said(StateQueryResponse, number)
@@ -281,6 +294,9 @@ class Group:
         answer = wait_for(f"an answer of consumer {number}", found)
         assert isinstance(answer, StateQueryResponse)
         return answer
+
+
+MakeGroup = Callable[..., Group]
 
 
 @contextmanager

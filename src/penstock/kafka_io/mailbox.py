@@ -115,6 +115,8 @@ class Mailbox:
                     if not is_new or self._monotonic() > deadline_s:
                         raise
                     time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
+                    # The client remembers for long that it did not know a topic, unless told.
+                    self._consumer.list_topics(timeout=self._kafka.answer_timeout)
                 else:
                     return int(low), int(high)
 
