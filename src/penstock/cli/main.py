@@ -15,6 +15,7 @@ from penstock.cli import (
     load,
     settings,
     spark,
+    study,
     topics,
     verify,
 )
@@ -59,6 +60,7 @@ app.command()(consumer.consumer)
 app.add_typer(spark.app, name="spark")
 app.add_typer(lake.app, name="lake")
 app.command()(verify.verify)
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:

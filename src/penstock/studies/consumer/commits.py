@@ -1,7 +1,8 @@
-"""Reads from a lake's own logs when each batch was committed and what it carried."""
+"""Reads from the logs of a lake and of a consumer when batches were done and what they carried."""
 
+import datetime as dt
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,15 +32,19 @@ def commits_of(table: Path) -> list[Commit]:
     return found
 
 
-def records_per_s(tables: Iterable[Path]) -> float:
-    """Records a second over all commits but the first, which began the clock."""
-    commits = sorted(
-        (one for table in tables for one in commits_of(table)), key=lambda one: one.at_ms
-    )
-    later = [one for one in commits if one.at_ms > commits[0].at_ms]
-    if not later:
-        raise PenstockError("One commit alone tells no speed: give it more records.")
-    return sum(one.records for one in later) / (later[-1].at_ms - commits[0].at_ms) * 1000
+def records_per_s(log_file: Path) -> float:
+    """Records a second over all batches but the first, whose end began the clock.
+
+    From the consumer's own log: a batch over several tables commits several times.
+    """
+    rows = []
+    for line in log_file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line) if line.startswith("{") else {}
+        if row.get("event") == "batch_carried":
+            rows.append((dt.datetime.fromisoformat(row["timestamp"]).timestamp(), row["records"]))
+    if len(rows) < 2:
+        raise PenstockError("One batch alone tells no speed: give it more records.")
+    return float(sum(records for _, records in rows[1:]) / (rows[-1][0] - rows[0][0]))
 
 
 def latencies_s(table: Path, *, skip: int) -> Iterator[float]:

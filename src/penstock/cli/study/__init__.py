@@ -1,0 +1,14 @@
+"""`penstock study`: measurements that answer a question once, each with its page in docs/studies.
+
+One file per study; adding one is a file and a line here.
+"""
+
+import typer
+
+from penstock.cli.study import consumer
+
+app = typer.Typer(
+    no_args_is_help=True, help="Measure what the design rests on; each study writes its page."
+)
+
+app.command()(consumer.consumer)
