@@ -6,8 +6,9 @@ is busy for all. The exit code is 1 when a target of the issue is missed.
 
 - `noop`: Spark reads the same ranges and throws them away.
 - `python`: a plain consumer (confluent-kafka) writes the same columns to Parquet with pyarrow.
-- `streaming`: Spark Structured Streaming to Parquet. The Delta connector for this Spark cannot be
-  had from where we fetch jars, so the streaming side writes no Delta log: it has less to do.
+- `streaming`: Spark Structured Streaming, the whole topic in one run: to Delta when `--delta-jars`
+  names Delta's connector for this Spark (delta-spark_4.2_2.13 and delta-storage, 4.4.0, and what
+  they need), otherwise to plain Parquet, which has no log to write and so less to do.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from penstock.broker import EmbeddedKafka
-from penstock.jars import JarSet, fetch
+from penstock.jars import JarSet, fetch, jar_paths
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
 from penstock.load import RecordForm
@@ -43,6 +44,10 @@ ROUNDS = 3
 PARTITIONS, TOPICS = 24, 24
 RECORD_BYTES = 1000
 SMALL_BATCHES = 20
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 
 
 def say(text: str) -> None:
@@ -58,11 +63,18 @@ def timed(into: list[float]) -> Iterator[None]:
 
 
 class Bench:
-    def __init__(self, kafka: EmbeddedKafka, folder: Path, records: int) -> None:
+    def __init__(
+        self, kafka: EmbeddedKafka, folder: Path, records: int, delta_jars: list[str]
+    ) -> None:
+        options = {}
+        if delta_jars:
+            connector = [str(path) for path in jar_paths(JarSet.SPARK)]
+            options = {**DELTA, "spark.jars": ",".join([*connector, *delta_jars])}
+        self.sink = "delta" if delta_jars else "parquet"
         self.settings = Settings(
             kafka=kafka.settings,
             lake=LakeSettings(root=str(folder / "lake")),
-            spark=SparkSettings(master="local[2]"),
+            spark=SparkSettings(master="local[2]", options=options),
         )
         self.folder = folder
         self.admin = Administration(kafka.settings)
@@ -148,11 +160,10 @@ class Bench:
             .option("startingOffsets", "earliest")
             .option("includeHeaders", "true")
             .load()
-            .writeStream.format("parquet")
+            .writeStream.format(self.sink)
             .option("checkpointLocation", str(place / "checkpoint"))
-            .option("path", str(place / "data"))
             .trigger(availableNow=True)
-            .start()
+            .start(str(place / "data"))
         )
         query.awaitTermination()
         return per_partition * PARTITIONS / (time.monotonic() - began)
@@ -200,7 +211,7 @@ def run(bench: Bench) -> int:
     checks = [
         ("of Spark into nothing", ours / speed["noop"], 0.8),
         ("of a plain Python consumer", ours / speed["python"], 1.0),
-        ("of Structured Streaming (to Parquet)", ours / speed["streaming"], 2.0),
+        (f"of Structured Streaming to {bench.sink}", ours / speed["streaming"], 2.0),
         ("240 partitions in 24 topics, of 24 in one", many / ours, 0.6),
         ("30 ms over the median commit", 0.030 / commit, 1.0),
     ]
@@ -238,13 +249,15 @@ def small_batches(bench: Bench) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mebibytes", type=int, default=600)
-    wanted = parser.parse_args().mebibytes * 2**20 // RECORD_BYTES
+    parser.add_argument("--delta-jars", nargs="*", default=[])
+    given = parser.parse_args()
+    wanted = given.mebibytes * 2**20 // RECORD_BYTES
     fetch(JarSet.BROKER)
     fetch(JarSet.SPARK)
     folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
         with EmbeddedKafka() as kafka:
-            bench = Bench(kafka, folder, wanted)
+            bench = Bench(kafka, folder, wanted, given.delta_jars)
             try:
                 return run(bench)
             finally:

@@ -30,7 +30,7 @@ def fails_on_poison(raw: Any) -> Any:
 def upper_in_python(raw: Any) -> Any:
     """Runs Python for every record."""
 
-    @functions.udf("string")
+    @functions.udf("string", useArrow=False)
     def upper(text: str) -> str:
         return text.upper()
 

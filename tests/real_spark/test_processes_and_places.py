@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.lake import Carrier, new_topic_name, produce
+from kit.lake import Carrier, lake_settings, new_topic_name, produce
+from penstock.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import is_listening, spark_home
 from penstock.processes import start_child, stop_all
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
 HOST = "127.0.0.1"
+TIMEOUT_S = 280
 
 
 def _run(carrier: Carrier, topic: str, master: str, *more: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +33,7 @@ def _run(carrier: Carrier, topic: str, master: str, *more: str) -> subprocess.Co
         env={**os.environ, "PYTHONPATH": tests},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=TIMEOUT_S,
         check=False,
     )
 
@@ -58,9 +60,16 @@ def test_killed_at_each_point_of_a_batch(make_carrier: MakeCarrier, point: str) 
     assert sum(one.lake for one in verdict.partitions) == 150
 
 
-def test_in_its_own_process(make_carrier: MakeCarrier) -> None:
+@pytest.fixture
+def onlooker(kafka: EmbeddedKafka, tmp_path: Path) -> Carrier:
+    """Makes topics and verifies; has no Spark of its own."""
+    return Carrier(lake_settings(kafka.settings, tmp_path / "lake", "local[2]"), None)
+
+
+@pytest.mark.timeout(2 * TIMEOUT_S)
+def test_in_its_own_process(onlooker: Carrier) -> None:
     """`local[2]`: a JVM of its own carries the same way, and dies with its process."""
-    carrier = make_carrier(1, 2)
+    carrier = onlooker
     topic = _topic(carrier)
     died = _run(carrier, topic, "local[2]", "1", "files-written")
     assert died.returncode == -signal.SIGKILL, died.stderr
@@ -118,9 +127,10 @@ def cluster(tmp_path: Path, spark_jars: None) -> Iterator[str]:
     stop_all(started, grace_s=10)
 
 
-def test_on_a_standalone_cluster(make_carrier: MakeCarrier, cluster: str, tmp_path: Path) -> None:
+@pytest.mark.timeout(2 * TIMEOUT_S)
+def test_on_a_standalone_cluster(onlooker: Carrier, cluster: str, tmp_path: Path) -> None:
     """A real master with two workers carries the records, and both workers took part."""
-    carrier = make_carrier()
+    carrier = onlooker
     topic = _topic(carrier)
     ran = _run(carrier, topic, cluster, "1")
     assert ran.stdout.split() == ["150"], ran.stderr

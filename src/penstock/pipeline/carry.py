@@ -106,12 +106,12 @@ class Pipeline:
         try:
             return batch.run()
         except StaleLedgerError as error:
-            batch.drop()
+            batch.drop(error)
             lost = dict.fromkeys(error.stored, error)
             rest = frozenset(one.partition for one in planned) - set(lost)
             return BatchResult(failures=lost, dropped=rest)
         except (PenstockError, *SPARK_FAILURES) as error:
-            batch.drop()
+            batch.drop(error)
             return self._set_apart(name, planned, writer, error)
 
     def _set_apart(

@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from penstock.errors import UnreachableError
 from penstock.jars import JarSet, jar_paths
@@ -53,9 +52,9 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        # Kafka consumers stay open from batch to batch; without a limit above the number of
-        # partitions they would be closed and opened all the time.
-        "spark.kafka.consumer.cache.capacity": "1024",
+        # Kafka consumers stay open from batch to batch. Each may hold a megabyte or two that it
+        # fetched ahead, so their number bounds the heap; beyond it the idle ones are closed.
+        "spark.kafka.consumer.cache.capacity": "256",
         "spark.scheduler.mode": "FAIR",
         "spark.speculation": "false",
         # Parquet has sums of its own; a hidden .crc beside every file would only be clutter.
@@ -75,6 +74,8 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder: Any = SparkSession.builder
     if spark.master.startswith("sc://"):
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- only here
+
         try:
             session = builder.remote(spark.master).create()
             session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
@@ -86,6 +87,8 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
                 remedy="Start one with `penstock spark start`, or mend spark.master.",
             ) from error
         return session  # type: ignore[no-any-return] # the builder of two kinds has no type
+    for variable in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
+        os.environ.pop(variable, None)  # left by a parent process that talks to a Connect server
     builder = builder.master(spark.master).appName(name)
     for option, value in {**start_options(spark), **spark.options}.items():
         builder = builder.config(option, value)

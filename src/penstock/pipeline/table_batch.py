@@ -20,7 +20,7 @@ from penstock.pipeline.dead_letters import (
     without,
 )
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import TransformationFailedError
+from penstock.pipeline.failures import StaleWriterError, TransformationFailedError
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.read_range import read_ranges
 from penstock.pipeline.transformation import transform
@@ -63,6 +63,7 @@ class TableBatch:
         self._folder = folder
         self._group = work.settings.lake.group
         self._tally = _Tally()
+        self._is_committing = False
 
     def run(self) -> BatchResult:
         """Carry the ranges or raise; in both cases nothing of it is half visible."""
@@ -82,14 +83,21 @@ class TableBatch:
             work.dead_letters.commit(pending.moves, pending.files, batch=pending.folder)
             work.at_point("dead-letters-committed")
         work.at_point("before-commit")
+        self._is_committing = True
         work.table.commit(
             self._moves(), files, batch=self._folder, notes={RANGES_KEY: self._ranges()}
         )
         work.at_point("committed")
         return self._result(files, commit_s=time.monotonic() - began)
 
-    def drop(self) -> None:
-        """The batch will not commit: its files go."""
+    def drop(self, error: Exception) -> None:
+        """The batch will not commit: its files go, unless nobody knows what became of it.
+
+        A commit that went unanswered may still arrive. Then its files must be there; if it never
+        does, the sweeper finds them once the ledger has moved.
+        """
+        if self._is_committing and not isinstance(error, StaleWriterError):
+            return
         self._work.table.storage.delete_folder(self._folder)
         for pending in self._tally.pending:
             self._work.dead_letters.drop_uncommitted(pending.folder)
