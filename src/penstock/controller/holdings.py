@@ -1,8 +1,8 @@
 """What consumers say about partitions, entered into the books.
 
-Three things end a holding: its reader says it stopped, its reader's report does not name it any
-more, or its reader is fenced. Messages are in order here (the door saw to it), so the newest word
-of a consumer about itself is the truth about it.
+Three things end a holding: its reader says it stopped, its reader's report does not name any more
+what it named before, or its reader is fenced. Messages are in order here (the door saw to it), so
+the newest word of a consumer about itself is the truth about it.
 """
 
 from dataclasses import replace
@@ -38,16 +38,47 @@ def _is_of(holding: Holding | None, consumer: ConsumerId, epoch: Epoch) -> bool:
 def _reads(turn: Turn, consumer: ConsumerId, partition: TopicPartition, epoch: Epoch) -> None:
     """The consumer says that it reads the partition under this epoch."""
     holding = turn.holdings.get(partition)
+    if not was_given_out(turn, epoch):
+        # A lie, or a mistake: nothing is done on its word.
+        turn.count("impossible_claim")
+        return
     if holding is not None and _is_of(holding, consumer, epoch):
         if holding.status is HoldingStatus.STARTING:
-            turn.hold(partition, replace(holding, status=HoldingStatus.OWNED, since_ms=turn.now_ms))
-    elif holding is None or holding.consumer != consumer or holding.epoch < epoch:
+            owned = HoldingStatus.OWNED
+            holding = replace(holding, status=owned, since_ms=turn.now_ms, is_acknowledged=True)
+            turn.hold(partition, holding)
+        elif not holding.is_acknowledged:
+            turn.hold(partition, replace(holding, is_acknowledged=True))
+    elif holding is None and partition in turn.state.partitions:
+        # Nobody else has it: it may keep it. A list that was out of date hid this consumer from us.
+        turn.count("reader_adopted")
+        turn.hold(partition, acknowledged(turn, consumer, epoch))
+        turn.save()
+    elif holding is None or holding.consumer != consumer:
         # It reads what it should not: stop it. The epoch fences it off in any case.
         turn.count("stray_reader")
         turn.decide(
             Code.STRAY_READER, f"consumer {consumer} reads {partition} and should not: stopped"
         )
         turn.send_stop(consumer, turn.consumers[consumer].incarnation, partition, epoch)
+
+
+def was_given_out(turn: Turn, epoch: Epoch) -> bool:
+    """Whether this or a former controller can have started anything under the epoch."""
+    return epoch <= Epoch(turn.state.controller_epoch, turn.epochs_used)
+
+
+def acknowledged(turn: Turn, consumer: ConsumerId, epoch: Epoch) -> Holding:
+    """What a consumer says it reads, as the books have it."""
+    return Holding(
+        consumer,
+        turn.consumers[consumer].incarnation,
+        epoch,
+        HoldingStatus.OWNED,
+        turn.now_ms,
+        turn.now_ms,
+        is_acknowledged=True,
+    )
 
 
 def started(turn: Turn, message: StartConsumingEvent) -> set[TopicPartition]:
@@ -110,7 +141,7 @@ def reported(turn: Turn, message: ConsumerReport) -> set[TopicPartition]:
     for row in message.owned:
         _reads(turn, consumer, row.topic_partition, row.partition_epoch)
     for partition in sorted(turn.held_by(consumer) - touched):
-        if turn.holdings[partition].status is not HoldingStatus.STARTING:
+        if turn.holdings[partition].is_acknowledged:
             turn.release(partition)
             touched.add(partition)
     if message.phase is ConsumerPhase.STOPPING:

@@ -23,7 +23,7 @@ from penstock.messages import (
     StartConsumingCommand,
     StopConsumingCommand,
 )
-from penstock.model import Epoch, TopicPartition
+from penstock.model import ConsumerId, Epoch, TopicPartition
 
 
 class InvariantError(PenstockError):
@@ -143,7 +143,10 @@ def _durable_first(before: State, after: State, effects: Collection[Effect]) -> 
         after.epochs_used != before.epochs_used
         or after.plan_number != before.plan_number
         or after.departing.keys() - before.departing.keys()
-        or after.consumers.keys() - before.consumers.keys()
+        or any(
+            record.status is not ConsumerStatus.QUERIED and consumer not in before.consumers
+            for consumer, record in after.consumers.items()
+        )
         or after.settings is not before.settings
     )
     acts = any(isinstance(e, (Send, CreateConsumer, DeleteConsumer)) for e in effects)
@@ -156,15 +159,21 @@ def _plan_covers_everything(before: State, after: State) -> None:
     plan = after.plan
     if plan is None:
         return
-    if before.plan is None or plan.target is not before.plan.target:
+    if before.plan is None or plan.number != before.plan.number:
         _require(
             plan.target.keys() == after.partitions.keys(),
             "S6",
             f"plan {plan.number} does not cover exactly the partitions that exist",
         )
-    if before.plan is None or plan.number != before.plan.number:
         strangers = set(plan.target.values()) - after.consumers.keys()
         _require(not strangers, "S6", f"plan {plan.number} counts on unknown {sorted(strangers)}")
+    elif plan.target is not before.plan.target:
+        # Partitions vanish from a plan; those that appear join the next one.
+        _require(
+            plan.target.keys() <= after.partitions.keys(),
+            "S6",
+            f"plan {plan.number} has partitions that do not exist",
+        )
     _require(plan.open <= plan.target.keys(), "S6", "an open partition is not in the plan")
 
 
@@ -186,33 +195,23 @@ def _group_is_within_its_bounds(before: State, after: State) -> None:
 
 def check_whole(state: State) -> None:
     """The books agree with one another. Costs as much as the group is large."""
-    held: dict[object, set[TopicPartition]] = {}
+    held: dict[ConsumerId, set[TopicPartition]] = {}
+    in_flight = set()
     for partition, holding in state.holdings.items():
-        record = state.consumers.get(holding.consumer)
-        _require(record is not None, "S3", f"{partition} is held by nobody we know")
-        _require(
-            record is not None and record.incarnation == holding.incarnation,
-            "S3",
-            f"{partition} is held by a former life of consumer {holding.consumer}",
-        )
         held.setdefault(holding.consumer, set()).add(partition)
-        _require(
-            (partition in state.in_flight) == (holding.status is not HoldingStatus.OWNED),
-            "S11",
-            f"{partition}: the list of what is in flight is wrong",
-        )
-    _require(state.in_flight <= state.holdings.keys(), "S11", "something unheld is in flight")
-    _require(held == {c: set(p) for c, p in state.held_by.items()}, "S3", "the index is wrong")
-    if state.plan is not None:
-        for partition, consumer in state.plan.target.items():
-            found = state.holdings.get(partition)
-            is_final = (
-                found is not None
-                and found.consumer == consumer
-                and found.status is HoldingStatus.OWNED
-            )
-            _require(
-                is_final or partition in state.plan.open or partition in state.parked,
-                "S6",
-                f"{partition} is not where it belongs and nobody sees to it",
-            )
+        if holding.status is not HoldingStatus.OWNED:
+            in_flight.add(partition)
+        record = state.consumers.get(holding.consumer)
+        if record is None or record.incarnation != holding.incarnation:
+            raise InvariantError("S3", f"{partition} is held by nobody, or by a former life")
+    _require(in_flight == state.in_flight, "S11", "the list of what is in flight is wrong")
+    _require(held == state.held_by, "S3", "the index of who holds what is wrong")
+    plan = state.plan
+    if plan is None:
+        return
+    for partition, consumer in plan.target.items():
+        if partition in plan.open or partition in state.parked:
+            continue
+        found = state.holdings.get(partition)
+        if found is None or found.consumer != consumer or found.status is not HoldingStatus.OWNED:
+            raise InvariantError("S6", f"{partition} is not where it belongs, and is not open")

@@ -87,18 +87,26 @@ def problem_of(turn: Turn, group: GroupView, consumers_max: int) -> PackingProbl
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(turn)}
     for partition, consumer in group.owner.items():
         current[consumer].append(partition)
-    share = settings.target_utilisation
+    capacities = {
+        consumer: _packed_to(capacity, settings.target_utilisation, group, consumer)
+        for consumer, capacity in group.capacity_by_consumer.items()
+    }
+    usual = settings.capacity_bytes_per_s * settings.target_utilisation
     return PackingProblem(
         write_speed_bytes_per_s=group.load_bytes_per_s,
         current=Assignment(current),
-        capacity_bytes_per_s=settings.capacity_bytes_per_s * share,
-        capacity_bytes_per_s_by_consumer={
-            c: capacity * share
-            for c, capacity in group.capacity_by_consumer.items()
-            if capacity != settings.capacity_bytes_per_s
-        },
+        capacity_bytes_per_s=usual,
+        capacity_bytes_per_s_by_consumer={c: x for c, x in capacities.items() if x != usual},
         partitions_per_consumer_max=settings.partitions_per_consumer_max,
         consumers_max=consumers_max,
+    )
+
+
+def _packed_to(capacity: float, share: float, group: GroupView, consumer: ConsumerId) -> float:
+    """Packed to a share of what it carries; but one between the two is left as it is."""
+    load = group.load_by_consumer.get(consumer, 0.0)
+    return (
+        math.nextafter(load, math.inf) if capacity * share < load <= capacity else capacity * share
     )
 
 

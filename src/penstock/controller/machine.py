@@ -59,7 +59,7 @@ class Machine:
         """A new life of a controller. It always synchronises, whatever was saved.
 
         Of the saved state it keeps what consumers cannot tell: settings that were changed, pauses,
-        a roll-out, the history, numbers that only rise. The epoch must be new.
+        a roll-out, the history, numbers that only rise; and whom to ask. The epoch must be new.
         """
         if saved is not None and controller_epoch <= saved.controller_epoch:
             raise ValueError(
@@ -72,6 +72,7 @@ class Machine:
             settings=settings,
             now_ms=now_ms,
             phase_since_ms=now_ms,
+            ticked_ms=now_ms,
         )
         if saved is not None:
             state = replace(
@@ -84,6 +85,7 @@ class Machine:
                 pauses=saved.pauses,
                 roll_out=saved.roll_out,
                 requests=saved.requests,
+                consumers=saved.consumers,
                 deployment_version=saved.deployment_version,
                 departing={
                     c: replace(d, since_ms=now_ms, sent_ms=now_ms)
@@ -99,6 +101,8 @@ class Machine:
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
         """One input, one new state, and what is to be done."""
         turn = Turn(state, given.now_ms, self.policy)
+        if isinstance(given, Tick):
+            turn.change(ticked_ms=turn.now_ms)
         if state.phase is Phase.SUPERSEDED:
             turn.count("input_after_the_end")
         elif isinstance(given, LeadershipLost) or _is_from_the_future(state, given):
@@ -112,7 +116,8 @@ class Machine:
         settings = turn.state.settings
         is_calm = turn.state.phase is Phase.SENTINEL and not turn.in_flight
         wait_ms = settings.tick_idle_ms if is_calm else settings.tick_busy_ms
-        after, effects = turn.finish(turn.now_ms + wait_ms)
+        # Counted from the last tick, not from now: a busy mailbox must not put the clock off.
+        after, effects = turn.finish(max(turn.now_ms, turn.state.ticked_ms + wait_ms))
         check_step(turn.before, after, effects, turn.holdings.touched, turn.released)
         return after, effects
 
@@ -195,7 +200,7 @@ def _spoke(turn: Turn, given: ConsumerSpoke) -> None:
         former = turn.before.consumers.get(message.sender)
         was_ready = former is not None and former.status is ConsumerStatus.READY
         has_come_up = turn.is_ready(message.sender) and not was_ready
-        group_management.advance(turn, turn.open if has_come_up else touched)
+        group_management.advance(turn, turn.open if has_come_up else touched | turn.released)
 
 
 def _measured_managing(turn: Turn, given: SpeedsMeasured) -> None:

@@ -4,6 +4,7 @@ The packer names consumers as it likes. Numbers that are not ours become spares 
 consumers to be created. A plan covers every existing partition exactly once (S6).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -67,7 +68,7 @@ def cost_of(turn: Turn, target: Mapping[TopicPartition, ConsumerId]) -> Cost:
     created = {c for c in target.values() if not turn.is_ready(c)}
     return Cost(
         moves=len(moving),
-        moved_bytes_per_s=sum(speeds[partition] for partition in moving),
+        moved_bytes_per_s=math.fsum(speeds[partition] for partition in moving),
         starts=sum(1 for partition in target if partition not in turn.holdings),
         created=len(created),
     )

@@ -59,7 +59,7 @@ def decode_state(raw: bytes) -> State | BrokenState:
         return BrokenState("the checksum is wrong")
     try:
         return _from_json(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         return BrokenState(f"a field is wrong: {type(error).__name__}")
 
 

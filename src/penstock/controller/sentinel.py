@@ -7,7 +7,7 @@ fresh measurement the last plan is held; only what nobody reads is seen to.
 from penstock.controller.decisions import Code
 from penstock.controller.housekeeping import idle, idle_wanted, remove_the_idle
 from penstock.controller.load import available, view
-from penstock.controller.membership import want
+from penstock.controller.membership import create_what_is_wanted, want
 from penstock.controller.policy import Verdict
 from penstock.controller.reassignment import enter as reassign
 from penstock.controller.roll_out import advance as advance_roll_out
@@ -30,6 +30,7 @@ def watch(turn: Turn) -> None:
         return
     _keep_spares(turn)
     _let_the_idle_go(turn)
+    create_what_is_wanted(turn)
 
 
 def judge(turn: Turn) -> Verdict | None:

@@ -47,6 +47,9 @@ class Holding:
     status: HoldingStatus
     since_ms: int
     sent_ms: int
+    # Whether its reader ever said that it reads it. Only then does a report that does not name it
+    # mean that it stopped: otherwise the start may still be on its way.
+    is_acknowledged: bool = False
 
 
 class ConsumerStatus(StrEnum):
@@ -140,6 +143,7 @@ class State:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     now_ms: int = 0
     phase_since_ms: int = 0
+    ticked_ms: int = 0
     epochs_used: int = 0
     queries_sent: int = 0
 
@@ -161,6 +165,8 @@ class State:
 
     # Synchronisation.
     is_listed: bool = False
+    is_confirming: bool = False
+    is_confirmed: bool = False
     listed_ms: int = 0
     asked_ms: int = 0
     answers: Mapping[ConsumerId, StateQueryResponse] = field(default_factory=dict)

@@ -8,19 +8,19 @@ learn.
 
 from penstock.controller.decisions import Code
 from penstock.controller.effects import Send
+from penstock.controller.holdings import acknowledged, was_given_out
 from penstock.controller.inputs import ConsumerDeleted, ConsumerSpoke, DeploymentsListed, Tick
 from penstock.controller.membership import fence
 from penstock.controller.state import (
     ConsumerRecord,
     ConsumerStatus,
     Holding,
-    HoldingStatus,
     Phase,
 )
 from penstock.controller.transitions import go
 from penstock.controller.turn import Turn
 from penstock.messages import StateQuery, StateQueryResponse
-from penstock.model import TopicPartition
+from penstock.model import ConsumerId, TopicPartition
 
 
 def enter(turn: Turn) -> None:
@@ -28,12 +28,17 @@ def enter(turn: Turn) -> None:
     for partition in sorted(turn.holdings):
         turn.release(partition)
     for consumer in sorted(turn.consumers):
+        record = turn.consumers[consumer]
         turn.consumers.drop(consumer)
+        if record.status is not ConsumerStatus.WANTED:
+            _expect(turn, consumer, record.deployment_version)
     turn.forget_open()
     turn.change(
         plan=None,
         plan_number=turn.state.plan_number + 1,
         is_listed=False,
+        is_confirming=False,
+        is_confirmed=False,
         answers={},
         idle_since_ms=None,
     )
@@ -51,32 +56,44 @@ def tick(turn: Turn, _: Tick) -> None:
     if turn.now_ms - turn.state.listed_ms >= settings.synchronise_ms_max:
         _finish(turn)
     elif turn.now_ms - turn.state.asked_ms >= settings.query_resend_ms:
-        _ask(turn)
+        _ask(turn, [c for c in sorted(turn.consumers) if c not in turn.state.answers])
+        if turn.state.is_confirming:
+            turn.ask_for_list()
 
 
 def listed(turn: Turn, given: DeploymentsListed) -> None:
-    """The deployments that are up with our label: send each a query."""
-    if turn.state.is_listed:
-        return
-    turn.change(is_listed=True, listed_ms=turn.now_ms)
+    """The deployments that are up with our label: send each a query.
+
+    A list may be out of date. So whoever the last life knew is asked too, and before leaving the
+    list is looked at once more.
+    """
+    known = set(turn.consumers)
     for consumer in sorted(turn.departing):
         if consumer not in given.consumers:
             turn.departing.drop(consumer)
     for consumer, deployed in sorted(given.consumers.items()):
-        if consumer not in turn.departing:
-            record = ConsumerRecord(
-                ConsumerStatus.QUERIED, turn.now_ms, deployment_version=deployed.version
-            )
-            turn.consumers.put(consumer, record)
-    _ask(turn)
+        if consumer not in turn.departing and consumer not in known:
+            _expect(turn, consumer, deployed.version)
+    if not turn.state.is_listed:
+        turn.change(is_listed=True, listed_ms=turn.now_ms)
+        _ask(turn, sorted(turn.consumers))
+    elif turn.state.is_confirming:
+        turn.change(is_confirmed=True, is_confirming=False)
+        _ask(turn, sorted(set(turn.consumers) - known))
     _finish_if_all_answered(turn)
 
 
-def _ask(turn: Turn) -> None:
-    silent = [c for c in sorted(turn.consumers) if c not in turn.state.answers]
+def _expect(turn: Turn, consumer: ConsumerId, version: int) -> None:
+    record = ConsumerRecord(ConsumerStatus.QUERIED, turn.now_ms, deployment_version=version)
+    turn.consumers.put(consumer, record)
+
+
+def _ask(turn: Turn, consumers: list[ConsumerId]) -> None:
+    if not consumers:
+        return
     number = turn.state.queries_sent + 1
     turn.change(queries_sent=number, asked_ms=turn.now_ms)
-    for consumer in silent:
+    for consumer in consumers:
         query = StateQuery(
             consumer_id=consumer,
             controller_epoch=turn.state.controller_epoch,
@@ -91,8 +108,14 @@ def deleted(turn: Turn, given: ConsumerDeleted) -> None:
 
 
 def spoke(turn: Turn, given: ConsumerSpoke) -> None:
-    """Take answers to our own queries; ignore everything else on partition 0."""
+    """Take answers to our own queries; ignore everything else on partition 0.
+
+    But for one thing: whoever speaks and is not expected is there, and is asked as well.
+    """
     message = given.message
+    if message.sender not in turn.consumers and message.sender not in turn.departing:
+        _expect(turn, message.sender, 0)
+        _ask(turn, [message.sender])
     record = turn.consumers.get(message.sender)
     if (
         not isinstance(message, StateQueryResponse)
@@ -113,8 +136,13 @@ def spoke(turn: Turn, given: ConsumerSpoke) -> None:
 
 
 def _finish_if_all_answered(turn: Turn) -> None:
-    if all(consumer in turn.state.answers for consumer in turn.consumers):
+    if not turn.state.is_listed or any(c not in turn.state.answers for c in turn.consumers):
+        return
+    if turn.state.is_confirmed:
         _finish(turn)
+    elif not turn.state.is_confirming:
+        turn.change(is_confirming=True)
+        turn.ask_for_list()
 
 
 def _finish(turn: Turn) -> None:
@@ -159,14 +187,10 @@ def _enter_answer(
     )
     turn.floor.put(consumer, answer.incarnation)
     for row in answer.owned:
-        holding = Holding(
-            consumer,
-            answer.incarnation,
-            row.partition_epoch,
-            HoldingStatus.OWNED,
-            turn.now_ms,
-            turn.now_ms,
-        )
+        if not was_given_out(turn, row.partition_epoch):
+            turn.count("impossible_claim")
+            continue
+        holding = acknowledged(turn, consumer, row.partition_epoch)
         other = claims.get(row.topic_partition)
         loser = holding
         if other is None or other.epoch < holding.epoch:

@@ -95,6 +95,7 @@ class Turn:
         self.decisions: list[Decision] = []
         self.has_lost_a_target = False
         self._must_save = False
+        self.epochs_used = state.epochs_used
         self._counts: dict[str, int] = {}
         self._held: dict[ConsumerId, set[TopicPartition]] = {}
         self._in_flight: set[TopicPartition] | None = None
@@ -116,7 +117,9 @@ class Turn:
         """What follows depends on what this step changed: it must be durable first (S9)."""
         self._must_save = True
 
-    def decide(self, code: Code, words: str, moves: int = 0, moved_bytes_per_s: float = 0) -> None:
+    def decide(
+        self, code: Code, words: str, moves: int = 0, moved_bytes_per_s: float = 0.0
+    ) -> None:
         decision = Decision(
             self.now_ms, code, words, self.state.plan_number, moves, moved_bytes_per_s
         )
@@ -198,9 +201,8 @@ class Turn:
 
     def start(self, partition: TopicPartition, consumer: ConsumerId) -> None:
         """A start always takes a new epoch (S5), and only where nobody holds the partition (S4)."""
-        number = self.state.epochs_used + 1
-        self.change(epochs_used=number)
-        epoch = Epoch(self.state.controller_epoch, number)
+        self.epochs_used += 1
+        epoch = Epoch(self.state.controller_epoch, self.epochs_used)
         incarnation = self.consumers[consumer].incarnation
         self.hold(
             partition,
@@ -261,6 +263,7 @@ class Turn:
             "parked": self.parked,
         }
         changes: dict[str, Any] = {n: draft.now for n, draft in drafts.items() if draft.touched}
+        changes["epochs_used"] = self.epochs_used
         if self._held:
             frozen = {consumer: frozenset(held) for consumer, held in self._held.items() if held}
             rest = {c: h for c, h in state.held_by.items() if c not in self._held}

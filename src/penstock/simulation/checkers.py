@@ -13,7 +13,7 @@ from penstock.controller.decisions import Code
 from penstock.controller.housekeeping import idle_wanted
 from penstock.controller.state import ConsumerStatus, HoldingStatus, Phase, State
 from penstock.controller.turn import Turn
-from penstock.messages import Message, StartConsumingCommand
+from penstock.messages import Message, StartConsumingCommand, StopConsumingEvent
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.simulation.ledger import Place
 
@@ -38,6 +38,7 @@ class Checker:
         self._ends: dict[Place, tuple[int, Epoch]] = {}
         self._fenced: set[tuple[ConsumerId, int]] = set()
         self._used: dict[tuple[TopicPartition, Epoch], tuple[int, int]] = {}
+        self._stopped: set[tuple[Place, tuple[ConsumerId, int, Epoch]]] = set()
         self.records = 0
 
     def after_event(self) -> None:
@@ -49,6 +50,9 @@ class Checker:
                 raise ViolationError("S1", f"records {commit.start} to {end} of {commit} are twice")
             if commit.start > end:
                 raise ViolationError("S1", f"records {end} to {commit.start} before {commit} lack")
+            who = (commit.consumer, commit.incarnation, commit.epoch)
+            if (commit.place, who) in self._stopped:
+                raise ViolationError("S4", f"{commit} came after its writer said it had stopped")
             if commit.epoch < epoch:
                 raise ViolationError("S2", f"{commit} is of an older epoch than {epoch}")
             self._ends[commit.place] = (commit.end, commit.epoch)
@@ -81,6 +85,16 @@ class Checker:
                     "S5", f"consumer {after.consumer_id} obeyed an old controller's epoch"
                 )
 
+    def said(self, message: Message) -> None:
+        """Whoever says that it stopped has nothing in flight any more."""
+        if isinstance(message, StopConsumingEvent):
+            self.after_event()
+            for row in message.partitions:
+                place = self.world.place_of(row.topic_partition)
+                if place is not None:
+                    who = (message.sender, message.incarnation, row.partition_epoch)
+                    self._stopped.add((place, who))
+
     def controller_stepped(
         self,
         controller: "ControllerActor",
@@ -92,7 +106,8 @@ class Checker:
         deleted = [e.consumer for e in effects if isinstance(e, act.DeleteConsumer)]
         if not deleted:
             return
-        words = [d.words for d in after.history[-20:] if d.code is Code.CONSUMER_REMOVED]
+        now = [d for d in after.history if d.at_ms == after.now_ms]
+        words = [d.words for d in now if d.code is Code.CONSUMER_REMOVED]
         for consumer in deleted:
             known = before.consumers.get(consumer)
             is_removed = any(w.startswith(f"consumer {consumer} is removed") for w in words)

@@ -41,6 +41,8 @@ class ConsumerActor:
         self.outcome_unknown_next = False
         self.fails_next = False
         self._held_back: list[Callable[[], None]] = []
+        # Which topic id each start read the ledger for.
+        self._places: dict[TopicPartition, Place | None] = {}
         self._batch: dict[TopicPartition, tuple[Place, OffsetRange, Epoch]] = {}
         self._report()
         self._poll()
@@ -102,6 +104,7 @@ class ConsumerActor:
             partition, epoch = effect.partition, effect.epoch
 
             def read() -> None:
+                self._places[partition] = place
                 next_offset = self.world.ledger.read(place) if place else 0
                 self._take(inputs.LedgerRead(partition, epoch, next_offset))
 
@@ -130,11 +133,14 @@ class ConsumerActor:
         world = self.world
         ranges: dict[TopicPartition, tuple[Place, OffsetRange, Epoch]] = {}
         readable = self.ownership.readable
-        most = max(1, world.batch_records // max(1, len(readable)))
+        most = world.batch_records
         for partition in sorted(readable):
             place = world.place_of(partition)
             start, end = readable[partition], world.end_offset(partition)
-            if place is not None and end > start:
+            if place != self._places[partition]:
+                gone = StopReason.TOPIC_MADE_AGAIN
+                self._take(inputs.PartitionFailed(partition, gone, "another topic id"))
+            elif place is not None and end > start:
                 taken = OffsetRange(partition, start, min(end, start + most))
                 ranges[partition] = (place, taken, self.ownership.owned[partition].epoch)
         if not ranges:

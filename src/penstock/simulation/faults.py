@@ -29,7 +29,7 @@ def _process(world: World, fault: Fault) -> ConsumerActor | None:
     return busy[fault.pick % len(busy)] if busy else None
 
 
-def _controller_crash(world: World, fault: Fault) -> bool:
+def _controller_crash(world: World, _: Fault) -> bool:
     leader = world.leader
     if leader is not None:
         leader.crash()

@@ -200,6 +200,7 @@ class World:
             if not alive:
                 self._unheard.append(arrived)
 
+        self.checker.said(message)
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
     def loses_an_answer(self) -> bool:

@@ -1,0 +1,108 @@
+"""The state as bytes: whole or not at all, and never a reason to fall over."""
+
+import hashlib
+import json
+
+import pytest
+
+from kit.story import TWO_CONSUMERS, after
+from penstock.controller import saved_state
+from penstock.controller.saved_state import BrokenState, decode_state, encode_state
+from penstock.controller.state import State
+
+
+def rich_state() -> State:
+    """In the middle of a move, with a pause, a roll-out and changed settings."""
+    teller = after(
+        *TWO_CONSUMERS,
+        "request p: pause direction=down reason=sale",
+        "request s: settings consumers_max=9",
+        "request u: update image=penstock:2",
+        "3000 ms pass",
+        "speeds orders-0=40 orders-1=80 orders-2=20",
+        "tick +500",
+        "packed 1: orders-0; 2: orders-1 orders-2",
+    )
+    assert teller.state is not None
+    return teller.state
+
+
+def test_what_matters_comes_back() -> None:
+    """Numbers that only rise, holdings, plan, pauses, roll-out, overrides and history."""
+    state = rich_state()
+    read = decode_state(encode_state(state))
+    assert isinstance(read, State)
+    for name in (
+        "phase",
+        "controller_epoch",
+        "plan_number",
+        "epochs_used",
+        "settings",
+        "overrides",
+        "incarnation_floor",
+        "held_by",
+        "in_flight",
+        "pauses",
+        "requests",
+        "history",
+        "counts",
+        "deployment_version",
+    ):
+        assert getattr(read, name) == getattr(state, name), name
+    assert {p: h.epoch for p, h in read.holdings.items()} == {
+        p: h.epoch for p, h in state.holdings.items()
+    }
+    assert read.plan is not None
+    assert state.plan is not None
+    assert (read.plan.target, read.plan.open) == (state.plan.target, state.plan.open)
+    assert read.roll_out is not None
+    assert state.roll_out is not None
+    assert read.roll_out.request == state.roll_out.request
+    assert encode_state(read) == encode_state(state)
+
+
+def test_a_state_without_plan_comes_back_too() -> None:
+    """As it is right after the first start."""
+    state = after("a controller starts with epoch 1").state
+    assert state is not None
+    assert isinstance(decode_state(encode_state(state)), State)
+
+
+def test_every_damage_is_seen() -> None:
+    """Truncated, empty, a flipped bit, another version, another file: refused, never raised."""
+    good = encode_state(rich_state())
+    head, _, body = good.partition(b"\n")
+    flipped = good[:-10] + bytes([good[-10] ^ 1]) + good[-9:]
+    for raw in (b"", b"\n", good[:100], good[:-1], flipped, b"x" * 50, b"\x00" + good):
+        assert isinstance(decode_state(raw), BrokenState), raw[:30]
+    other_version = head.replace(b" 1 ", b" 2 ") + b"\n" + body
+    assert decode_state(other_version) == BrokenState("another version")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": "Dancing"},
+        {"controller_epoch": "x"},
+        {"holdings": {"no-partition": [1, 1, "1.1", "owned"]}},
+        {"holdings": {"t-0": [1]}},
+        {"history": 3},
+        {"roll_out": {"request": {}, "version": 1, "total": 1}},
+        {"settings": {}},
+        {"pauses": [["sideways", None, "", ""]]},
+    ],
+)
+def test_content_that_makes_no_sense_is_refused(change: dict[str, object]) -> None:
+    """A right checksum over wrong content is still not a state."""
+    _, _, body = encode_state(rich_state()).partition(b"\n")
+    raw = json.dumps(json.loads(body) | change).encode()
+    checksum = hashlib.sha256(raw).hexdigest().encode()
+    broken = decode_state(b"penstock-controller-state 1 " + checksum + b"\n" + raw)
+    assert isinstance(broken, BrokenState)
+    assert broken.reason.startswith("a field is wrong")
+
+
+def test_a_file_too_large_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Size before content."""
+    monkeypatch.setattr(saved_state, "STATE_BYTES_MAX", 10)
+    assert isinstance(decode_state(encode_state(rich_state())), BrokenState)

@@ -1,0 +1,84 @@
+"""The law of the ledger, in every order: compare-and-set fences, "highest wins" does not."""
+
+from collections import Counter
+from itertools import pairwise
+
+from penstock.model import ConsumerId, Epoch, OffsetRange, TopicPartition
+from penstock.simulation.ledger import Ledger
+
+PARTITION = TopicPartition("orders", 0)
+PLACE = ("id", 0)
+OFFSETS = 4
+
+
+def duplicates(*, refuses_the_late: bool) -> int:
+    """Two writers, four offsets, all interleavings of read and commit: how often records double."""
+    found = 0
+    # A state: what is committed, and for each writer the range it holds (or nothing).
+    start: tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int] | None, ...]] = (
+        (),
+        (None, None),
+    )
+    todo, seen = [start], {start}
+    while todo:
+        commits, held = todo.pop()
+        for writer in range(2):
+            for following in _moves(commits, held, writer, refuses_the_late):
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+                    found += _has_duplicates(following[0])
+    return found
+
+
+def _moves(
+    commits: tuple[tuple[int, int], ...],
+    held: tuple[tuple[int, int] | None, ...],
+    writer: int,
+    refuses_the_late: bool,
+) -> list[tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int] | None, ...]]]:
+    ledger = Ledger(refuses_the_late=refuses_the_late)
+    if commits:
+        ledger.next_offset[PLACE] = commits[-1][1]
+    mine = held[writer]
+    if mine is None:
+        begin = ledger.read(PLACE)
+        ranges = [(begin, end) for end in range(begin + 1, OFFSETS + 1)]
+        return [(commits, _with(held, writer, taken)) for taken in ranges]
+    taken = {PLACE: OffsetRange(PARTITION, *mine)}
+    late = ledger.commit(taken, {PARTITION: Epoch(1, writer)}, ConsumerId(writer + 1), 1)
+    return [(commits if late else (*commits, mine), _with(held, writer, None))]
+
+
+def _with(
+    held: tuple[tuple[int, int] | None, ...], writer: int, taken: tuple[int, int] | None
+) -> tuple[tuple[int, int] | None, ...]:
+    return tuple(taken if number == writer else other for number, other in enumerate(held))
+
+
+def _has_duplicates(commits: tuple[tuple[int, int], ...]) -> bool:
+    records = Counter(offset for start, end in commits for offset in range(start, end))
+    return any(times > 1 for times in records.values())
+
+
+def test_compare_and_set_never_doubles_a_record() -> None:
+    """Of two writers at the same offset exactly one extends the chain."""
+    assert duplicates(refuses_the_late=True) == 0
+
+
+def test_highest_end_wins_doubles_records() -> None:
+    """The trap H1: a longer range of a zombie is written over what is there already."""
+    assert duplicates(refuses_the_late=False) > 0
+
+
+def test_a_refused_commit_changes_nothing() -> None:
+    """A commit of several partitions is taken whole or not at all."""
+    ledger = Ledger()
+    other, there = TopicPartition("orders", 1), ("id", 1)
+    epochs = {PARTITION: Epoch(1, 1), other: Epoch(1, 2)}
+    both = {PLACE: OffsetRange(PARTITION, 0, 5), there: OffsetRange(other, 0, 5)}
+    assert ledger.commit(both, epochs, ConsumerId(1), 1) == ()
+    later = {PLACE: OffsetRange(PARTITION, 5, 9), there: OffsetRange(other, 4, 9)}
+    assert ledger.commit(later, epochs, ConsumerId(1), 1) == (there,)
+    assert ledger.read(PLACE) == 5
+    assert all(a.place != b.place or b.start == a.end for a, b in pairwise(ledger.commits))

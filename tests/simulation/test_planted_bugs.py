@@ -1,0 +1,105 @@
+"""Each planted bug must be caught; the table in the docs says by what."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.consumer_law import a_query_waits_for_the_commands_before_it
+from kit.kept_in_step import ROOT, assert_section_kept_in_step
+from kit.planted_bugs import BUGS, PlantedBug
+from kit.story import told
+from penstock.controller.invariants import InvariantError
+from penstock.simulation.campaign import run
+from penstock.simulation.checkers import ViolationError
+from penstock.simulation.scenario import scenario
+from penstock.simulation.small_world import explore
+
+STORIES = ROOT / "tests" / "stories"
+
+# Where each is caught quickest. More may catch it; these are the ones that are checked every time.
+CAUGHT_BY: dict[str, tuple[str, ...]] = {
+    "start before stop": ("story 06", "small world"),
+    "stop not waited for": ("story 06", "small world", "seed 0"),
+    "epoch check dropped": ("seed 0", "small world"),
+    "highest offset wins": ("seed 39",),
+    "partition forgotten": ("story 01", "seed 0"),
+    "epoch used again": ("story 01", "seed 42"),
+    "busy consumer deleted": ("story 01", "small world", "seed 0"),
+    "waits for ever": ("story 23", "seed 2"),
+    "answers before its commands": ("law",),
+    "stops in mid-batch": ("seed 0",),
+    "late words believed": ("seed 144",),
+    "former life believed": ("story 12", "seed 144"),
+    "report acknowledges too much": ("story 31",),
+    "clock put off": ("seed 0",),
+    "sends before it saves": ("story 01", "small world", "seed 0"),
+    "ended epochs forgotten": ("seed 0",),
+    "vanished still read": ("seed 14",),
+    "refusal swallowed": ("seed 51",),
+    "two leaders": ("story 18", "seed 7"),
+    "stops are not sent": ("story 06",),
+    "stop events ignored": ("story 06",),
+}
+
+
+def story(number: str) -> Path:
+    (path,) = STORIES.glob(f"{number}-*.story")
+    return path
+
+
+def finding(detector: str) -> str | None:
+    """What the detector says, or None when it sees nothing."""
+    kind, _, which = detector.partition(" ")
+    if kind == "story":
+        text = story(which).read_text(encoding="utf-8")
+        try:
+            return None if told(text) == text else "the trace differs"
+        except (InvariantError, AssertionError) as error:
+            return _short(error)
+    if kind == "seed":
+        outcome = run(scenario(int(which)))
+        return None if outcome.is_green else outcome.words.partition(": ")[2][:90]
+    try:
+        if kind == "law":
+            a_query_waits_for_the_commands_before_it()
+        else:
+            explore(1, has_all_orders=False)
+            explore(2, has_all_orders=True, has_batches=False)
+    except (InvariantError, ViolationError, AssertionError) as error:
+        return _short(error)
+    return None
+
+
+def _short(error: Exception) -> str:
+    return str(error).partition("\n")[0][:90]
+
+
+@pytest.fixture
+def planted(request: pytest.FixtureRequest) -> Iterator[PlantedBug]:
+    with pytest.MonkeyPatch.context() as patch:
+        bug: PlantedBug = request.param
+        bug.plant(patch)
+        yield bug
+
+
+@pytest.mark.parametrize("planted", BUGS, indirect=True, ids=lambda bug: bug.name)
+def test_the_bug_is_caught(planted: PlantedBug) -> None:
+    """Every detector that is listed for it finds it."""
+    for detector in CAUGHT_BY[planted.name]:
+        assert finding(detector) is not None, f"{detector} does not see: {planted.words}"
+
+
+@pytest.mark.parametrize("detector", sorted({d for ds in CAUGHT_BY.values() for d in ds}))
+def test_without_a_bug_nothing_is_found(detector: str) -> None:
+    """The detectors are silent when nothing is planted."""
+    assert finding(detector) is None
+
+
+def test_the_table_is_in_step() -> None:
+    """docs/invariants.md lists every planted bug and what catches it."""
+    lines = ["| planted bug | what it does | caught by |", "| --- | --- | --- |"]
+    lines += [f"| {b.name} | {b.words} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]
+    assert len(BUGS) >= 12
+    path = ROOT / "docs" / "invariants.md"
+    assert_section_kept_in_step(path, "planted bugs", "\n".join(lines))

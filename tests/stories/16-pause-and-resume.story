@@ -1,0 +1,62 @@
+# While shrinking is paused, nothing is removed. The pause ends by itself, or by a request.
+a controller starts with epoch 1
+  > save
+  > list deployments
+  = Synchronize
+deployed:
+  > list deployments
+deployed:
+  first_start: nothing is deployed: this is a first start
+  = Sentinel
+speeds orders-0=40 orders-1=40 orders-2=40
+  partition_appeared: 3 partitions appeared
+tick +500
+  > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
+  = Reassign
+packed 1: orders-0 orders-1; 2: orders-2
+  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  consumer_created: consumer 1 is created
+  consumer_created: consumer 2 is created
+  > save
+  > create consumer 1
+  > create consumer 2
+  = Group Management
+consumer 1 reports
+  > save
+  > start at 1: orders-0@1.1 orders-1@1.2 (plan 2)
+consumer 2 reports
+  > save
+  > start at 2: orders-2@1.3 (plan 2)
+consumer 1 started orders-0@1.1 orders-1@1.2
+consumer 2 started orders-2@1.3
+  plan_done: plan 2 is done after 0 ms
+  > save
+  = Sentinel
+request p1: pause direction=down until_unix_ms=70000 reason=sale
+  request_answered: request p1: done, paused: down
+  > save
+  > answer p1: done
+speeds orders-0=30 orders-1=30 orders-2=30
+tick +500
+60000 ms pass
+consumer 1 reports orders-0@1.1 orders-1@1.2
+consumer 2 reports orders-2@1.3
+speeds orders-0=30 orders-1=30 orders-2=30
+tick +500
+  > list deployments
+request p2: pause
+  request_answered: request p2: done, paused: both
+  > save
+  > answer p2: done
+request p2: pause
+request r1: resume direction=up
+  request_answered: request r1: done, resumed: up
+  > save
+  > answer r1: done
+request r2: resume
+  request_answered: request r2: done, resumed: both
+  > save
+  > answer r2: done
+tick +500
+  > pack orders-0=30 orders-1=30 orders-2=30 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
+  = Reassign

@@ -1,0 +1,77 @@
+# Every consumer is replaced in turn by one of the new version; nobody stops for longer than a move.
+settings spare_consumers=1
+a controller starts with epoch 1
+  > save
+  > list deployments
+  = Synchronize
+deployed:
+  > list deployments
+deployed:
+  first_start: nothing is deployed: this is a first start
+  = Sentinel
+speeds orders-0=40 orders-1=40 orders-2=40
+  partition_appeared: 3 partitions appeared
+tick +500
+  > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
+  = Reassign
+packed 1: orders-0 orders-1; 2: orders-2
+  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  consumer_created: consumer 1 is created
+  consumer_created: consumer 2 is created
+  > save
+  > create consumer 1
+  > create consumer 2
+  = Group Management
+consumer 1 reports
+  > save
+  > start at 1: orders-0@1.1 orders-1@1.2 (plan 2)
+consumer 2 reports
+  > save
+  > start at 2: orders-2@1.3 (plan 2)
+consumer 1 started orders-0@1.1 orders-1@1.2
+consumer 2 started orders-2@1.3
+  plan_done: plan 2 is done after 0 ms
+  > save
+  = Sentinel
+tick +500
+  consumer_created: consumer 3 is created
+  > save
+  > create consumer 3
+consumer 3 reports
+  > save
+request u1: update
+  request_answered: request u1: accepted, version 1, one by one
+  > save
+  > deploy version 1 from now on
+  > answer u1: accepted
+tick +500
+  consumer_removed: consumer 3 is removed: it is of the old version
+  consumer_created: consumer 4 is created
+  > save
+  > delete consumer 3
+  > create consumer 4 version 1
+consumer 3 is deleted
+tick +500
+consumer 4 reports
+  > save
+tick +500
+  plan_made: plan 3 (roll_out): consumer 1 is replaced by one of version 1; 3 partitions on 2 consumers, 2 moves of 80 bytes/s, 0 starts, 0 consumers to come
+  > save
+  > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)
+  = Group Management
+consumer 1 stopped orders-0@1.1 orders-1@1.2
+  > save
+  > start at 4: orders-0@1.4 orders-1@1.5 (plan 3)
+consumer 4 started orders-0@1.4 orders-1@1.5
+  plan_done: plan 3 is done after 0 ms
+  consumer_removed: consumer 1 is removed: it owns nothing any more
+  > save
+  > delete consumer 1
+  = Sentinel
+consumer 1 is deleted
+tick +500
+  request_answered: request u1: in_progress, 1 consumers are left
+  consumer_created: consumer 1 is created
+  > save
+  > answer u1: in_progress
+  > create consumer 1 version 1
