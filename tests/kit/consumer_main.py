@@ -2,16 +2,17 @@
 
     python consumer_main.py POINT ACTION COUNT settings-and-options...
 
-ACTION is `kill` (-9) or `pause` (SIGSTOP), the COUNT-th time POINT is reached. The program itself
-has no such switch.
+ACTION is `kill` (-9), `pause` (SIGSTOP) or `hang`, the COUNT-th time POINT is reached. The program
+itself has no such switch.
 """
 
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
-from penstock.consumer.process import ConsumerProcess
+from penstock.consumer.process import ConsumerProcess, GraceExceededError
 from penstock.settings import load_settings
 from penstock.telemetry import configure_logs
 
@@ -26,12 +27,18 @@ def main() -> None:
         nonlocal left
         if name == point:
             left -= 1
-            if left == 0:
+            if left == 0 and action == "hang":
+                sys.stderr.write("hanging\n")
+                threading.Event().wait()
+            elif left == 0:
                 os.kill(os.getpid(), ACTIONS[action])
 
     settings = load_settings(Path(settings_file)).settings
     configure_logs(settings.log.level, settings.log.format)
-    ConsumerProcess(settings, int(number), at_point=at_point).run()
+    try:
+        ConsumerProcess(settings, int(number), at_point=at_point).run()
+    except GraceExceededError:
+        os._exit(1)  # as the command does
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import yaml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -145,7 +146,11 @@ class Group:
         log_file = self.folder / f"consumer-{number}-{life}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [sys.executable, *command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(MAIN.parents[1])},  # for kit.transformations
             )
         root = Path(content["consumer"]["state_root"])
         child = ConsumerChild(number, process, log_file, root / f"consumer-{number}")
@@ -259,6 +264,28 @@ class Group:
     def report(self, number: int) -> ConsumerReport:
         return self.said(ConsumerReport, number)[-1]
 
+    def reports(self, number: int) -> list[ConsumerReport]:
+        return self.said(ConsumerReport, number)
+
+    def group_offsets(self, places: Sequence[TopicPartition]) -> list[int]:
+        """What a tool that shows lag would read from the Kafka group."""
+        servers = self.settings.kafka.bootstrap_servers
+        name = self.settings.lake.group
+        reader = Consumer({"bootstrap.servers": servers, "group.id": name})
+        try:
+            asked = [ClientPartition(one.topic, one.partition) for one in places]
+            return [one.offset for one in reader.committed(asked, timeout=10)]
+        finally:
+            reader.close()
+
+    def delete_records(self, place: TopicPartition, *, before: int) -> None:
+        """As retention would."""
+        client = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        for future in client.delete_records(
+            [ClientPartition(place.topic, place.partition, before)]
+        ).values():
+            future.result(20)
+
     def answer(self, number: int, query: int) -> StateQueryResponse:
         def found() -> StateQueryResponse | None:
             answers = self.said(StateQueryResponse, number)
@@ -267,6 +294,9 @@ class Group:
         answer = wait_for(f"an answer of consumer {number}", found)
         assert isinstance(answer, StateQueryResponse)
         return answer
+
+
+MakeGroup = Callable[..., Group]
 
 
 @contextmanager

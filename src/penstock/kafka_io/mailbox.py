@@ -13,6 +13,8 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.kafka_io.failures import in_our_words, kafka_failures
 from penstock.model import TopicPartition
@@ -21,6 +23,14 @@ from penstock.settings.sections import KafkaSettings
 # Older mail than this is not read at a start: it was for lives long gone, and would be refused.
 BACKLOG_MAX = 1_000
 QUERY_HELD_MAX_S = 5.0
+_LOOK_AGAIN_S = 0.1
+_NOT_KNOWN_YET = {
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -62,6 +72,7 @@ class Mailbox:
         self._queries = queries
         self._monotonic = monotonic
         self._ends: dict[str, int] = {}
+        self._administration = Administration(kafka)
         self._held: list[tuple[Letter, int, float]] = []
         self.positions: dict[TopicPartition, int] = {}
         with kafka_failures(kafka, "connecting"):
@@ -84,17 +95,33 @@ class Mailbox:
         """Begin where the last life stopped reading, but no more than a bound before the end."""
         starts = []
         for partition in (self._commands, self._queries):
-            client = ClientPartition(partition.topic, partition.partition)
-            with kafka_failures(self._kafka, f"opening the mailbox {partition}"):
-                low, high = self._consumer.get_watermark_offsets(
-                    client, timeout=self._kafka.answer_timeout
-                )
+            low, high = self._reach(partition)
             begin = max(low, high - BACKLOG_MAX)
             if low <= since.get(partition, -1) <= high:
                 begin = max(begin, since[partition])
             self.positions[partition] = begin
             starts.append(ClientPartition(partition.topic, partition.partition, begin))
         self._consumer.assign(starts)
+
+    def _reach(self, partition: TopicPartition) -> tuple[int, int]:
+        """From where to where the mailbox reaches; one just made is known a moment later."""
+        client = ClientPartition(partition.topic, partition.partition)
+        deadline_s = self._monotonic() + self._kafka.answer_timeout
+        with kafka_failures(self._kafka, f"opening the mailbox {partition}"):
+            while True:
+                try:
+                    low, high = self._consumer.get_watermark_offsets(
+                        client, timeout=self._kafka.answer_timeout
+                    )
+                except KafkaException as raised:
+                    is_new = raised.args[0].code() in _NOT_KNOWN_YET
+                    if not is_new or self._monotonic() > deadline_s:
+                        raise
+                    time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
+                    # The client remembers for long that it did not know a topic, unless told.
+                    self._consumer.list_topics(timeout=self._kafka.answer_timeout)
+                else:
+                    return int(low), int(high)
 
     def read(self, timeout_s: float) -> list[Letter | MailboxTrouble]:
         """What has come; nothing when the time has passed."""
@@ -124,15 +151,13 @@ class Mailbox:
 
     def _hold(self, query: Letter) -> list[Letter | MailboxTrouble]:
         """Ask how far the commands reach now, and wait for them."""
-        client = ClientPartition(self._commands.topic, self._commands.partition)
         try:
-            _, end = self._consumer.get_watermark_offsets(
-                client, timeout=self._kafka.answer_timeout
-            )
-        except KafkaException as raised:
-            said = in_our_words(raised.args[0], self._kafka, "looking for commands")
-            return [MailboxTrouble(f"a query is dropped, it will be asked again: {said}")]
-        self._held.append((query, int(end), self._monotonic() + QUERY_HELD_MAX_S))
+            # Over a connection of its own: on the reader's it would stand behind a fetch that waits
+            # for mail.
+            end = self._administration.end_offsets([self._commands])[self._commands]
+        except (PenstockError, KeyError) as error:
+            return [MailboxTrouble(f"a query is dropped, it will be asked again: {error}")]
+        self._held.append((query, end, self._monotonic() + QUERY_HELD_MAX_S))
         return self._release()
 
     def _release(self) -> list[Letter | MailboxTrouble]:
@@ -164,7 +189,16 @@ class Mailbox:
 
     def _begin_again(self, message: Any) -> list[Letter | MailboxTrouble]:
         """Retention was quicker, or the topic is another one: old epochs keep old mail harmless."""
-        self._consumer.seek(ClientPartition(message.topic(), message.partition(), OFFSET_BEGINNING))
+        lost = TopicPartition(message.topic(), message.partition())
+        # A partition in error takes no seek; assigning anew does.
+        self._consumer.assign(
+            [
+                ClientPartition(
+                    one.topic, one.partition, OFFSET_BEGINNING if one == lost else position
+                )
+                for one, position in sorted(self.positions.items())
+            ]
+        )
         self._ends.pop(message.topic(), None)
         words = f"mail in {message.topic()}-{message.partition()} was lost before it was read"
         return [MailboxTrouble(words)]

@@ -1,19 +1,17 @@
 """A group of one test's own on the shared broker and the shared Spark server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kit.consumers import Group, group_of
+from kit.consumers import Group, MakeGroup, group_of
 from kit.lake import new_topic_name
 from penstock.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings
-
-MakeGroup = Callable[..., Group]
 
 
 @pytest.fixture

@@ -12,7 +12,13 @@ from typing import Any
 from penstock.consumer.books import Books, retry_wait_s
 from penstock.consumer.inputs import BatchBegan, BatchEnded, Input
 from penstock.consumer.ownership import Ownership
-from penstock.consumer.pace import Allowance, CapacityEstimate, Pace, PaceLimits
+from penstock.consumer.pace import (
+    FIRST_BUDGET_BYTES,
+    Allowance,
+    CapacityEstimate,
+    Pace,
+    PaceLimits,
+)
 from penstock.consumer.process.outcome import Outcome, outcome_of
 from penstock.consumer.process.standings import Standings
 from penstock.consumer.process.threads import Worker, now_s
@@ -77,7 +83,8 @@ class Cycle:
         self._on_commit = on_commit
         self._log = log
         self._pace = Pace(
-            PaceLimits(consumer.batch_bytes, consumer.batch_time, consumer.backlog_batch_time)
+            PaceLimits(consumer.batch_bytes, consumer.batch_time, consumer.backlog_batch_time),
+            budget_bytes=min(FIRST_BUDGET_BYTES, consumer.batch_bytes),
         )
         self._allowance = Allowance(consumer.capacity, saved_s_max=consumer.backlog_batch_time)
         self._diary = _Diary()
@@ -200,6 +207,7 @@ class Cycle:
         self._diary.batch = _Batch(
             plan, planned, is_full, now, self._diary.batch_ended_s if follows else now
         )
+        self._log.debug("batch_begins", partitions=len(planned), log_bytes=round(plan.size_bytes))
         self._feed(BatchBegan(tuple(one.partition for one in plan.ranges)))
         self._carrying.ask(
             lambda: self._world.carry(planned), self._batch_done, self._batch_crashed

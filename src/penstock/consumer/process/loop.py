@@ -6,6 +6,7 @@ Returns after an orderly end. Whatever else ends it leaves "running" in the stat
 next life knows.
 """
 
+import math
 import signal
 import threading
 import time
@@ -43,6 +44,7 @@ from penstock.messages import (
 )
 from penstock.model import ConsumerId, TopicPartition
 from penstock.pipeline import Writer
+from penstock.pipeline.upkeep import UpkeepReport
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import get_logger
@@ -149,6 +151,7 @@ class ConsumerProcess:
         self._world = World(settings, Writer(self._id, self._life.incarnation), self._at_point)
         self._looking = Worker("looking", self._inbox)
         self._carrying = Worker("carrying", self._inbox)
+        self._upkeep = Worker("upkeep", self._inbox)
         self._cycle = Cycle(
             settings,
             self._world,
@@ -160,11 +163,20 @@ class ConsumerProcess:
             log=self._log,
         )
         self._cycle.start_spark()
-        if self._life.previous_shutdown in {
-            PreviousShutdown.UNCONTROLLED,
-            PreviousShutdown.UNKNOWN,
-        }:
-            self._looking.ask(self._world.remove_orphans, self._orphans_removed, self._not_removed)
+        self._sweep()
+        period_s = settings.lake.compact_period
+        self._upkeep_due_s = now_s() + period_s if period_s else math.inf
+
+    def _sweep(self) -> None:
+        """After a life that was cut short: its files that no commit names are in nobody's way."""
+        known = self._life.previous_shutdown
+        if known in {PreviousShutdown.UNCONTROLLED, PreviousShutdown.UNKNOWN}:
+            is_ours = known is PreviousShutdown.UNCONTROLLED and self._directory.unusable is None
+            Worker("sweeping", self._inbox).ask(
+                lambda: self._world.remove_orphans(earlier_lives_are_over=is_ours),
+                self._orphans_removed,
+                self._not_removed,
+            )
 
     def _require_mailbox(self) -> None:
         found = Administration(self._settings.kafka).topics(
@@ -180,7 +192,7 @@ class ConsumerProcess:
     # --- one turn of the loop ---------------------------------------------------------------
 
     def _once(self) -> None:
-        due_s = min(self._report_due_s, self._cycle.due_s(), self._end_due_s())
+        due_s = min(self._report_due_s, self._upkeep_due_s, self._cycle.due_s(), self._end_due_s())
         letters: list[Letter] = []
         for item in self._inbox.take(due_s - now_s()):
             if isinstance(item, Letter):
@@ -194,6 +206,8 @@ class ConsumerProcess:
         self._read_letters(letters)
         if now_s() >= self._report_due_s:
             self._report()
+        if now_s() >= self._upkeep_due_s:
+            self._keep_up()
         self._mind_the_grace()
         if not self._has_ended:
             self._cycle.turn()
@@ -282,6 +296,28 @@ class ConsumerProcess:
         if not isinstance(error, PenstockError):
             raise error
         self._log.warning("orphans_kept", error=str(error))
+
+    def _keep_up(self) -> None:
+        """Look after the tables we write, beside the batches; the next time counts from its end."""
+        self._upkeep_due_s = math.inf
+        topics = {one.topic for one in self._ownership.owned}
+        tables = sorted({self._settings.lake.table_of(topic).table for topic in topics})
+        self._upkeep.ask(
+            lambda: self._world.keep_up(tables) if tables else [], self._kept_up, self._not_kept_up
+        )
+
+    def _kept_up(self, reports: list[UpkeepReport]) -> None:
+        self._upkeep_due_s = now_s() + self._settings.lake.compact_period
+        for one in reports:
+            self._log.info(
+                "table_kept_up", table=one.table, files=one.files_after, before=one.files_before
+            )
+
+    def _not_kept_up(self, error: Exception) -> None:
+        if not isinstance(error, PenstockError):
+            raise error
+        self._upkeep_due_s = now_s() + self._settings.lake.compact_period
+        self._log.warning("table_not_kept_up", error=str(error))
 
     def _save(self, state: str, mailbox: dict[TopicPartition, int]) -> None:
         """A place that takes no writes is a warning: the next start is then a careful one."""

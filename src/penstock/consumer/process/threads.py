@@ -100,6 +100,9 @@ class MailboxThread:
             except PenstockError as error:
                 self._inbox.put(MailboxTrouble(str(error)))
                 self._stop.wait(_MAILBOX_WAIT_S)
+            except Exception as error:  # noqa: BLE001 - a consumer that hears nothing must not go on
+                self._inbox.put(Answer(then=_raise, failed=_raise, error=error))
+                return
 
     def stop(self, timeout_s: float) -> None:
         """End the thread, then close the mailbox; a thread that does not end is left behind."""
@@ -107,6 +110,10 @@ class MailboxThread:
         self._thread.join(timeout_s)
         if not self._thread.is_alive():
             self._mailbox.close()
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def now_s() -> float:

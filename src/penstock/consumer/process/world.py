@@ -10,6 +10,10 @@ from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizes
 from penstock.model import TopicPartition
 from penstock.pipeline import BatchResult, Pipeline, PlannedRange, Writer, start_session
+from penstock.pipeline.lake_commit import LakeTable
+from penstock.pipeline.orphans import remove_orphans
+from penstock.pipeline.storage import table_names
+from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_lives
 from penstock.settings import Settings
 
 
@@ -63,9 +67,20 @@ class World:
         finally:
             then()
 
-    def remove_orphans(self) -> int:
-        """Remove files that no commit names and none can name any more; says how many."""
-        return 0
+    def remove_orphans(self, *, earlier_lives_are_over: bool) -> int:
+        """Remove files that no commit names and none can name any more; says how many.
+
+        Whoever holds the lock of its own directory knows that its earlier lives are over; without
+        that, only what the ledger proves to be over goes.
+        """
+        lake = self._settings.lake
+        if earlier_lives_are_over:
+            return sweep_earlier_lives(lake, self._writer)
+        return sum(remove_orphans(LakeTable(lake, one), lake.group) for one in table_names(lake))
+
+    def keep_up(self, tables: Sequence[str]) -> list[UpkeepReport]:
+        """Join small files and remove what is no longer needed."""
+        return list(keep_up(self._settings.lake, tables))
 
     def look(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """How far each partition's committed records reach."""

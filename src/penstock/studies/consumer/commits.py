@@ -1,0 +1,57 @@
+"""Reads from the logs of a lake and of a consumer when batches were done and what they carried."""
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute
+import pyarrow.parquet
+
+from penstock.errors import PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    at_ms: int
+    records: int
+    files: tuple[Path, ...]
+
+
+def commits_of(table: Path) -> list[Commit]:
+    """The commits of one table that added files, oldest first."""
+    found = []
+    for log in sorted((table / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        added = [action["add"] for action in actions if "add" in action]
+        at_ms = next((a["commitInfo"]["timestamp"] for a in actions if "commitInfo" in a), 0)
+        if added:
+            records = sum(json.loads(one["stats"])["numRecords"] for one in added)
+            found.append(Commit(at_ms, records, tuple(table / one["path"] for one in added)))
+    return found
+
+
+def records_per_s(log_file: Path) -> float:
+    """Records a second over all batches but the first, whose end began the clock.
+
+    From the consumer's own log: a batch over several tables commits several times.
+    """
+    rows = []
+    for line in log_file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line) if line.startswith("{") else {}
+        if row.get("event") == "batch_carried":
+            rows.append((dt.datetime.fromisoformat(row["timestamp"]).timestamp(), row["records"]))
+    if len(rows) < 2:
+        raise PenstockError("One batch alone tells no speed: give it more records.")
+    return float(sum(records for _, records in rows[1:]) / (rows[-1][0] - rows[0][0]))
+
+
+def latencies_s(table: Path, *, skip: int) -> Iterator[float]:
+    """From a record's production to its commit, for every record; the first commits warm up."""
+    for commit in commits_of(table)[skip:]:
+        for file in commit.files:
+            # One file, not a dataset: the folders' names are no columns here.
+            column = pyarrow.parquet.ParquetFile(file).read(columns=["timestamp"])["timestamp"]
+            produced = pyarrow.compute.cast(column, "int64").to_pylist()
+            yield from (commit.at_ms / 1000 - at / 1e6 for at in produced)

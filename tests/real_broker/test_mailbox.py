@@ -1,0 +1,167 @@
+"""A consumer's mailbox on a real broker: order across two topics, bounds, lost mail."""
+
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+
+from kit.lake import new_topic_name
+from penstock.broker import EmbeddedKafka
+from penstock.kafka_io import mailbox as mailbox_module
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.group_offsets import GroupOffsets
+from penstock.kafka_io.mailbox import Letter, Mailbox
+from penstock.model import TopicPartition
+
+pytestmark = pytest.mark.broker
+
+
+class Box:
+    """A mailbox of consumer 1, and a producer in a transaction as the controller's is."""
+
+    def __init__(self, kafka: EmbeddedKafka, *, transactional: bool = True) -> None:
+        self.name = new_topic_name("box")
+        self.settings = kafka.settings
+        self.kafka = Administration(kafka.settings)
+        for role in ("controller", "query"):
+            self.kafka.create_topic(f"{self.name}-{role}", partitions=2)
+        self.commands = TopicPartition(f"{self.name}-controller", 1)
+        self.queries = TopicPartition(f"{self.name}-query", 1)
+        properties = {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0}
+        if transactional:
+            properties["transactional.id"] = self.name
+        self.producer = Producer(properties)
+        if transactional:
+            self.producer.init_transactions(30)
+
+    def put(self, role: str, *values: str) -> None:
+        for value in values:
+            self.producer.produce(f"{self.name}-{role}", value.encode(), partition=1)
+
+    def open(self, since: dict[TopicPartition, int] | None = None) -> Mailbox:
+        box = Mailbox(self.settings, self.commands, self.queries)
+        box.open(since or {})
+        return box
+
+
+def read(box: Mailbox, count: int, timeout_s: float = 20.0) -> list[str]:
+    """What comes, as text; a trouble as `!`."""
+    found: list[str] = []
+    deadline = time.monotonic() + timeout_s
+    while len(found) < count and time.monotonic() < deadline:
+        found += [
+            (one.value or b"").decode() if isinstance(one, Letter) else "!" for one in box.read(0.2)
+        ]
+    return found
+
+
+def test_a_query_comes_after_the_commands_before_it(kafka: EmbeddedKafka) -> None:
+    """Two topics in one transaction: the query is last, although it is alone in its topic."""
+    box = Box(kafka)
+    box.producer.begin_transaction()
+    box.put("controller", *(f"command {number}" for number in range(50)))
+    box.put("query", "query")
+    box.producer.commit_transaction(20)
+    reader = box.open()
+    try:
+        found = read(reader, 51)
+        assert len(found) == 51
+        assert found[-1] == "query"
+    finally:
+        reader.close()
+
+
+def test_what_was_aborted_is_never_read(kafka: EmbeddedKafka) -> None:
+    """A controller that was fenced leaves nothing behind; a query is not held up by it."""
+    box = Box(kafka)
+    box.producer.begin_transaction()
+    box.put("controller", "never")
+    box.producer.flush(10)
+    box.producer.abort_transaction(20)
+    box.producer.begin_transaction()
+    box.put("query", "query")
+    box.producer.commit_transaction(20)
+    reader = box.open()
+    try:
+        assert read(reader, 1) == ["query"]
+        assert reader.read(0.3) == []
+    finally:
+        reader.close()
+
+
+def test_goes_on_where_the_last_life_stopped_but_not_from_long_ago(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stored position counts if it makes sense; without one a bounded part is read."""
+    box = Box(kafka, transactional=False)
+    box.put("controller", *(str(number) for number in range(30)))
+    assert box.producer.flush(20) == 0
+    monkeypatch.setattr(mailbox_module, "BACKLOG_MAX", 10)
+    for since, first, count in (({}, "20", 10), ({box.commands: 27}, "27", 3)):
+        reader = box.open(since)
+        try:
+            found = read(reader, count)
+            assert (found[0], len(found)) == (first, count)
+            assert reader.positions[box.commands] == 30
+        finally:
+            reader.close()
+    beyond = box.open({box.commands: 999})
+    try:
+        assert read(beyond, 10)[0] == "20"
+    finally:
+        beyond.close()
+
+
+def test_mail_that_retention_took_is_said_and_reading_goes_on(kafka: EmbeddedKafka) -> None:
+    """Never a silent hole: one word of trouble, then what is left."""
+    box = Box(kafka, transactional=False)
+    box.put("controller", *(str(number) for number in range(10)))
+    assert box.producer.flush(20) == 0
+    reader = box.open()
+    try:
+        assert len(read(reader, 10)) == 10
+        client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        place = ClientPartition(box.commands.topic, 1, 5)
+        for future in client.delete_records([place]).values():
+            future.result(20)
+        reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
+        assert read(reader, 6) == ["!", "5", "6", "7", "8", "9"]
+    finally:
+        reader.close()
+
+
+def test_several_processes_write_offsets_of_one_group(kafka: EmbeddedKafka) -> None:
+    """No membership, no fight: each its own partitions; a failure is said and kept for later."""
+    topic = new_topic_name("lag")
+    Administration(kafka.settings).create_topic(topic, partitions=2)
+    places = [TopicPartition(topic, number) for number in range(2)]
+    failures: list[str] = []
+    writers = [GroupOffsets(kafka.settings, topic, on_failure=failures.append) for _ in places]
+    for writer, place in zip(writers, places, strict=True):
+        writer.write({place: 5})
+        writer.write({place: 7})
+        writer.wait(20)
+        writer.write({})
+        writer.wait(20)
+    assert failures == []
+    tool = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
+    try:
+        found = tool.committed([ClientPartition(topic, number) for number in range(2)], timeout=20)
+        assert [one.offset for one in found] == [7, 7]
+    finally:
+        tool.close()
+
+
+def test_an_offset_that_cannot_be_written_is_said_and_not_lost(kafka: EmbeddedKafka) -> None:
+    """A partition that does not exist: the failure is told, the offset waits, a stop forgets it."""
+    failures: list[str] = []
+    writer = GroupOffsets(kafka.settings, new_topic_name("g"), on_failure=failures.append)
+    missing = TopicPartition(new_topic_name("missing"), 0)
+    writer.write({missing: 3})
+    writer.wait(20)
+    assert failures
+    assert writer._pending == {missing: 3}
+    writer.forget(missing)
+    assert writer._pending == {}

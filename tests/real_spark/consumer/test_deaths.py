@@ -1,0 +1,80 @@
+"""kill -9 at every point of a cycle: the next life finds the truth in the lake, and goes on."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from kit.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
+from penstock.messages import ConsumerReport, RefusalReason
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+@pytest.mark.parametrize("point", ["planned", "files-written", "before-commit", "committed"])
+def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None:
+    """Before the read, with files on disk, on the brink, and committed but not yet said."""
+    topic, places = make_topic(group, "killed", 3, 40)
+    child = group.start(1, at=point, count=2)
+    first = group.incarnation(1)
+    group.command_start(1, places)
+    wait_rows(group, topic, 120)
+    add_records(group, topic, 3, 60)
+    assert child.process.wait(60) == -signal.SIGKILL
+    again = group.start(1)
+    second = group.wait_new_life(1, first)
+    assert group.report(1).previous_shutdown == "uncontrolled"
+    group.command_start(1, places)
+    wait_rows(group, topic, 300)
+    starts = group.started(1, incarnation=second)
+    assert starts == dict.fromkeys(places, 100 if point == "committed" else 40)
+    assert again.end() == 0
+    assert_exact(group, topic)
+    files = set((Path(group.settings.lake.root) / topic / "data").rglob("*.parquet"))
+    if point in {"files-written", "before-commit"}:
+        wait_for("the orphans to be swept", lambda: not _orphans(group, topic), 20)
+    assert files
+
+
+def _orphans(group: Group, topic: str) -> set[str]:
+    from deltalake import DeltaTable  # noqa: PLC0415 - only this test compares files
+
+    root = Path(group.settings.lake.root) / topic
+    named = {Path(uri.removeprefix("file://")).name for uri in DeltaTable(root).file_uris()}
+    return {file.name for file in (root / "data").rglob("*.parquet")} - named
+
+
+def test_killed_while_spark_writes(group: Group) -> None:
+    """Half of the files are there when it dies."""
+    topic, places = make_topic(group, "halfway", 4, 20_000, size=300)
+    child = group.start(1)
+    first = group.incarnation(1)
+    group.command_start(1, places)
+    data = Path(group.settings.lake.root) / topic / "data"
+    wait_for("Spark to begin a file", lambda: list(data.rglob("_temporary/**/*.parquet")))
+    child.send(signal.SIGKILL)
+    child.process.wait(10)
+    group.start(1)
+    group.wait_new_life(1, first)
+    group.command_start(1, places)
+    wait_rows(group, topic, 80_000)
+    assert_exact(group, topic)
+
+
+def test_old_mail_is_refused_aloud(group: Group) -> None:
+    """Commands for a former life are not obeyed by the next, and each refusal is said."""
+    _, places = make_topic(group, "stale", 2, 10)
+    child = group.start(1, at="planned")
+    first = group.incarnation(1)
+    group.command_start(1, places)
+    assert child.process.wait(60) == -signal.SIGKILL
+    head = {"consumer_id": 1, "incarnation": first, "controller_epoch": 1, "plan_number": 1}
+    group.command_start(1, places)  # sent to the dead
+    group.start(1)
+    second = group.wait_new_life(1, first)
+    wait_for("a refusal", lambda: group.refusals(1))
+    assert {one.reason for one in group.refusals(1)} == {RefusalReason.OTHER_INCARNATION}
+    assert head["incarnation"] != second
+    answer = group.answer(1, group.ask(1))
+    assert answer.owned == ()
+    assert [r for r in group.said(ConsumerReport, 1, incarnation=second) if r.owned] == []

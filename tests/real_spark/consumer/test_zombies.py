@@ -1,0 +1,62 @@
+"""Two believe they own a partition; one can commit, and the other says that it lost."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from kit.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
+from penstock.messages import StopReason
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+@pytest.mark.parametrize(
+    ("held", "taken_over"),
+    [
+        pytest.param("longer", {"batch_bytes": "64KiB"}, id="the zombie's range is longer"),
+        pytest.param("equal", {}, id="the ranges are equal"),
+        pytest.param("shorter", {}, id="the zombie's range is shorter"),
+    ],
+)
+def test_a_zombies_commit_is_refused(group: Group, held: str, taken_over: dict[str, Any]) -> None:
+    """Paused on the brink of its commit, its partition taken over; it wakes, loses and says so."""
+    topic, places = make_topic(group, "zombie", 1, 300, size=900)
+    zombie = group.start(1, at="before-commit", action="pause")
+    group.command_start(1, places)
+    wait_for("the zombie to be paused", zombie.is_paused)
+    if held == "shorter":
+        add_records(group, topic, 1, 100, size=900)
+    heir = group.start(2, **taken_over)
+    group.command_start(2, places)
+    if held == "longer":
+        wait_for("the heir's first commit", lambda: heir.events("batch_carried"))
+        assert heir.events("batch_carried")[0]["records"] < 300
+        heir.send(signal.SIGSTOP)
+    else:
+        wait_rows(group, topic, 400 if held == "shorter" else 300)
+    zombie.send(signal.SIGCONT)
+    lost = wait_for("the zombie to give up", lambda: group.stopped(1).get(places[0]))
+    assert lost.reason is StopReason.LEDGER_REFUSED
+    assert group.answer(1, group.ask(1)).owned == ()
+    heir.send(signal.SIGCONT)
+    wait_rows(group, topic, 400 if held == "shorter" else 300)
+    assert zombie.end() == 0
+    assert heir.end() == 0
+    assert_exact(group, topic)
+
+
+def test_two_consumers_told_to_own_the_same_partitions(group: Group) -> None:
+    """Both carry; of two commits from one offset one counts; nothing is lost or doubled."""
+    topic, places = make_topic(group, "twice", 4, 50)
+    children = [group.start(number) for number in (1, 2)]
+    for number in (1, 2):
+        group.command_start(number, places)
+    wait_rows(group, topic, 200)
+    for _ in range(3):
+        add_records(group, topic, 4, 50)
+    wait_rows(group, topic, 800)
+    stopped = {**group.stopped(1), **group.stopped(2)}
+    assert {row.reason for row in stopped.values()} <= {StopReason.LEDGER_REFUSED}
+    assert [child.end() for child in children] == [0, 0]
+    assert_exact(group, topic)
