@@ -34,7 +34,6 @@ from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.processes import (
     ProcessIdentity,
-    identity_of,
     is_alive,
     send_signal,
     start_child,
@@ -209,10 +208,7 @@ class EmbeddedKafka:
         command = self._java_command(plan, "kafka.Kafka", heap_mib=self.plan.heap_mib)
         start = start_detached if self._detached else start_child
         process = start([*command, str(directory / "server.properties")], log_file=log_file)
-        identity = identity_of(process.pid)
-        if identity is None:
-            raise BrokerStartError(f"The broker ended at once.{_quoted(log_file)}")
-        self.nodes[plan.node_id] = Node(plan, identity, log_file)
+        self.nodes[plan.node_id] = Node(plan, process, log_file)
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Every node that should live lives, and through each the whole cluster answers."""
@@ -311,7 +307,9 @@ def _is_listening(host: str, port: int) -> bool:
 
 
 def _last_lines(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines()[-QUOTED_LINES:])
+    """The end of a log, without the stack frames: they bury what went wrong."""
+    lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
+    return "\n".join(f"    {line}" for line in lines[-QUOTED_LINES:])
 
 
 def _quoted(log_file: Path) -> str:

@@ -89,8 +89,12 @@ def _bring(
                     f"{jar.file_name} arrived with a sha256 sum that is not the locked one.",
                     remedy="Nothing was kept. Ask whoever runs your jar mirror, or try again.",
                 )
-    missing = ", ".join(jar.file_name for jar, _ in wrong[:3])
-    more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    # Ivy brings nothing when one is missing: name those that it could not find, if it says so.
+    all_missing = [jar for jar, _ in wrong]
+    not_found = [jar for jar in all_missing if f"{jar.artifact};{jar.version}: not found" in output]
+    names = [jar.file_name for jar in not_found or all_missing]
+    missing = ", ".join(names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     raise JarFetchError(
         f"Could not fetch {missing}{more} in {attempts} attempts. {_first_complaint(output)}",
         remedy=(

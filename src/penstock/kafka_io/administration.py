@@ -4,6 +4,7 @@ A thin shell around the admin client. Every call is bounded by `kafka.answer_tim
 goes wrong comes out in our own words.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -28,9 +29,15 @@ from penstock.settings.sections import KafkaSettings
 # `_NOENT` is what the library itself says when no partition asked for has a leader.
 _MISSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError._NOENT,
 }
+_MOVING = {
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+}
+_LEADER_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +173,26 @@ class Administration:
     def _offsets(
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec
     ) -> dict[TopicPartition, int]:
-        """Offsets of those partitions that exist."""
+        """Offsets of those partitions that exist; one whose leader moves is asked for again."""
         asked = {ClientPartition(one.topic, one.partition): spec for one in sorted(partitions)}
-        if not asked:
-            return {}
-        futures = self._client.list_offsets(asked, request_timeout=self._kafka.answer_timeout)
-        found = {}
-        for partition, future in futures.items():
-            try:
-                answer = self._result(future, f"asking {partition.topic} for offsets")
-            except TopicMissingError:
-                continue
-            found[TopicPartition(partition.topic, partition.partition)] = int(answer.offset)
+        found: dict[TopicPartition, int] = {}
+        deadline = time.monotonic() + self._kafka.answer_timeout
+        while asked:
+            futures = self._client.list_offsets(asked, request_timeout=self._kafka.answer_timeout)
+            moving = {}
+            for partition, future in futures.items():
+                try:
+                    answer = self._result(future, f"asking {partition.topic} for offsets")
+                except TopicMissingError:
+                    continue
+                except LeaderMovingError:
+                    moving[partition] = spec
+                    continue
+                found[TopicPartition(partition.topic, partition.partition)] = int(answer.offset)
+            asked = moving if time.monotonic() < deadline else {}
+            if asked:
+                time.sleep(_LEADER_PAUSE_S)  # an election takes its moment
+                self.cluster()  # the client keeps using the leader it knew until told anew
         return found
 
     def _result(self, future: Future[Any], doing: str) -> Any:
@@ -188,6 +203,8 @@ class Administration:
                 code = raised.args[0].code()
                 if code in _MISSING:
                     raise TopicMissingError(doing) from raised
+                if code in _MOVING:
+                    raise LeaderMovingError(doing) from raised
                 if code == KafkaError.TOPIC_ALREADY_EXISTS:
                     raise TopicExistsError(doing) from raised
                 raise
@@ -199,6 +216,10 @@ def _rights(description: Any) -> frozenset[str]:
 
 class TopicMissingError(Exception):
     """The cluster has no such topic or partition (any more)."""
+
+
+class LeaderMovingError(Exception):
+    """Another broker is about to lead this partition: ask again."""
 
 
 class TopicExistsError(Exception):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -11,11 +10,12 @@ from pathlib import Path
 from penstock.processes.identity import ProcessIdentity, identity_of, is_alive, send_signal
 
 _LOOK_AGAIN_S = 0.05
+ENDED_AT_ONCE = -1  # no living process started then: such an identity is never alive
 
 
 def start_child(
     command: Sequence[str], *, log_file: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
+) -> ProcessIdentity:
     """A process that ends with us, whatever ends us. Its output goes to `log_file`."""
     guard = [sys.executable, "-m", "penstock.processes.die_with_parent", str(os.getpid())]
     return _start([*guard, *command], log_file, environment)
@@ -23,24 +23,27 @@ def start_child(
 
 def start_detached(
     command: Sequence[str], *, log_file: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """A process of its own session that stays when we end."""
+) -> ProcessIdentity:
+    """A process that stays when we end."""
     return _start(command, log_file, environment)
 
 
 def _start(
     command: Sequence[str], log_file: Path, environment: Mapping[str, str] | None
-) -> subprocess.Popen[bytes]:
-    with log_file.open("ab") as log:
+) -> ProcessIdentity:
+    pid = os.posix_spawnp(
+        command[0],
+        list(command),
+        dict(os.environ if environment is None else environment),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
         # A session of its own: Ctrl-C at the terminal reaches us alone, and we end it in order.
-        return subprocess.Popen(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=None if environment is None else dict(environment),
-            start_new_session=True,
-        )
+        setsid=True,
+    )
+    return identity_of(pid) or ProcessIdentity(pid, ENDED_AT_ONCE)
 
 
 def stop(process: ProcessIdentity, *, grace_s: float) -> None:

@@ -103,10 +103,10 @@ def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_Given]:
     """Sections open up; what stands where an option is known is its value."""
     if path in known_options() or path in _secret_files():
         yield _Given(path, content, origin)
-    elif isinstance(content, Mapping):
+    elif isinstance(content, Mapping) and (content or not path):
         for name, below in content.items():
             yield from _flatten(below, (*path, str(name)), origin)
-    elif content is None and _is_section(path):
+    elif not content and _is_section(path):
         return  # a section with everything commented out
     else:
         yield _Given(path, content, origin)

@@ -71,9 +71,9 @@ def parse_speed(value: Any) -> float:
 def _shortest(value: float, units: dict[str, float] | dict[str, int], smallest: str) -> str:
     """The largest unit that gives a whole number."""
     for unit, size in sorted(units.items(), key=lambda item: (-item[1], item[0])):
-        if unit != "KB" and value >= size and math.isclose(value / size, round(value / size)):
-            return f"{round(value / size)}{unit}"
-    return f"{value / units[smallest]:g}{smallest}"
+        if unit != "KB" and value >= size and value % size == 0:
+            return f"{value / size:.0f}{unit}"
+    return f"{value / units[smallest]:.12g}{smallest}"
 
 
 def format_duration(seconds: float) -> str:
