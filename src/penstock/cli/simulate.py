@@ -302,19 +302,18 @@ def _plot(
 def _as_table(rows: Sequence[Any], *, triggered: bool) -> Table:
     columns = {
         "algorithm": "algorithm",
-        "consumers_mean": "consumers mean",
+        "consumers_mean": "consumers",
         "consumers_max": "max",
         "cbs": "CBS",
         "r": "R",
         "moves": "moves",
-        "time_per_run_ms": "ms a run",
+        "time_per_run_ms": "ms/run",
     }
     if triggered:
         columns |= {
             "runs": "runs",
             "moves_per_hour": "moves/h",
-            "consumer_hours": "consumer hours",
-            "over_capacity_s": "s over capacity",
+            "over_capacity_s": "s over",
         }
     shown = Table(box=None, pad_edge=False)
     for name, title in columns.items():

@@ -25,7 +25,7 @@ from penstock.simulation.study_packing import (
 )
 from penstock.simulation.sweep import MASTER_DEFAULT, spread
 
-EXACT_SEEDS = range(101, 118)
+EXACT_SEEDS = range(101, 107)
 
 
 def packing(
@@ -41,6 +41,12 @@ def packing(
     other_seeds: Annotated[
         str, typer.Option(help="Seeds of the streams that start all at 0, 50 or 100.")
     ] = "1",
+    starts: Annotated[
+        str, typer.Option(help="Starts, with commas: uniform, or a percentage for all.")
+    ] = "uniform,0,50,100",
+    deltas: Annotated[
+        str, typer.Option(help="Largest steps, in percent of a consumer, with commas.")
+    ] = "0,5,10,15,20,25",
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -66,7 +72,12 @@ def packing(
     plan = (
         Plan(starts=("uniform",), deltas=(0, 5, 25), seeds=(1,), measurements=61)
         if quick
-        else Plan(seeds=_seeds(seeds), seeds_of_other_starts=_seeds(other_seeds))
+        else Plan(
+            starts=tuple(starts.split(",")),
+            deltas=_numbers(deltas),
+            seeds=_numbers(seeds),
+            seeds_of_other_starts=_numbers(other_seeds),
+        )
     )
     kept = _kept(keep)
     tasks = [task for task in plan.tasks() if task not in kept]
@@ -91,11 +102,11 @@ def packing(
     say(f"Wrote {page}.")
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def _numbers(text: str) -> tuple[int, ...]:
     try:
-        return tuple(sorted({int(seed) for seed in text.split(",")}))
+        return tuple(sorted({int(number) for number in text.split(",")}))
     except ValueError as error:
-        raise UsageError(f"Seeds are whole numbers with commas, got {text!r}.") from error
+        raise UsageError(f"Expected whole numbers with commas, got {text!r}.") from error
 
 
 def _kept(keep: Path | None) -> dict[Run, Outcome]:

@@ -1,0 +1,156 @@
+"""The trigger: when to repack, and when to leave well alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from kit.packing_cases import named
+from penstock.model import Assignment, ConsumerId, TopicPartition
+from penstock.packing import DEFAULT, Packing
+from penstock.packing.trigger import (
+    Reason,
+    TriggerMemory,
+    TriggerPolicy,
+    Verdict,
+    after_repack,
+    decide,
+    is_worthwhile,
+    problem_for,
+)
+
+POLICY = TriggerPolicy(capacity_bytes_per_s=100, hysteresis=0.2, scale_down_period_s=300)
+ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
+FRESH = TriggerMemory()
+
+
+def speeds(*values: float) -> dict[TopicPartition, float]:
+    return {named(number): value for number, value in enumerate(values)}
+
+
+def held(*consumers: list[int]) -> Assignment:
+    return Assignment(
+        {ConsumerId(n): [named(p) for p in parts] for n, parts in enumerate(consumers, start=1)}
+    )
+
+
+def reason(values: dict[TopicPartition, float], assignment: Assignment, now_s: float = 0) -> Reason:
+    return decide(POLICY, FRESH, values, assignment, now_s)[1].reason
+
+
+def test_calm_while_the_load_is_carried() -> None:
+    """Between the packing capacity and the alarm nothing happens."""
+    assert reason(speeds(50, 45), held([0, 1])) is Reason.CALM
+
+
+def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
+    """More than it carries, at once."""
+    memory, verdict = decide(POLICY, FRESH, speeds(60, 45), held([0, 1]), 7)
+    assert (verdict.reason, verdict.repack) == (Reason.OVER_CAPACITY, True)
+    assert "first 1" in verdict.words
+    assert memory.over_since_s == {ONE: 7}
+
+
+def test_over_capacity_may_have_to_last() -> None:
+    """With a wait set, the alarm is raised only when it has lasted."""
+    patient = replace(POLICY, over_capacity_s=10)
+    memory, verdict = decide(patient, FRESH, speeds(60, 45), held([0, 1]), 0)
+    assert not verdict.repack
+    memory, verdict = decide(patient, memory, speeds(10, 45), held([0, 1]), 5)
+    memory, verdict = decide(patient, memory, speeds(60, 45), held([0, 1]), 9)
+    assert not verdict.repack, "it was within its capacity in between"
+    _, verdict = decide(patient, memory, speeds(60, 45), held([0, 1]), 19)
+    assert verdict.reason is Reason.OVER_CAPACITY
+
+
+def test_one_partition_alone_is_never_an_alarm() -> None:
+    """No packing could help it: it must not make the controller plan for ever."""
+    assert reason(speeds(150), held([0])) is Reason.CALM
+
+
+def test_what_nobody_reads_and_what_is_gone() -> None:
+    """A new partition, a vanished one and a dead consumer each ask for a repacking."""
+    assert reason(speeds(10, 10), held([0])) is Reason.UNASSIGNED_PARTITION
+    assert reason(speeds(10), held([0, 1])) is Reason.PARTITION_VANISHED
+    _, verdict = decide(POLICY, FRESH, speeds(10), held([0]), 0, consumers_alive={TWO})
+    assert verdict.reason is Reason.CONSUMER_GONE
+    _, verdict = decide(POLICY, FRESH, speeds(10), held([0]), 0, consumers_alive={ONE})
+    assert verdict.reason is Reason.CALM
+
+
+def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
+    """Not at first, not before the period is over, then once per period."""
+    spread = held([0], [1])
+    memory, verdict = decide(POLICY, FRESH, speeds(10, 10), spread, 0)
+    assert verdict.reason is Reason.CALM
+    memory, verdict = decide(POLICY, memory, speeds(10, 10), spread, 299)
+    assert verdict.reason is Reason.CALM
+    memory, verdict = decide(POLICY, memory, speeds(10, 10), spread, 300)
+    assert verdict.reason is Reason.FEWER_CONSUMERS
+    _, verdict = decide(POLICY, memory, speeds(10, 10), spread, 301)
+    assert verdict.reason is Reason.CALM
+
+
+def test_no_look_where_no_fewer_could_do() -> None:
+    """The lower bound at the packing capacity says it without packing."""
+    memory = TriggerMemory(looked_for_fewer_at_s=0)
+    _, verdict = decide(POLICY, memory, speeds(50, 45), held([0], [1]), 1000)
+    assert verdict.reason is Reason.CALM
+    assert "no fewer than 2" in verdict.words
+
+
+def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
+    """A packing that only saves consumers must save enough; a repair is always worthwhile."""
+    policy = replace(POLICY, consumers_saved_min=2)
+    fewer = Verdict(Reason.FEWER_CONSUMERS, "")
+    two, three = Packing(held([0, 1], [2])), held([0], [1], [2])
+    assert not is_worthwhile(policy, fewer, three, two)
+    assert is_worthwhile(policy, fewer, three, Packing(held([0, 1, 2])))
+    assert is_worthwhile(policy, Verdict(Reason.OVER_CAPACITY, ""), three, two)
+    assert not is_worthwhile(policy, Verdict(Reason.CALM, ""), three, two)
+
+
+def test_who_is_between_the_two_capacities_is_left_alone() -> None:
+    """Packed to 80, alarmed above 100: one at 95 keeps all and gets nothing more."""
+    assignment = held([0, 1], [2, 3], [4])
+    question = problem_for(POLICY, speeds(50, 45, 60, 45, 20), assignment)
+    assert question.capacity_of(ONE) >= 95
+    assert question.capacity_of(TWO) == 80
+    after = DEFAULT.pack(question).assignment
+    assert after[ONE] == assignment[ONE]
+    assert after.owner_of(named(2)) == TWO
+    assert after.owner_of(named(3)) == THREE
+
+
+def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
+    """With all consumers taken and overloaded, the next try waits; a change ends the wait."""
+    over = Verdict(Reason.OVER_CAPACITY, "")
+    memory = after_repack(FRESH, over, 0, changed=False)
+    values, assignment = speeds(60, 60), held([0, 1])
+    assert decide(POLICY, memory, values, assignment, 59)[1].reason is Reason.CALM
+    assert decide(POLICY, memory, values, assignment, 60)[1].reason is Reason.OVER_CAPACITY
+    memory = after_repack(memory, over, 10, changed=True)
+    assert decide(POLICY, memory, values, assignment, 11)[1].reason is Reason.OVER_CAPACITY
+
+
+def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
+    """The two have their own timers."""
+    memory = after_repack(FRESH, Verdict(Reason.FEWER_CONSUMERS, ""), 0, changed=False)
+    assert decide(POLICY, memory, speeds(60, 60), held([0, 1]), 1)[1].repack
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"capacity_bytes_per_s": 0},
+        {"capacity_bytes_per_s": float("nan")},
+        {"hysteresis": 1},
+        {"hysteresis": -0.1},
+        {"scale_down_period_s": -1},
+        {"over_capacity_s": float("inf")},
+        {"consumers_saved_min": 0},
+    ],
+)
+def test_a_senseless_policy_is_refused(wrong: dict[str, float]) -> None:
+    """Each number has its range."""
+    with pytest.raises(ValueError, match="got"):
+        TriggerPolicy(**{"capacity_bytes_per_s": 100, **wrong})  # type: ignore[arg-type]  # the wrong value is the test
