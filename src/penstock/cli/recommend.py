@@ -62,9 +62,12 @@ def recommend_until(settings: Settings, stop: Event) -> None:
 
 def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:
     """Unknown speeds are left out: a recommendation on a guess would be none."""
+    found = measuring.turn()
+    if found is None:  # no broker has answered yet
+        return {}
     return {
         TopicPartition(row["topic"], row["partition"]): row["write_speed_bytes_per_s"]
-        for row in measured_rows(measuring.turn())
+        for row in measured_rows(found)
         if row["write_speed_bytes_per_s"] is not None
     }
 

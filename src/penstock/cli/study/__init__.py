@@ -5,7 +5,7 @@ One file per study; adding one is a file and a line here.
 
 import typer
 
-from penstock.cli.study import frequency, monitor, packing
+from penstock.cli.study import consumer, frequency, monitor, packing
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure what the design rests on; each study writes its page."
@@ -14,3 +14,4 @@ app = typer.Typer(
 app.command()(packing.packing)
 app.command()(frequency.frequency)
 app.command()(monitor.monitor)
+app.command()(consumer.consumer)
