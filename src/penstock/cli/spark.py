@@ -5,25 +5,30 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, say
 from penstock.cli.jars import fetch_with_progress
+from penstock.cli.named_servers import Name, NamedServers
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
-from penstock.errors import PenstockError, UsageError
+from penstock.errors import PenstockError
 from penstock.jars import JarSet, cache_directory
-from penstock.processes import ProcessIdentity, RunningServer, ServerRegistry
+from penstock.processes import ProcessIdentity, RunningServer
 
 app = typer.Typer(
     help="A Spark Connect server on this machine, shared by thin consumers.",
     no_args_is_help=True,
 )
-Name = Annotated[str, typer.Option("--name", help="Which one, when several run side by side.")]
 STOP_GRACE_S = 20.0
 
 
-def _registry() -> ServerRegistry:
-    return ServerRegistry(cache_directory() / "run" / "spark")
+def _state(server: RunningServer) -> str:
+    from penstock.pipeline.connect_server import is_listening  # noqa: PLC0415 -- as below
+
+    host, _, port = server.address.removeprefix("sc://").rpartition(":")
+    return "ready" if is_listening(host, int(port)) else "not answering"
+
+
+SERVERS = NamedServers("spark", "Spark server", STOP_GRACE_S, _state)
 
 
 @app.command()
@@ -49,12 +54,7 @@ def start(
     """
     from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- PySpark is slow to import
 
-    known = _registry().find(name)
-    if known is not None and known.living:
-        raise UsageError(
-            f"A Spark server named {name!r} runs already at {known.address}.",
-            remedy=f"Stop it with `penstock spark stop --name {name}`, or give another --name.",
-        )
+    SERVERS.refuse_twice(name)
     loaded = effective_settings(settings, overrides)
     fetch_with_progress([JarSet.SPARK])
     folder = None if foreground else cache_directory() / "run" / "spark" / f"{name}.files"
@@ -64,17 +64,13 @@ def start(
     running = _running(name, server.master, server.process, server.log_file, folder)
     if foreground:
         with server:
-            _print_address(running, output)
+            SERVERS.print_address(running, output)
             say("Ctrl-C stops it.")
             while running.living:
                 time.sleep(0.5)  # until Ctrl-C
             raise PenstockError("Spark died.", remedy=f"Its log: {server.log_file}")
-    try:
-        _registry().remember(running)
-    except OSError as error:
-        server.stop()
-        raise PenstockError(f"Could not note the server down: {error}.") from error
-    _print_address(running, output)
+    SERVERS.remember(running, server.stop)
+    SERVERS.print_address(running, output)
 
 
 def _running(
@@ -92,50 +88,13 @@ def _running(
     )
 
 
-def _print_address(server: RunningServer, output: OutputFormat) -> None:
-    if output is OutputFormat.TABLE:
-        typer.echo(server.address)
-    else:
-        print_data(_described(server), output)
-
-
 @app.command()
 def stop(name: Name = "default") -> None:
     """Stop a server that `penstock spark start` started. Stopping twice is no error."""
-    server = _registry().find(name)
-    if server is None:
-        say(f"No Spark server named {name!r} is running.")
-        return
-    say(f"stopping {server.address}")
-    _registry().stop(server, grace_s=STOP_GRACE_S)
+    SERVERS.stop(name)
 
 
 @app.command()
 def status(output: OutputFormat = OUTPUT_OPTION) -> None:
     """List the servers that `penstock spark start` started."""
-    servers = [_described(server) for server in _registry().all()]
-    table = Table("name", "address", "state", "log", box=None)
-    for one in servers:
-        table.add_row(one["name"], one["address"], one["state"], one["log_files"])
-    if output is OutputFormat.TABLE and not servers:
-        say("No Spark server is running. `penstock spark start` starts one.")
-        return
-    print_data(servers, output, table)
-
-
-def _described(server: RunningServer) -> dict[str, str]:
-    return {
-        "name": server.name,
-        "address": server.address,
-        "state": _state(server),
-        "log_files": ", ".join(server.log_files),
-    }
-
-
-def _state(server: RunningServer) -> str:
-    from penstock.pipeline.connect_server import is_listening  # noqa: PLC0415 -- as above
-
-    if not server.living:
-        return "dead"
-    host, _, port = server.address.removeprefix("sc://").rpartition(":")
-    return "ready" if is_listening(host, int(port)) else "not answering"
+    SERVERS.print_status(output)

@@ -1,0 +1,84 @@
+"""What `penstock broker` and `penstock spark` share: servers by name that outlive the command."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from penstock.cli.console import OutputFormat, print_data, say
+from penstock.errors import PenstockError, UsageError
+from penstock.jars import cache_directory
+from penstock.processes import RunningServer, ServerRegistry
+
+Name = Annotated[str, typer.Option("--name", help="Which one, when several run side by side.")]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedServers:
+    """One kind of server: the command that starts it, what people call it, how it is."""
+
+    command: str
+    called: str
+    grace_s: float
+    state_of: Callable[[RunningServer], str]
+
+    @property
+    def registry(self) -> ServerRegistry:
+        return ServerRegistry(cache_directory() / "run" / self.command)
+
+    def refuse_twice(self, name: str) -> None:
+        known = self.registry.find(name)
+        if known is not None and known.living:
+            stop = f"`penstock {self.command} stop --name {name}`"
+            raise UsageError(
+                f"A {self.called} named {name!r} runs already at {known.address}.",
+                remedy=f"Stop it with {stop}, or give another --name.",
+            )
+
+    def remember(self, server: RunningServer, undo: Callable[[], None]) -> None:
+        """What cannot be found again must not run: then it is undone."""
+        try:
+            self.registry.remember(server)
+        except OSError as error:
+            undo()
+            raise PenstockError(f"Could not note the {self.called} down: {error}.") from error
+
+    def print_address(self, server: RunningServer, output: OutputFormat) -> None:
+        """Alone on stdout, so that a shell can take it up."""
+        if output is OutputFormat.TABLE:
+            typer.echo(server.address)
+        else:
+            print_data(self._described(server), output)
+
+    def stop(self, name: str) -> None:
+        server = self.registry.find(name)
+        if server is None:
+            say(f"No {self.called} named {name!r} is running.")
+            return
+        say(f"stopping {server.address}")
+        self.registry.stop(server, grace_s=self.grace_s)
+
+    def print_status(self, output: OutputFormat) -> None:
+        servers = [self._described(server) for server in self.registry.all()]
+        if output is OutputFormat.TABLE and not servers:
+            start = f"`penstock {self.command} start`"
+            say(f"No {self.called} is running. {start} starts one.")
+            return
+        table = Table("name", "address", "state", "processes", "data", box=None)
+        for one in servers:
+            table.add_row(
+                one["name"], one["address"], one["state"], one["living"], one["data_directory"]
+            )
+        print_data(servers, output, table)
+
+    def _described(self, server: RunningServer) -> dict[str, str]:
+        return {
+            "name": server.name,
+            "address": server.address,
+            "state": self.state_of(server) if server.living else "dead",
+            "living": f"{server.living}/{len(server.processes)}",
+            "data_directory": server.data_directory,
+            "log_files": ", ".join(server.log_files),
+        }
