@@ -1,13 +1,48 @@
-# Every target does its own set-up. `make help` lists them.
-.PHONY: lint fmt
+# Every target does its own set-up. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real
 BIN := .venv/bin
+READY := .venv/.ready
+PYTHON ?= python3
+WORKERS ?= 2
 
-lint: ## Style, types and import contracts
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## Show the main job on an embedded broker
+	$(BIN)/penstock demo
+
+test: lint test-pure test-real ## Run every check and test
+
+setup: $(READY) ## Make .venv with locked packages, and fetch the jars
+	@$(BIN)/penstock jars fetch --quiet
+
+$(READY): requirements/development.txt requirements/build.txt pyproject.toml setup/install.sh
+	@PYTHON=$(PYTHON) setup/install.sh
+	@touch $@
+
+lint: setup ## Style, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fmt: ## Format the code
+test-pure: setup ## The tests that need neither broker nor Spark, on all cores
+	$(BIN)/pytest -n $(WORKERS) -m "not broker and not spark" --cov --cov-report=
+
+test-real: setup ## The tests that run a real broker and real Spark
+	$(BIN)/pytest -m "broker or spark" --cov --cov-append --cov-report=term
+
+fmt: setup ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup ## Write the generated pages of docs/
+	$(BIN)/penstock settings markdown > docs/options.md
+	$(BIN)/penstock settings reference > docs/penstock.reference.yaml
+
+lock: ## Write requirements/*.txt anew (releases younger than a week are left out)
+	setup/lock.sh
+
+clean: ## Remove what make made here (not the jar cache)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage out

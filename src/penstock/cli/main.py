@@ -5,6 +5,7 @@ import sys
 import typer
 
 from penstock import __version__
+from penstock.cli import broker, demo, doctor, jars, load, settings, topics
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 
@@ -35,6 +36,13 @@ def penstock(
 
 
 # One line a command, in the order in which a newcomer meets them.
+app.command()(demo.demo)
+app.command()(doctor.doctor)
+app.add_typer(settings.app, name="settings")
+app.add_typer(jars.app, name="jars")
+app.add_typer(broker.app, name="broker")
+app.add_typer(topics.app, name="topics")
+app.command()(load.load)
 
 
 def main() -> None:

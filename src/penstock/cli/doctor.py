@@ -1,0 +1,143 @@
+"""`penstock doctor`: is everything there that Penstock needs? Each line is ok, or what to do."""
+
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.topics import findings_for
+from penstock.errors import NotPermittedError, PenstockError, UnreachableError
+from penstock.jars import JarSet, jar_paths
+from penstock.jars.java import find_java
+from penstock.kafka_io.administration import Administration
+from penstock.settings import Settings
+from penstock.topics import Verdict, control_topics
+
+CONNECT_TIMEOUT_S = 3.0
+CLUSTER_RIGHTS = frozenset({"DESCRIBE"})
+CONTROL_TOPIC_RIGHTS = frozenset({"DESCRIBE", "READ", "WRITE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    words: str
+    remedy: str = ""
+    exit_code: int = 0
+
+    @property
+    def is_ok(self) -> bool:
+        return self.exit_code == 0
+
+
+def doctor(
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Check Java, jars, ports, the broker, the control topics and rights.
+
+    Exit code 0 when all is well, else that of the first thing that is not.
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    checks = list(_checks(loaded))
+    table = Table("", "check", "", box=None, show_header=False)
+    for check in checks:
+        mark = "[green]ok[/]" if check.is_ok else "[red]!![/]"
+        table.add_row(mark, check.name, escape(f"{check.words} {check.remedy}".rstrip()))
+    rows = [
+        {"check": one.name, "ok": one.is_ok, "words": one.words, "remedy": one.remedy}
+        for one in checks
+    ]
+    print_data(rows, output, table)
+    wrong = [check.exit_code for check in checks if not check.is_ok]
+    if wrong:
+        raise typer.Exit(wrong[0])
+
+
+def _checks(settings: Settings) -> Iterator[Check]:
+    yield _tried("java", _java)
+    for jar_set in JarSet:
+        yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
+    ports = _tried("ports", lambda: _ports(settings))
+    yield ports
+    broker = (
+        _tried("broker", lambda: _broker(settings))
+        if ports.is_ok
+        else Check("broker", "not asked: no port answers.", exit_code=ports.exit_code)
+    )
+    yield broker
+    if not broker.is_ok:
+        return
+    yield _tried("topics", lambda: _topics(settings))
+    yield _tried("rights", lambda: _rights(settings))
+
+
+def _tried(name: str, check: Callable[[], str]) -> Check:
+    try:
+        return Check(name, check())
+    except PenstockError as error:
+        return Check(name, error.message, error.remedy, error.exit_code)
+
+
+def _java() -> str:
+    java = find_java()
+    return f"Java {java.version} at {java.path}"
+
+
+def _jars(jar_set: JarSet) -> str:
+    return f"{len(jar_paths(jar_set))} jars, sums as locked"
+
+
+def _ports(settings: Settings) -> str:
+    """At least one of the servers named must take a connection."""
+    refused = []
+    for address in settings.kafka.bootstrap_servers.split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
+        except OSError as error:
+            refused.append(f"{address} ({error.strerror or error})")
+        else:
+            return f"{address} takes connections"
+    raise UnreachableError(
+        f"nothing listens at {', '.join(refused)}.",
+        remedy="Start a broker (`penstock broker start`) or set kafka.bootstrap_servers.",
+    )
+
+
+def _broker(settings: Settings) -> str:
+    cluster = Administration(settings.kafka).cluster()
+    count = len(cluster.broker_ids)
+    return f"{count} broker(s) answer, {len(cluster.partition_counts)} topics"
+
+
+def _topics(settings: Settings) -> str:
+    found = findings_for(Administration(settings.kafka), control_topics(settings.topics))
+    wrong = [f"{one.topic} {one.words}" for one in found if one.verdict is not Verdict.OK]
+    if wrong:
+        raise PenstockError("; ".join(wrong) + ".")
+    return f"the control topics {settings.topics.prefix}-* can serve"
+
+
+def _rights(settings: Settings) -> str:
+    administration = Administration(settings.kafka)
+    missing = [
+        f"{right} on the cluster" for right in CLUSTER_RIGHTS - administration.cluster_rights()
+    ]
+    names = [topic.name for topic in control_topics(settings.topics)]
+    for name, rights in administration.topic_rights(names).items():
+        missing += [f"{right} on topic {name}" for right in sorted(CONTROL_TOPIC_RIGHTS - rights)]
+    if missing:
+        raise NotPermittedError(
+            f"this principal lacks {', '.join(missing)}.",
+            remedy="docs/operations.md lists the rights each role needs.",
+        )
+    return "describe the cluster; describe, read and write the control topics"

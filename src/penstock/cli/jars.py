@@ -1,0 +1,83 @@
+"""`penstock jars`: the Java archives for the broker and for Spark."""
+
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, notes, print_data, say
+from penstock.errors import PenstockError
+from penstock.jars import JarSet, fetch, jar_paths, locked_jars
+from penstock.jars.cache import set_directory
+from penstock.jars.fetch import FetchProgress
+
+app = typer.Typer(
+    help="The Java archives that the broker and Spark need, kept in a cache.", no_args_is_help=True
+)
+
+
+def fetch_with_progress(jar_sets: list[JarSet]) -> None:
+    """Fetch what the cache does not hold, with a bar on a terminal and lines elsewhere."""
+    for jar_set in jar_sets:
+        total = len(locked_jars(jar_set))
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            console=notes,
+            transient=True,
+            disable=not notes.is_terminal,
+        ) as bar:
+            task = bar.add_task(f"fetching the {jar_set} jars", total=total)
+
+            def arrived(progress: FetchProgress, bar: Progress = bar, task: TaskID = task) -> None:
+                bar.update(task, completed=progress.arrived)
+                if not notes.is_terminal and progress.arrived % 10 == 1:
+                    attempt = f" (attempt {progress.attempt})" if progress.attempt > 1 else ""
+                    say(
+                        f"fetching the {progress.jar_set} jars: "
+                        f"{progress.arrived}/{progress.wanted}{attempt}"
+                    )
+
+            fetch(jar_set, on_progress=arrived)
+
+
+@app.command("fetch")
+def fetch_command(
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing when all is there.")] = False,
+) -> None:
+    """Bring every jar into the cache and verify it; quick when all is there already.
+
+    The cache is $PENSTOCK_CACHE, or ~/.cache/penstock. A mirror can be named in
+    $PENSTOCK_JAR_REPOSITORY.
+    """
+    fetch_with_progress(list(JarSet))
+    for jar_set in JarSet if not quiet else ():
+        say(f"{jar_set}: {len(locked_jars(jar_set))} jars, verified, in {set_directory(jar_set)}")
+
+
+@app.command("status")
+def status_command(output: OutputFormat = OUTPUT_OPTION) -> None:
+    """Say for each set whether the cache holds it, whole and unchanged."""
+    rows = []
+    for jar_set in JarSet:
+        try:
+            jar_paths(jar_set)
+            state = "ok"
+        except PenstockError as error:
+            state = str(error)
+        rows.append(
+            {
+                "set": str(jar_set),
+                "jars": len(locked_jars(jar_set)),
+                "state": state,
+                "directory": str(set_directory(jar_set)),
+            }
+        )
+    table = Table("set", "jars", "state", "directory", box=None)
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    print_data(rows, output, table)
+    if any(row["state"] != "ok" for row in rows):
+        raise typer.Exit(1)

@@ -1,0 +1,15 @@
+"""The Java archives we need: named and summed in lock files, fetched once, verified at use."""
+
+from penstock.jars.cache import cache_directory, classpath, jar_paths
+from penstock.jars.fetch import fetch
+from penstock.jars.lock import JarSet, LockedJar, locked_jars
+
+__all__ = [
+    "JarSet",
+    "LockedJar",
+    "cache_directory",
+    "classpath",
+    "fetch",
+    "jar_paths",
+    "locked_jars",
+]

@@ -1,0 +1,192 @@
+"""Brings a set of jars into the cache, with the Ivy that PySpark ships: needs only Java.
+
+Ivy is told exactly which files to bring (no transitive resolution, no POM files) and knows by
+itself where public jars live, so no address stands in our files. `PENSTOCK_JAR_REPOSITORY` names
+another repository for those who have a mirror. What arrives is summed before it gets its name.
+"""
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from penstock.errors import PenstockError
+from penstock.jars.cache import JarCorruptError, set_directory, unsound_jars
+from penstock.jars.java import find_java
+from penstock.jars.lock import JarSet, LockedJar, locked_jars
+
+ATTEMPTS = 3
+REPOSITORY_VARIABLE = "PENSTOCK_JAR_REPOSITORY"
+SPACE_NEEDED_BYTES = 256 * 1024 * 1024
+
+
+class JarFetchError(PenstockError):
+    """Ivy could not bring every jar."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProgress:
+    """How far a fetch has come, for a progress display."""
+
+    jar_set: JarSet
+    arrived: int
+    wanted: int
+    attempt: int
+
+
+def fetch(
+    jar_set: JarSet,
+    *,
+    on_progress: Callable[[FetchProgress], None] = lambda _: None,
+    attempts: int = ATTEMPTS,
+) -> Path:
+    """Make the set whole in the cache, fetching only if it is not; returns its folder."""
+    target = set_directory(jar_set)
+    with _storage_errors(target), _only_one_fetcher(target):
+        if target.is_dir() and not unsound_jars(jar_set, target):
+            return target
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
+            whole = _bring(jar_set, Path(scratch), attempts, on_progress)
+            if target.exists():
+                target.rename(Path(scratch) / "unsound")
+            whole.rename(target)
+    return target
+
+
+def _bring(
+    jar_set: JarSet, scratch: Path, attempts: int, on_progress: Callable[[FetchProgress], None]
+) -> Path:
+    jars = locked_jars(jar_set)
+    arrived = scratch / "arrived"
+    arrived.mkdir()
+    settings, module = scratch / "settings.xml", scratch / "ivy.xml"
+    settings.write_text(_ivy_settings(os.environ.get(REPOSITORY_VARIABLE)), encoding="utf-8")
+    module.write_text(_ivy_module(jar_set, jars), encoding="utf-8")
+    output = ""
+    for attempt in range(1, attempts + 1):
+        done = _run_ivy(scratch, settings, module, arrived)
+        count = 0
+        lines = []
+        for line in done:
+            lines.append(line)
+            if "[SUCCESSFUL ]" in line:
+                count += 1
+                on_progress(FetchProgress(jar_set, count, len(jars), attempt))
+        output = "".join(lines)
+        wrong = unsound_jars(jar_set, arrived)
+        if not wrong:
+            return arrived
+        for jar, reason in wrong:
+            if reason != "missing":
+                raise JarCorruptError(
+                    f"{jar.file_name} arrived with a sha256 sum that is not the locked one.",
+                    remedy="Nothing was kept. Ask whoever runs your jar mirror, or try again.",
+                )
+    # Ivy brings nothing when one is missing: name those that it could not find, if it says so.
+    all_missing = [jar for jar, _ in wrong]
+    not_found = [jar for jar in all_missing if f"{jar.artifact};{jar.version}: not found" in output]
+    names = [jar.file_name for jar in not_found or all_missing]
+    missing = ", ".join(names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    raise JarFetchError(
+        f"Could not fetch {missing}{more} in {attempts} attempts. {_first_complaint(output)}",
+        remedy=(
+            "Check the network (behind a proxy set JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...), or "
+            f"name a mirror in {REPOSITORY_VARIABLE}, then run `penstock jars fetch`."
+        ),
+    )
+
+
+def _run_ivy(scratch: Path, settings: Path, module: Path, arrived: Path) -> Iterator[str]:
+    command = [
+        find_java().path,
+        *("-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
+        *("-settings", str(settings), "-ivy", str(module), "-cache", str(scratch / "ivy-cache")),
+        *("-retrieve", f"{arrived}/[artifact]-[revision].[ext]"),
+    ]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 -- asked for by stdout=PIPE
+        yield from process.stdout
+
+
+def _first_complaint(output: str) -> str:
+    """The line of Ivy's long output that says why, if there is one."""
+    words = ("Exception", "UnknownHost", "refused", "timed out", "No space")
+    for line in output.splitlines():
+        if any(word in line for word in words):
+            return f"Ivy said: {line.strip()[:300]}"
+    return ""
+
+
+def _ivy_jar() -> Path:
+    # Located without importing pyspark: that takes seconds, and only the pipeline may.
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise PenstockError("PySpark is not installed.", remedy="Run `make setup`.")
+    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    if not found:
+        raise PenstockError("This PySpark ships no Ivy.", remedy="Run `make clean setup`.")
+    return found[-1]
+
+
+def _ivy_settings(repository: str | None) -> str:
+    root = f" root={quoteattr(repository)}" if repository else ""
+    return (
+        '<ivysettings><settings defaultResolver="public"/><resolvers>'
+        f'<ibiblio name="public" m2compatible="true" usepoms="false"{root}/>'
+        "</resolvers></ivysettings>"
+    )
+
+
+def _ivy_module(jar_set: JarSet, jars: tuple[LockedJar, ...]) -> str:
+    dependencies = "".join(
+        f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}"'
+        f' transitive="false" conf="*->*">'
+        f'<artifact name="{jar.artifact}" type="jar" ext="jar"/></dependency>'
+        for jar in jars
+    )
+    return (
+        f'<ivy-module version="2.0"><info organisation="penstock" module="{jar_set}"/>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+    )
+
+
+@contextmanager
+def _storage_errors(target: Path) -> Iterator[None]:
+    """A disk that is full or not ours is the reader's to mend, so say it in one line."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(target.parent).free
+        if free < SPACE_NEEDED_BYTES and not target.is_dir():
+            raise JarFetchError(
+                f"Only {free // 2**20} MiB are free at {target.parent}.",
+                remedy=f"Free {SPACE_NEEDED_BYTES // 2**20} MiB or set PENSTOCK_CACHE elsewhere.",
+            )
+        yield
+    except OSError as error:
+        raise JarFetchError(
+            f"Could not write the jar cache at {target.parent}: {error.strerror or error}.",
+            remedy="Make room or give rights there, or set PENSTOCK_CACHE to another folder.",
+        ) from error
+
+
+@contextmanager
+def _only_one_fetcher(target: Path) -> Iterator[None]:
+    """Two commands started at once fetch once."""
+    with (target.parent / f".{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,53 @@
+"""What the lock files say: which jars make a set, and the sha256 sum each must have.
+
+The broker and the Spark connector need different versions of the same Kafka classes, so they are
+separate sets and never share a classpath.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+from typing import Self
+
+_LINE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+) sha256:([0-9a-f]{64})")
+
+
+class JarSet(StrEnum):
+    BROKER = "broker"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class LockedJar:
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"not group:artifact:version sha256:sum: {line!r}")
+        return cls(*match.groups())
+
+
+def lock_text(jar_set: JarSet) -> str:
+    return files("penstock.jars").joinpath(f"{jar_set}.lock").read_text(encoding="utf-8")
+
+
+def locked_jars(jar_set: JarSet) -> tuple[LockedJar, ...]:
+    lines = (line.strip() for line in lock_text(jar_set).splitlines())
+    return tuple(LockedJar.parse(line) for line in lines if line and not line.startswith("#"))
+
+
+def lock_digest(jar_set: JarSet) -> str:
+    """Names the lock's content: a changed lock never meets an old cache."""
+    content = "\n".join(f"{jar}" for jar in sorted(locked_jars(jar_set)))
+    return hashlib.sha256(content.encode()).hexdigest()[:12]

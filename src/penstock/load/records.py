@@ -1,0 +1,70 @@
+"""What a record looks like: JSON with a unique id, its time, and padding to the size asked for.
+
+    {"id":"k3f9a2-orders-0-17","at_ms":1794778569729,"pad":"..."}
+
+The padding is text that compresses about as badly as base64 does, or one repeated letter when
+`compressible` is asked for.
+"""
+
+import base64
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.model import TopicPartition
+
+RECORD_BYTES_MIN = 128
+_PAD_BYTES = 1 << 20
+_CLOSING = b'"}'
+
+
+@dataclass(frozen=True, slots=True)
+class RecordForm:
+    """`keys` is `none`, `id` (every record its own) or a number of keys used in turn."""
+
+    record_bytes: int = 1000
+    keys: Literal["none", "id"] | int = "none"
+    compressible: bool = False
+
+    def __post_init__(self) -> None:
+        if self.record_bytes < RECORD_BYTES_MIN:
+            raise ValueError(f"a record needs at least {RECORD_BYTES_MIN} bytes for its id")
+        if isinstance(self.keys, int) and self.keys < 1:
+            raise ValueError("a number of keys is at least 1")
+
+
+class RecordMaker:
+    """Makes the records of one run. `run_id` keeps the ids of different runs apart."""
+
+    def __init__(self, form: RecordForm, run_id: str, *, seed: int) -> None:
+        self._form = form
+        self._run_id = run_id
+        chance = random.Random(seed)
+        self._pad = (
+            b"x" * _PAD_BYTES
+            if form.compressible
+            else base64.b64encode(chance.randbytes(_PAD_BYTES))[:_PAD_BYTES]
+        )
+
+    def record(
+        self, partition: TopicPartition, number: int, at_ms: int
+    ) -> tuple[bytes | None, bytes]:
+        """Key and value of the `number`-th record of a partition; their size is the form's."""
+        record_id = f"{self._run_id}-{partition.topic}-{partition.partition}-{number}"
+        head = f'{{"id":"{record_id}","at_ms":{at_ms},"pad":"'.encode()
+        key = self._key(record_id, number)
+        length = self._form.record_bytes - len(head) - len(_CLOSING) - len(key or b"")
+        if length < 0:
+            return key, head + _CLOSING
+        start = (number * 7919) % (_PAD_BYTES - min(length, _PAD_BYTES - 1))
+        pad = self._pad[start : start + length]
+        if len(pad) < length:  # records larger than the padding we keep
+            pad = (pad * (length // len(pad) + 1))[:length]
+        return key, head + pad + _CLOSING
+
+    def _key(self, record_id: str, number: int) -> bytes | None:
+        if self._form.keys == "none":
+            return None
+        if self._form.keys == "id":
+            return record_id.encode()
+        return f"key-{number % self._form.keys}".encode()

@@ -1,0 +1,77 @@
+"""Starts and ends processes: argument lists only, output to a file, ended politely, then surely."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from penstock.processes.identity import ProcessIdentity, identity_of, is_alive, send_signal
+
+_LOOK_AGAIN_S = 0.05
+ENDED_AT_ONCE = -1  # no living process started then: such an identity is never alive
+
+
+def start_child(
+    command: Sequence[str], *, log_file: Path, environment: Mapping[str, str] | None = None
+) -> ProcessIdentity:
+    """A process that ends with us, whatever ends us. Its output goes to `log_file`."""
+    guard = [sys.executable, "-m", "penstock.processes.die_with_parent", str(os.getpid())]
+    return _start([*guard, *command], log_file, environment)
+
+
+def start_detached(
+    command: Sequence[str], *, log_file: Path, environment: Mapping[str, str] | None = None
+) -> ProcessIdentity:
+    """A process that stays when we end."""
+    return _start(command, log_file, environment)
+
+
+def _start(
+    command: Sequence[str], log_file: Path, environment: Mapping[str, str] | None
+) -> ProcessIdentity:
+    pid = os.posix_spawnp(
+        command[0],
+        list(command),
+        dict(os.environ if environment is None else environment),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        # A session of its own: Ctrl-C at the terminal reaches us alone, and we end it in order.
+        setsid=True,
+    )
+    return identity_of(pid) or ProcessIdentity(pid, ENDED_AT_ONCE)
+
+
+def stop(process: ProcessIdentity, *, grace_s: float) -> None:
+    stop_all([process], grace_s=grace_s)
+
+
+def stop_all(processes: Sequence[ProcessIdentity], *, grace_s: float) -> None:
+    """Ask all at once to end, wait for `grace_s` together, then kill what is left."""
+    for process in processes:
+        send_signal(process, signal.SIGTERM)
+        send_signal(process, signal.SIGCONT)  # a paused process cannot hear the first
+    deadline = time.monotonic() + grace_s
+    left = _reap(processes)
+    while left and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_S)  # the only way to wait for a process that is not our child
+        left = _reap(left)
+    for process in left:
+        send_signal(process, signal.SIGKILL)
+    while left := _reap(left):
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _reap(processes: Sequence[ProcessIdentity]) -> list[ProcessIdentity]:
+    """Those that still live; children of ours that ended are taken off the process table."""
+    for process in processes:
+        if identity_of(process.pid) is None:
+            try:
+                os.waitpid(process.pid, os.WNOHANG)
+            except ChildProcessError:
+                continue  # not our child, or reaped already: nothing to take
+    return [process for process in processes if is_alive(process)]

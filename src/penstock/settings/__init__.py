@@ -1,0 +1,7 @@
+"""Every option with its type, unit, default and one sentence; and where each value came from."""
+
+from penstock.settings.load import LoadedSettings, load_settings
+from penstock.settings.secret import Secret
+from penstock.settings.sections import Settings
+
+__all__ = ["LoadedSettings", "Secret", "Settings", "load_settings"]

@@ -1,0 +1,204 @@
+"""Reads the settings: flags win over the environment, the environment over the file.
+
+Every value remembers where it came from. An unknown key is an error with the nearest known name,
+wherever it stands; a secret is accepted from the environment or from a file named by
+`<option>_file`.
+"""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from penstock.errors import SettingsError
+from penstock.settings.secret import Secret
+from penstock.settings.sections import Settings
+from penstock.settings.tree import OptionPath, known_options, secret_options
+
+ENVIRONMENT_PREFIX = "PENSTOCK_"
+# Variables of ours that are no settings: where caches live and which file to read.
+ENVIRONMENT_RESERVED = frozenset({"CACHE", "SETTINGS", "JAR_REPOSITORY"})
+ENVIRONMENT_RESERVED_PREFIX = "TEST_"
+DEFAULT_FILE = "penstock.yaml"
+SETTINGS_FILE_BYTES_MAX = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    settings: Settings
+    origin: Mapping[OptionPath, str]
+    file: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """One value, as it was given."""
+
+    path: OptionPath
+    value: Any
+    origin: str
+    may_be_secret: bool = False
+
+
+def load_settings(
+    file: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> LoadedSettings:
+    """The effective settings; `flags` maps dotted option names to values."""
+    environment = os.environ if environment is None else environment
+    file = _settings_file(file, environment)
+    given: dict[OptionPath, _Given] = {}
+    for layer in (_from_file(file), _from_environment(environment), _from_flags(flags or {})):
+        for one in layer:
+            checked = _checked(one)
+            given[checked.path] = checked
+    tree: dict[str, Any] = {}
+    for one in given.values():
+        section = tree
+        for name in one.path[:-1]:
+            section = section.setdefault(name, {})
+        section[one.path[-1]] = one.value
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        raise _first_error(error, given) from None
+    return LoadedSettings(settings, {path: one.origin for path, one in given.items()}, file)
+
+
+def _settings_file(file: Path | None, environment: Mapping[str, str]) -> Path | None:
+    named = file or (Path(text) if (text := environment.get("PENSTOCK_SETTINGS")) else None)
+    if named is not None:
+        return named
+    default = Path(DEFAULT_FILE)
+    return default if default.is_file() else None
+
+
+def _from_file(file: Path | None) -> Iterator[_Given]:
+    if file is None:
+        return
+    try:
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(SETTINGS_FILE_BYTES_MAX + 1)
+        if len(text) > SETTINGS_FILE_BYTES_MAX:
+            raise SettingsError(f"{file} is larger than a settings file can be.")
+        content = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"Could not read the settings file {file}: {error}.") from error
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        place = f", line {where.line + 1}, column {where.column + 1}" if where else ""
+        raise SettingsError(f"{file}{place}: not valid YAML.") from error
+    if content is None:
+        return
+    yield from _flatten(content, (), str(file))
+
+
+def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_Given]:
+    """Sections open up; what stands where an option is known is its value."""
+    if path in known_options() or path in _secret_files():
+        yield _Given(path, content, origin)
+    elif isinstance(content, Mapping) and (content or not path):
+        for name, below in content.items():
+            yield from _flatten(below, (*path, str(name)), origin)
+    elif not content and _is_section(path):
+        return  # a section with everything commented out
+    else:
+        yield _Given(path, content, origin)
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
+    for variable in sorted(environment):
+        name = variable.removeprefix(ENVIRONMENT_PREFIX)
+        if name == variable or name in ENVIRONMENT_RESERVED:
+            continue
+        if name.startswith(ENVIRONMENT_RESERVED_PREFIX):
+            continue
+        path = tuple(part.lower() for part in name.split("__"))
+        value = environment[variable]
+        yield _Given(path, _typed(path, value), f"environment {variable}", may_be_secret=True)
+
+
+def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Given]:
+    for name, value in flags.items():
+        path = tuple(name.split("."))
+        yield _Given(path, _typed(path, value), f"flag for {name}")
+
+
+def _typed(path: OptionPath, value: Any) -> Any:
+    """Text from outside a file: lists and mappings are written as YAML, all else stays text."""
+    kind = known_options().get(path)
+    if isinstance(value, str) and kind is not None and kind.is_collection:
+        try:
+            return yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise SettingsError(f"{'.'.join(path)}: {value!r} is not valid YAML.") from error
+    return value
+
+
+def _checked(one: _Given) -> _Given:
+    """The value under its true name, secrets wrapped; or an error that says what is wrong."""
+    name = ".".join(one.path)
+    if one.path in secret_options():
+        if not one.may_be_secret:
+            raise SettingsError(
+                f"{one.origin}: {name} is a secret and may not stand here.",
+                remedy=f"Put it into a file and set {name}_file, or use the environment.",
+            )
+        return _Given(one.path, Secret(str(one.value)), one.origin)
+    if one.path in _secret_files():
+        return _Given(
+            (*one.path[:-1], one.path[-1].removesuffix("_file")),
+            _read_secret(name, Path(str(one.value))),
+            f"{one.origin} (file {one.value})",
+        )
+    if one.path not in known_options():
+        raise _unknown(name, one.origin)
+    return one
+
+
+def _read_secret(name: str, file: Path) -> Secret:
+    try:
+        return Secret(file.read_text(encoding="utf-8").rstrip("\r\n"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"{name}: could not read the secret from {file}: {reason}.") from None
+
+
+def _unknown(name: str, origin: str) -> SettingsError:
+    known = sorted(".".join(path) for path in (*known_options(), *_secret_files()))
+    near = difflib.get_close_matches(name, known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else "`penstock settings reference` lists all."
+    return SettingsError(f"{origin}: unknown setting {name}.", remedy=remedy)
+
+
+def _secret_files() -> frozenset[OptionPath]:
+    return frozenset((*path[:-1], f"{path[-1]}_file") for path in secret_options())
+
+
+def _is_section(path: OptionPath) -> bool:
+    return any(known[: len(path)] == path for known in known_options())
+
+
+def _first_error(error: ValidationError, given: Mapping[OptionPath, _Given]) -> SettingsError:
+    """One clear message: where the value was given, its name, and what is wrong with it."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    location = tuple(str(part) for part in first["loc"])
+    origin = next(
+        (one.origin for path, one in given.items() if location[: len(path)] == path), "settings"
+    )
+    reason = first["msg"].removeprefix("Value error, ")
+    name = ".".join(_option_part(location))
+    return SettingsError(f"{origin}: {name}: {reason}.")
+
+
+def _option_part(location: Sequence[str]) -> Sequence[str]:
+    for length in range(len(location), 0, -1):
+        if tuple(location[:length]) in known_options():
+            return location[:length]
+    return location

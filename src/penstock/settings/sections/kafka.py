@@ -1,0 +1,84 @@
+"""How to reach Kafka, and as whom.
+
+Client properties pass under their own names (librdkafka's), but only those on the list: client
+configuration can load code and read files, so nothing gets through by accident. Secrets are options
+of their own, because they may only come from a file or the environment.
+"""
+
+from pydantic import field_validator
+
+from penstock.settings.secret import Secret
+from penstock.settings.sections.base import Section, option
+from penstock.settings.units import Duration
+
+CLIENT_PROPERTIES_ALLOWED = frozenset(
+    {
+        "client.id",
+        "client.rack",
+        "compression.type",
+        "connections.max.idle.ms",
+        "fetch.max.bytes",
+        "fetch.wait.max.ms",
+        "linger.ms",
+        "max.partition.fetch.bytes",
+        "message.max.bytes",
+        "metadata.max.age.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "request.timeout.ms",
+        "sasl.mechanism",
+        "sasl.username",
+        "security.protocol",
+        "socket.connection.setup.timeout.ms",
+        "socket.keepalive.enable",
+        "socket.timeout.ms",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+    }
+)
+SECRET_PROPERTIES = {"sasl.password": "sasl_password", "ssl.key.password": "ssl_key_password"}
+
+
+class KafkaSettings(Section):
+    """How to reach Kafka, and as whom."""
+
+    bootstrap_servers: str = option(
+        "127.0.0.1:9092",
+        "Where to find the brokers: host:port, several with commas.",
+        pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$",
+    )
+    properties: dict[str, str] = option(
+        {}, "Kafka client properties under their own names; only those that are known to be safe."
+    )
+    sasl_password: Secret | None = option(None, "The password that belongs to `sasl.username`.")
+    ssl_key_password: Secret | None = option(None, "The password of the client's private key.")
+    answer_timeout: Duration = option(
+        10.0, "How long a broker may take to answer before it counts as unreachable.", gt=0
+    )
+
+    @field_validator("properties", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        if isinstance(value, dict):
+            return {str(name): _text(entry) for name, entry in value.items()}
+        return value
+
+    @field_validator("properties")
+    @classmethod
+    def _only_known(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in sorted(value):
+            if name in SECRET_PROPERTIES:
+                option_name = SECRET_PROPERTIES[name]
+                raise ValueError(
+                    f"{name} is a secret: set kafka.{option_name}_file, or "
+                    f"PENSTOCK_KAFKA__{option_name.upper()} in the environment"
+                )
+            if name not in CLIENT_PROPERTIES_ALLOWED:
+                raise ValueError(f"the client property {name!r} is not on the list of allowed ones")
+        return value
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

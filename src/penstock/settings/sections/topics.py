@@ -1,0 +1,38 @@
+"""The four control topics."""
+
+from pydantic import field_validator
+
+from penstock.model.topic_partition import is_topic_name
+from penstock.settings.sections.base import Section, option
+from penstock.settings.units import ByteSize
+
+
+class TopicsSettings(Section):
+    """The four control topics over which monitor, controller and consumers talk."""
+
+    prefix: str = option(
+        "data-engineering", "The control topics are named `<prefix>-monitor` and so on."
+    )
+    replication_factor: int = option(
+        -1, "Copies of each control topic; -1 takes the broker's default.", ge=-1, le=32767
+    )
+    consumers_ahead: int = option(
+        32,
+        "Mailboxes made ahead: the controller and query topics have one partition a consumer, and "
+        "one for the controller.",
+        ge=1,
+        le=10_000,
+    )
+    monitor_retention: ByteSize = option(
+        64 * 2**20,
+        "How many bytes of measurements `<prefix>-monitor` keeps (`retention.bytes`); they never "
+        "expire by age.",
+        ge=2**20,
+    )
+
+    @field_validator("prefix")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if not is_topic_name(f"{value}-controller"):
+            raise ValueError(f"{value!r} cannot begin a Kafka topic name")
+        return value

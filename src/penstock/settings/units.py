@@ -1,0 +1,109 @@
+"""Numbers with units, as people write them: `30s`, `2MiB`, `1.5MB/s`.
+
+A duration always needs its unit: a bare 30 has been read as milliseconds once too often. Bytes may
+be a bare whole number. Both are plain numbers inside (seconds, bytes), and print with a unit.
+"""
+
+import math
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+_NUMBER_AND_UNIT = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Z/]*)")
+SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+BYTES_PER_UNIT = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+
+
+def _split(text: str, kind: str, example: str) -> tuple[float, str]:
+    match = _NUMBER_AND_UNIT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a {kind}, for instance {example}")
+    number = float(match.group(1))
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{text!r}: a {kind} is finite and not negative")
+    return number, match.group(2)
+
+
+def parse_duration(value: Any) -> float:
+    """`500ms`, `30s`, `5m`, `1h`, `7d` -> seconds."""
+    number, unit = _split(str(value), "duration", "30s or 5m")
+    if unit not in SECONDS_PER_UNIT:
+        known = ", ".join(SECONDS_PER_UNIT)
+        said = f"has the unknown unit {unit!r}" if unit else "has no unit"
+        raise ValueError(f"the duration {str(value)!r} {said}; use one of {known}")
+    return number * SECONDS_PER_UNIT[unit]
+
+
+def parse_bytes(value: Any) -> int:
+    """`512`, `64kB`, `2MiB` -> bytes."""
+    number, unit = _split(str(value), "size", "16MiB or 5MB")
+    if unit and unit not in BYTES_PER_UNIT:
+        known = ", ".join(unit for unit in BYTES_PER_UNIT if unit != "KB")
+        raise ValueError(
+            f"the size {str(value)!r} has the unknown unit {unit!r}; use one of {known}"
+        )
+    return round(number * BYTES_PER_UNIT[unit or "B"])
+
+
+def parse_speed(value: Any) -> float:
+    """`1.5MB/s`, `800kB/s`, `2MiB/s` -> bytes per second."""
+    text = str(value).strip()
+    if not text.endswith("/s") and not text.replace(".", "", 1).isdigit():
+        raise ValueError(f"{text!r} is not a speed, for instance 1.5MB/s")
+    number, unit = _split(text.removesuffix("/s"), "speed", "1.5MB/s")
+    if unit and unit not in BYTES_PER_UNIT:
+        raise ValueError(f"the speed {text!r} has the unknown unit {unit + '/s'!r}; use MB/s, kB/s")
+    return number * BYTES_PER_UNIT[unit or "B"]
+
+
+def _shortest(value: float, units: dict[str, float] | dict[str, int], smallest: str) -> str:
+    """The largest unit that gives a whole number."""
+    for unit, size in sorted(units.items(), key=lambda item: (-item[1], item[0])):
+        if unit != "KB" and value >= size and value % size == 0:
+            return f"{value / size:.0f}{unit}"
+    return f"{value / units[smallest]:.12g}{smallest}"
+
+
+def format_duration(seconds: float) -> str:
+    return "0s" if seconds == 0 else _shortest(seconds, SECONDS_PER_UNIT, "s")
+
+
+def format_bytes(count: float) -> str:
+    return "0B" if count == 0 else _shortest(count, BYTES_PER_UNIT, "B")
+
+
+def format_speed(bytes_per_s: float) -> str:
+    return f"{format_bytes(bytes_per_s)}/s"
+
+
+# Defaults are numbers already and not validated; everything given goes through the parsers.
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["30s", "5m"]}),
+]
+ByteSize = Annotated[
+    int,
+    BeforeValidator(parse_bytes),
+    PlainSerializer(format_bytes, return_type=str),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["16MiB", "5MB"]}),
+]
+Speed = Annotated[
+    float,
+    BeforeValidator(parse_speed),
+    PlainSerializer(format_speed, return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["1.5MB/s"]}),
+]

@@ -1,0 +1,37 @@
+"""Structured log events on stderr: a name, a level, a time, and keys.
+
+`text` is for a person at a terminal, `json` for programs (one event a line). Values of type Secret
+print as `***` because they do so everywhere.
+"""
+
+import logging
+import sys
+from typing import Any, Literal, cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+
+def configure_logs(level: str, form: Literal["text", "json"]) -> None:
+    last: Processor = (
+        structlog.processors.JSONRenderer(default=str)
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            last,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def get_logger(**context: Any) -> FilteringBoundLogger:
+    """A logger whose every event carries `context`."""
+    return cast("FilteringBoundLogger", structlog.get_logger(**context))

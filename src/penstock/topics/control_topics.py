@@ -1,0 +1,97 @@
+"""What the four control topics must be, and what to do about what was found.
+
+    <prefix>-monitor      1 partition, never expires by age, bounded by bytes: measurements
+    <prefix>-controller   partition 0 to the controller, partition n: commands to consumer n
+    <prefix>-query        partition n: state queries to consumer n
+    <prefix>-service      1 partition: operators' requests
+
+Decides only; `penstock topics` carries it out. Partition counts only ever grow (Kafka cannot shrink
+a topic). A setting that makes a topic unable to serve is reported, never changed behind the
+operator's back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.model.consumer_id import CONSUMER_ID_MIN
+from penstock.settings.sections import TopicsSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopic:
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+    exactly_one_partition: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopic:
+    partitions: int
+    settings: Mapping[str, str]
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    MISSING = "missing"
+    TOO_FEW_PARTITIONS = "too-few-partitions"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    topic: str
+    verdict: Verdict
+    words: str
+
+
+def control_topics(
+    settings: TopicsSettings, *, highest_consumer_id: int = 0
+) -> tuple[ControlTopic, ...]:
+    """Mailboxes reach `consumers_ahead` past the highest consumer there is."""
+    mailboxes = CONSUMER_ID_MIN + highest_consumer_id + settings.consumers_ahead
+    deleted = {"cleanup.policy": "delete"}
+    kept = {
+        **deleted,
+        "retention.ms": "-1",
+        "retention.bytes": str(settings.monitor_retention),
+    }
+    return (
+        ControlTopic(f"{settings.prefix}-monitor", 1, kept, exactly_one_partition=True),
+        ControlTopic(f"{settings.prefix}-controller", mailboxes, deleted, False),
+        ControlTopic(f"{settings.prefix}-query", mailboxes, deleted, False),
+        ControlTopic(f"{settings.prefix}-service", 1, deleted, exactly_one_partition=True),
+    )
+
+
+def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[Finding]:
+    """Everything about the topic that keeps it from serving; one `ok` when nothing does."""
+
+    def finding(verdict: Verdict, words: str) -> Finding:
+        return Finding(wanted.name, verdict, words)
+
+    if seen is None:
+        return [finding(Verdict.MISSING, "does not exist: run `penstock topics create`")]
+    found = []
+    if seen.partitions < wanted.partitions:
+        words = f"has {seen.partitions} of {wanted.partitions} partitions: run"
+        found.append(finding(Verdict.TOO_FEW_PARTITIONS, f"{words} `penstock topics create`"))
+    if wanted.exactly_one_partition and seen.partitions > 1:
+        words = f"has {seen.partitions} partitions, and order matters: delete it and create it anew"
+        found.append(finding(Verdict.UNUSABLE, words))
+    for key in sorted(wanted.settings):
+        is_value = seen.settings.get(key, wanted.settings[key])
+        if not _serves(key, is_value, wanted.settings[key]):
+            words = (
+                f"has {key}={is_value}: set it to {wanted.settings[key]} (kafka-configs --alter)"
+            )
+            found.append(finding(Verdict.UNUSABLE, words))
+    return found or [finding(Verdict.OK, f"partitions: {seen.partitions}")]
+
+
+def _serves(key: str, is_value: str, wanted: str) -> bool:
+    """Any bound on bytes serves, as long as there is one; all else must be as wanted."""
+    if key == "retention.bytes":
+        return int(is_value) > 0
+    return is_value == wanted

@@ -1,0 +1,147 @@
+"""The program's manners: help, version, streams, exit codes, colour."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kit.program import penstock
+from penstock import __version__
+
+COMMANDS = [
+    ["broker"], ["broker", "start"], ["broker", "stop"], ["broker", "status"], ["demo"],
+    ["doctor"], ["jars"], ["jars", "fetch"], ["jars", "status"], ["load"], ["settings"],
+    ["settings", "reference"], ["settings", "schema"], ["topics"], ["topics", "create"],
+    ["topics", "check"],
+]  # fmt: skip
+
+
+def test_version() -> None:
+    """One line on stdout."""
+    done = penstock("--version")
+    assert (done.returncode, done.stdout) == (0, f"penstock {__version__}\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_teaches(command: list[str]) -> None:
+    """Help exists and says more than the name."""
+    done = penstock(*command, "--help")
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
+    assert len(done.stdout) > 300
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["broker", "start", "--brokers", "many"], ["--wrong"]]
+)
+def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
+    """As click and everybody else does it."""
+    assert penstock(*arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["settings", "--set", "nonsense"], "--set takes NAME=VALUE"),
+        (["load", "orders=1MB/s", "--duration", "soon"], "not a duration"),
+        (["load", "orders=1MB/s", "--record-size", "3"], "at least"),
+        (["load", "orders=1MB/s", "--keys", "some"], "--keys"),
+        (["load", "orders=1MB/s", "--report", "speeds.txt"], ".csv or .json"),
+        (["load", "orders=1MB/s", "--report", "no/such/folder/a.csv"], "There is no directory"),
+    ],
+)
+def test_usage_that_makes_no_sense(arguments: list[str], words: str) -> None:
+    """Exit code 2 with one clear message on stderr and nothing on stdout."""
+    done = penstock(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "kafka.wrong=1"], "unknown setting kafka.wrong"),
+        (["--set", "kafka.answer_timeout=30"], "has no unit"),
+        (["-f", "none.yaml"], "Could not read the settings file none.yaml"),
+    ],
+)
+def test_wrong_settings_are_exit_code_three(arguments: list[str], words: str) -> None:
+    """Whatever command reads them."""
+    for command in (["settings"], ["topics", "check"], ["doctor"]):
+        done = penstock(*command, *arguments)
+        assert done.returncode == 3
+        assert words in done.stderr
+        assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "command", [["topics", "check"], ["topics", "create"], ["load", "a=1MB/s"]]
+)
+def test_an_unreachable_broker_is_exit_code_four(command: list[str]) -> None:
+    """One message that names the address; soon, not after minutes."""
+    done = penstock(
+        *command, "--bootstrap-server", "127.0.0.1:9", "--set", "kafka.answer_timeout=2s"
+    )
+    assert done.returncode == 4
+    assert "No Kafka broker answers at 127.0.0.1:9" in done.stderr
+    assert done.stderr.count("\n") <= 3
+
+
+def test_doctor_without_a_broker() -> None:
+    """Every line is ok or says what to do; the exit code is that of the first trouble."""
+    done = penstock("doctor", "--bootstrap-server", "127.0.0.1:9", "-o", "json")
+    checks = {one["check"]: one for one in json.loads(done.stdout)}
+    assert checks["java"]["ok"]
+    assert not checks["ports"]["ok"]
+    assert "penstock broker start" in checks["ports"]["remedy"]
+    assert done.returncode in {1, 4}  # 1 where the jars were never fetched
+
+
+def test_settings_in_three_forms(tmp_path: Path) -> None:
+    """The same data as a table, JSON and YAML; each value with its origin."""
+    (tmp_path / "penstock.yaml").write_text("topics: {prefix: mine}", encoding="utf-8")
+    for output, parse in (("json", json.loads), ("yaml", yaml.safe_load)):
+        done = penstock("settings", "-o", output, cwd=tmp_path)
+        rows = {row["option"]: row for row in parse(done.stdout)}
+        expected = {"option": "topics.prefix", "value": "mine", "origin": "penstock.yaml"}
+        assert rows["topics.prefix"] == expected
+        assert rows["log.level"]["origin"] == "default"
+    table = penstock("settings", cwd=tmp_path)
+    assert "penstock.yaml" in table.stdout
+
+
+def test_no_colour_when_nobody_looks() -> None:
+    """No escape codes into a pipe, also for errors."""
+    done = penstock("doctor", "--bootstrap-server", "127.0.0.1:9")
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_the_schema_knows_every_section() -> None:
+    """Editors can check a settings file with it."""
+    schema = json.loads(penstock("settings", "schema").stdout)
+    assert {"kafka", "topics", "log"} <= set(schema["properties"])
+    assert schema["additionalProperties"] is False
+
+
+def test_logs_are_events_with_levels() -> None:
+    """JSON logs parse, carry a level, and honour the least level asked for."""
+    script = (
+        "from penstock.telemetry import configure_logs, get_logger\n"
+        "from penstock.settings import Secret\n"
+        "configure_logs('warning', 'json')\n"
+        "log = get_logger(room='test')\n"
+        "log.info('unseen')\nlog.warning('seen', shown=Secret('canary'), count=3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["level"], event["room"]) == ("seen", "warning", "test")
+    assert event["shown"] == "***"

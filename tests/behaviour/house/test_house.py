@@ -1,0 +1,91 @@
+"""The rules of the house that no linter knows."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
+# Written so that this file does not name them.
+REGISTRY_HOSTS = re.compile(r"repo1?\.m[a]ven\.|p[y]thonhosted\.|p[y]pi\.org|deb\.d[e]bian\.org")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files of the commit to be, or of the folder where there is no git."""
+    answer = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = answer.stdout.split("\n") if answer.returncode == 0 else []
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+SOURCES = tracked("src/*.py", "tests/*.py", "benchmarks/*.py")
+
+
+def test_there_is_something_to_look_at() -> None:
+    """A rule over an empty list proves nothing."""
+    assert len(SOURCES) > 50
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_opens_with_its_story_and_is_short(path: Path) -> None:
+    """Docstring first, at most 400 lines, functions that fit a screen, names of the domain."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    assert not text.strip() or ast.get_docstring(tree), "no story at its head"
+    assert text.count("\n") <= LINES_MAX
+    assert path.stem not in FORBIDDEN_NAMES
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            body_begins = node.body[0].lineno  # a long list of options is no long function
+            assert node.end_lineno - body_begins < FUNCTION_LINES_MAX, node.name
+
+
+@pytest.mark.parametrize(
+    "path", tracked("tests/*test_*.py"), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_every_test_says_what_it_expects(path: Path) -> None:
+    """One sentence a test."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert ast.get_docstring(node), node.name
+
+
+def test_no_registry_is_named() -> None:
+    """Package clients know where packages live; our files do not say it."""
+    for path in tracked():
+        if path.suffix not in {".png", ".jar"}:
+            found = REGISTRY_HOSTS.search(path.read_text(encoding="utf-8", errors="replace"))
+            assert found is None, path
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    """A newcomer needs nothing else."""
+    opening = (ROOT / "README.md").read_text(encoding="utf-8")[:4000]
+    assert "make demo" in opening
+    assert "make test" in opening
+    assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_locked_packages_have_hashes_and_no_addresses() -> None:
+    """Exact versions with sums, and what the program needs is what is locked."""
+    for name in ("build", "runtime", "development"):
+        text = (ROOT / f"requirements/{name}.txt").read_text(encoding="utf-8")
+        pinned = re.findall(r"^([a-z0-9-]+)==\S+", text, re.MULTILINE)
+        assert pinned
+        assert len(re.findall(r"^\S+==[^\n]+\\\n +--hash=sha256:", text, re.MULTILINE)) == len(
+            pinned
+        )
+        assert "://" not in text
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    wanted = (ROOT / "requirements/runtime.in").read_text(encoding="utf-8").split()
+    assert all(f'"{line}"' in declared for line in wanted)

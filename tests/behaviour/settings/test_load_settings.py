@@ -1,0 +1,148 @@
+"""Flags win over the environment, the environment over the file; what is unknown is an error."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import SettingsError
+from penstock.settings import load_settings
+
+
+def written(directory: Path, text: str) -> Path:
+    file = directory / "penstock.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
+    """A value is taken from the highest layer that gives it, and remembers which that was."""
+    file = written(
+        tmp_path,
+        "kafka:\n  bootstrap_servers: file:1\n  answer_timeout: 1s\ntopics:\n  prefix: from-file\n",
+    )
+    loaded = load_settings(
+        file,
+        flags={"kafka.bootstrap_servers": "flag:3"},
+        environment={
+            "PENSTOCK_KAFKA__BOOTSTRAP_SERVERS": "environment:2",
+            "PENSTOCK_KAFKA__ANSWER_TIMEOUT": "2s",
+        },
+    )
+    assert loaded.settings.kafka.bootstrap_servers == "flag:3"
+    assert loaded.settings.kafka.answer_timeout == 2
+    assert loaded.settings.topics.prefix == "from-file"
+    assert loaded.origin["kafka", "bootstrap_servers"] == "flag for kafka.bootstrap_servers"
+    expected = "environment PENSTOCK_KAFKA__ANSWER_TIMEOUT"
+    assert loaded.origin["kafka", "answer_timeout"] == expected
+    assert loaded.origin["topics", "prefix"] == str(file)
+    assert ("log", "level") not in loaded.origin
+
+
+def test_nothing_given_is_the_default() -> None:
+    """Without a file, environment or flags every option has its default."""
+    loaded = load_settings(environment={})
+    assert loaded.settings.topics.prefix == "data-engineering"
+    assert loaded.origin == {}
+
+
+def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
+    """PENSTOCK_SETTINGS names the file; it is not itself a setting."""
+    file = written(tmp_path, "topics: {prefix: named}")
+    loaded = load_settings(environment={"PENSTOCK_SETTINGS": str(file), "PENSTOCK_CACHE": "/x"})
+    assert loaded.settings.topics.prefix == "named"
+
+
+def test_a_file_here_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """penstock.yaml in the working directory is read without being named."""
+    written(tmp_path, "topics: {prefix: here}")
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(environment={}).settings.topics.prefix == "here"
+
+
+def test_sections_may_be_empty(tmp_path: Path) -> None:
+    """A reference file with everything commented out says nothing, and that is fine."""
+    assert load_settings(written(tmp_path, "kafka:\ntopics:\n"), environment={}).origin == {}
+    assert load_settings(written(tmp_path, ""), environment={}).origin == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kafak: {}", "unknown setting kafak"),
+        ("kafka: {bootstrap_server: 'a:1'}", "Did you mean kafka.bootstrap_servers"),
+        ("topics: {monitor_retention: 3 parsecs}", "unknown unit 'parsecs'"),
+        ("kafka: {answer_timeout: 30}", "has no unit"),
+        ("kafka: {answer_timeout: 0s}", "greater than 0"),
+        ("kafka: {bootstrap_servers: nonsense}", "kafka.bootstrap_servers"),
+        ("kafka: {properties: {sasl.password: x}}", "is a secret"),
+        ("kafka: {properties: {group.instance.id: x}}", "not on the list"),
+        ("kafka: {properties: nothing}", "kafka.properties"),
+        ("kafka: {sasl_password: hunter2}", "is a secret and may not stand here"),
+        ("topics: {prefix: 'a/b'}", "cannot begin a Kafka topic name"),
+        ("log: {level: loud}", "log.level"),
+        ("just text", "unknown setting"),
+        ("a: [unclosed", "line 1, column"),
+    ],
+)
+def test_wrong_files_are_refused_with_one_clear_message(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """Each error names the file and says what is wrong, in one line."""
+    file = written(tmp_path, text)
+    with pytest.raises(SettingsError) as raised:
+        load_settings(file, environment={})
+    assert str(file) in str(raised.value)
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"PENSTOCK_KAFAK__X": "1"}, "PENSTOCK_KAFAK__X: unknown setting kafak.x"),
+        ({"PENSTOCK_KAFKA__ANSWER_TIMEOUT": "soon"}, "environment PENSTOCK_KAFKA__ANSWER_TIMEOUT"),
+        ({"PENSTOCK_KAFKA__PROPERTIES": "{a: "}, "not valid YAML"),
+    ],
+)
+def test_wrong_environment_is_refused(environment: dict[str, str], words: str) -> None:
+    """An unknown or wrong variable is an error too, and named."""
+    with pytest.raises(SettingsError, match=words):
+        load_settings(environment=environment)
+
+
+def test_unknown_flags_are_refused() -> None:
+    """`--set` checks names like any other layer."""
+    with pytest.raises(SettingsError, match=r"unknown setting topics\.prefx"):
+        load_settings(flags={"topics.prefx": "x"}, environment={})
+
+
+def test_collections_come_from_the_environment_as_yaml() -> None:
+    """Client properties keep Kafka's own names; booleans become Kafka's words."""
+    loaded = load_settings(
+        environment={
+            "PENSTOCK_KAFKA__PROPERTIES": "{security.protocol: SSL, socket.keepalive.enable: true}"
+        }
+    )
+    assert loaded.settings.kafka.properties == {
+        "security.protocol": "SSL",
+        "socket.keepalive.enable": "true",
+    }
+
+
+def test_a_missing_file_is_a_settings_error(tmp_path: Path) -> None:
+    """A file that was named must be there."""
+    with pytest.raises(SettingsError, match="Could not read the settings file"):
+        load_settings(tmp_path / "none.yaml", environment={})
+
+
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    """Size is checked before parsing."""
+    with pytest.raises(SettingsError, match="larger than"):
+        load_settings(written(tmp_path, "#" * 1_100_000), environment={})
+
+
+def test_a_yaml_that_builds_objects_is_refused(tmp_path: Path) -> None:
+    """Settings are data; no tag may construct anything."""
+    with pytest.raises(SettingsError, match="not valid YAML"):
+        load_settings(written(tmp_path, "a: !!python/object/apply:os.system [x]"), environment={})

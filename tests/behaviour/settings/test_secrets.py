@@ -1,0 +1,68 @@
+"""A secret comes from a file or the environment, and never prints itself."""
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kit.program import penstock
+from penstock.errors import SettingsError
+from penstock.kafka_io.client_properties import kafka_python_properties, librdkafka_properties
+from penstock.settings import Secret, load_settings
+
+CANARY = "canary-f2d8"
+
+
+def test_no_text_form_shows_it() -> None:
+    """str, repr, format, f-string, JSON by default=str: all masked."""
+    secret = Secret(CANARY)
+    texts = [str(secret), repr(secret), f"{secret:>20}", f"{[secret]}", "%s" % secret]  # noqa: UP031 -- one of the ways to print
+    texts.append(json.dumps({"a": secret}, default=str))
+    assert all(CANARY not in text for text in texts)
+    assert secret.reveal() == CANARY
+
+
+@pytest.mark.parametrize("copier", [pickle.dumps, copy.deepcopy])
+def test_it_is_not_written_down(copier: Callable[[object], object]) -> None:
+    """Pickling, which Spark closures and caches do, is refused."""
+    with pytest.raises(TypeError, match="not written down"):
+        copier(Secret(CANARY))
+
+
+def test_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
+    """Both ways reach the client, and the origin says which."""
+    file = tmp_path / "password"
+    file.write_text(f"{CANARY}\n", encoding="utf-8")
+    by_environment = load_settings(environment={"PENSTOCK_KAFKA__SASL_PASSWORD": CANARY})
+    by_file = load_settings(environment={"PENSTOCK_KAFKA__SASL_PASSWORD_FILE": str(file)})
+    for loaded in (by_environment, by_file):
+        assert librdkafka_properties(loaded.settings.kafka)["sasl.password"] == CANARY
+        assert kafka_python_properties(loaded.settings.kafka)["sasl_plain_password"] == CANARY
+        assert CANARY not in repr(loaded)
+        assert CANARY not in loaded.settings.model_dump_json()
+    assert str(file) in by_file.origin["kafka", "sasl_password"]
+
+
+def test_a_secret_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """The error says which file, and quotes nothing of it."""
+    with pytest.raises(SettingsError, match="could not read the secret from"):
+        load_settings(environment={"PENSTOCK_KAFKA__SASL_PASSWORD_FILE": str(tmp_path / "none")})
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_the_settings_command_masks_it(output: str) -> None:
+    """`penstock settings` shows that there is one, not what it is."""
+    done = penstock("settings", "-o", output, environment={"PENSTOCK_KAFKA__SASL_PASSWORD": CANARY})
+    assert done.returncode == 0
+    assert "***" in done.stdout
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_a_user_without_a_password_is_a_settings_error() -> None:
+    """A name alone cannot log in; say so before the broker does."""
+    loaded = load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": "{sasl.username: penny}"})
+    with pytest.raises(SettingsError, match="no password"):
+        kafka_python_properties(loaded.settings.kafka)

@@ -1,0 +1,31 @@
+"""What all tests share: real parts, started once, and a clean environment."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.broker import EmbeddedKafka
+from penstock.jars import JarSet, fetch
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test never sees the settings of whoever runs it."""
+    kept = {"PENSTOCK_CACHE", "PENSTOCK_JAR_REPOSITORY", "PENSTOCK_TEST_KUBECONFIG"}
+    for name in set(os.environ) - kept:
+        if name.startswith("PENSTOCK_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def broker_jars() -> None:
+    """The broker's jars, fetched if this is the first run on the machine."""
+    fetch(JarSet.BROKER)
+
+
+@pytest.fixture(scope="session")
+def kafka(broker_jars: None) -> Iterator[EmbeddedKafka]:
+    """One real broker for all tests that only add to it: give topics names of your own."""
+    with EmbeddedKafka() as running:
+        yield running

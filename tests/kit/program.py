@@ -1,0 +1,25 @@
+"""Runs the program as a user would: another process, its exit code and its two streams."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def penstock(
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout_s: float = 90,
+) -> subprocess.CompletedProcess[str]:
+    """`environment` is added to the present one."""
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", *arguments],
+        env={**os.environ, "COLUMNS": "200", **(environment or {})},
+        cwd=cwd,
+        timeout=timeout_s,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,199 @@
+"""The commands that speak to Kafka, against a real one."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Where
+
+from kit.processes import processes_naming
+from kit.program import penstock
+from penstock.broker import EmbeddedKafka
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.log_sizes import LogSizes
+from penstock.model import TopicPartition
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def at(kafka: EmbeddedKafka) -> tuple[str, str]:
+    return ("--bootstrap-server", kafka.bootstrap_servers)
+
+
+def test_broker_start_status_stop(tmp_path: Path, broker_jars: None) -> None:
+    """The address on stdout, found again by name, gone after stop; twice is no error."""
+    data = tmp_path / "data"
+    started = penstock("broker", "start", "--name", "life", "--data-dir", str(data))
+    try:
+        assert started.returncode == 0, started.stderr
+        address = started.stdout.strip()
+        again = penstock("broker", "start", "--name", "life")
+        assert again.returncode == 2
+        assert f"runs already at {address}" in again.stderr
+        status = json.loads(penstock("broker", "status", "-o", "json").stdout)
+        mine = next(one for one in status if one["name"] == "life")
+        assert (mine["address"], mine["state"]) == (address, "ready")
+        assert penstock("topics", "create", "--bootstrap-server", address).returncode == 0
+    finally:
+        stopped = penstock("broker", "stop", "--name", "life")
+    assert stopped.returncode == 0
+    assert processes_naming(str(data)) == []
+    assert data.exists()
+    assert penstock("broker", "stop", "--name", "life").returncode == 0
+    status = json.loads(penstock("broker", "status", "-o", "json").stdout)
+    assert all(one["name"] != "life" for one in status)
+
+
+def test_broker_start_fails_with_exit_code_one(tmp_path: Path, broker_jars: None) -> None:
+    """One message, nothing running, nothing noted."""
+    (tmp_path / "file").touch()
+    done = penstock("broker", "start", "--name", "sad", "--data-dir", str(tmp_path / "file/x"))
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_topics_are_made_checked_and_grown(at: tuple[str, str]) -> None:
+    """Missing, created, ok; more consumers: too few, grown, ok. Repeating changes nothing."""
+    mine = (*at, "--set", "topics.prefix=grow", "--set", "topics.consumers_ahead=2")
+    missing = penstock("topics", "check", *mine, "-o", "json")
+    assert missing.returncode == 1
+    assert {one["state"] for one in json.loads(missing.stdout)} == {"missing"}
+    created = penstock("topics", "create", *mine)
+    assert created.returncode == 0, created.stderr
+    assert created.stderr.count("created") == 4
+    again = penstock("topics", "create", *mine)
+    assert again.returncode == 0
+    assert "created" not in again.stderr
+    small = penstock("topics", "check", *mine, "--consumers", "5", "-o", "json")
+    assert small.returncode == 1
+    states = {one["topic"]: one["state"] for one in json.loads(small.stdout)}
+    assert states["grow-controller"] == states["grow-query"] == "too-few-partitions"
+    assert penstock("topics", "create", *mine, "--consumers", "5").returncode == 0
+    assert penstock("topics", "check", *mine, "--consumers", "5").returncode == 0
+
+
+def test_the_monitor_topic_never_expires_by_age(at: tuple[str, str], kafka: EmbeddedKafka) -> None:
+    """The broker itself says retention.ms=-1 and a bound on bytes."""
+    assert penstock("topics", "create", *at, "--set", "topics.prefix=kept").returncode == 0
+    settings = Administration(kafka.settings).topic_settings(["kept-monitor"])["kept-monitor"]
+    assert settings["retention.ms"] == "-1"
+    assert int(settings["retention.bytes"]) == 64 * 2**20
+
+
+def test_a_topic_that_cannot_serve_is_reported(at: tuple[str, str], kafka: EmbeddedKafka) -> None:
+    """It exists, compacted: create says what to change, exits 1, and does not touch it."""
+    Administration(kafka.settings).create_topic(
+        "bad-controller", partitions=40, settings={"cleanup.policy": "compact"}
+    )
+    done = penstock("topics", "create", *at, "--set", "topics.prefix=bad")
+    assert done.returncode == 1
+    assert "bad-controller has cleanup.policy=compact: set it to delete" in done.stderr
+
+
+def test_doctor_finds_everything_well(at: tuple[str, str]) -> None:
+    """With topics made every line is ok and the exit code 0."""
+    mine = (*at, "--set", "topics.prefix=well")
+    before = penstock("doctor", *mine, "-o", "json")
+    assert "penstock topics create" in str(json.loads(before.stdout))
+    penstock("topics", "create", *mine)
+    penstock("jars", "fetch")
+    after = penstock("doctor", *mine, "-o", "json")
+    assert after.returncode == 0, after.stdout
+    names = [one["check"] for one in json.loads(after.stdout)]
+    assert names == ["java", "broker jars", "spark jars", "ports", "broker", "topics", "rights"]
+
+
+def test_load_reaches_its_speed_with_unique_ids(
+    at: tuple[str, str], kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """What was acknowledged is in the log, every id once, and the report adds up."""
+    report = tmp_path / "speeds.csv"
+    done = penstock(
+        "load", "loaded:0-1=200kB/s", "loaded:3=step:50kB/s,100kB/s,1s", *at,
+        *("--create", "4", "--duration", "3s", "--report", str(report), "--keys", "7"),
+        *("--run-id", "r1", "-o", "json"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    partitions = [TopicPartition("loaded", n) for n in range(4)]
+    ends = Administration(kafka.settings).end_offsets(partitions)
+    assert [ends[one] for one in partitions] == [
+        result["records_by_partition"].get(str(one), 0) for one in partitions
+    ]
+    assert ends[partitions[2]] == 0
+    assert ends[partitions[0]] == pytest.approx(600, abs=2)
+    assert ends[partitions[3]] == pytest.approx(250, abs=2)
+    with report.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    last = {row["partition"]: int(row["records_total"]) for row in rows}
+    assert last == {"0": ends[partitions[0]], "1": ends[partitions[1]], "3": ends[partitions[3]]}
+    ids = _ids(kafka, "loaded", sum(ends.values()))
+    assert len(set(ids)) == len(ids) == sum(ends.values())
+
+
+def _ids(kafka: EmbeddedKafka, topic: str, count: int) -> list[str]:
+    """Every record's id, read by a client that knows nothing of ours."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "ids"})
+    consumer.assign([Where(topic, number, 0) for number in range(4)])
+    ids: list[str] = []
+    while len(ids) < count:
+        messages = consumer.consume(1000, timeout=10)
+        assert messages, f"only {len(ids)} of {count} records could be read"
+        for message in messages:
+            content = json.loads(message.value())
+            assert len(message.value()) + len(message.key()) == 1000
+            ids.append(content["id"])
+    consumer.close()
+    return ids
+
+
+def test_load_replays_a_file(at: tuple[str, str], kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """Columns are partitions, rows are moments."""
+    speeds = tmp_path / "speeds.csv"
+    speeds.write_text("replayed-0,replayed-1\n100000,0\n0,300000\n", encoding="utf-8")
+    done = penstock(
+        "load", "--replay", str(speeds), "--every", "1s", "--duration", "2s", *at, "--create", "1"
+    )
+    assert done.returncode == 0, done.stderr
+    ends = Administration(kafka.settings).end_offsets(TopicPartition("replayed", n) for n in (0, 1))
+    assert ends[TopicPartition("replayed", 0)] == pytest.approx(100, abs=3)
+    assert ends[TopicPartition("replayed", 1)] == pytest.approx(300, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing=1MB/s"], "There is no topic 'missing'"),
+        ([], "Name targets"),
+        (["twice=1MB/s", "twice:0=1MB/s", "--create", "1"], "twice-0 is named twice"),
+    ],
+)
+def test_load_refuses_what_makes_no_sense(
+    at: tuple[str, str], arguments: list[str], words: str
+) -> None:
+    """Exit code 2 and what is wrong."""
+    done = penstock("load", *arguments, *at)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_log_sizes_are_those_of_the_leader(kafka: EmbeddedKafka, at: tuple[str, str]) -> None:
+    """Bytes on disk: at least what was sent, and a little for the record's frame."""
+    done = penstock("load", "sized=100kB/s", *at, "--create", "2", "--duration", "2s", "-o", "json")
+    sent = json.loads(done.stdout)["bytes_acknowledged"]
+    with LogSizes(kafka.settings) as sizes:
+        read = sizes.read_bytes(["sized"])
+        assert sizes.read_bytes([]) == {}
+    assert sorted(read) == [TopicPartition("sized", 0), TopicPartition("sized", 1)]
+    assert sent < sum(read.values()) < sent * 1.15
+
+
+def test_the_demo_holds_what_it_says() -> None:
+    """`penstock demo` ends with 0, and what was acknowledged is in the log."""
+    done = penstock("demo", timeout_s=110)
+    assert done.returncode == 0, done.stderr
+    assert "partitions that differ  0" in done.stdout
