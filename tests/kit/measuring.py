@@ -1,5 +1,6 @@
 """Measures a real cluster in the test's own process, and writes to it at a known speed."""
 
+import gc
 import math
 import time
 from collections.abc import Iterator
@@ -80,8 +81,13 @@ def watching(kafka: EmbeddedKafka, topic: str, **options: object) -> Iterator[Wa
         kafka=KafkaSettings(bootstrap_servers=kafka.bootstrap_servers),
         monitor=MonitorSettings.model_validate(given),
     )
-    with closing(BrokerQuestions(settings.kafka)) as questions:
-        yield Watcher(SpeedMeasuring(settings, questions))
+    try:
+        with closing(BrokerQuestions(settings.kafka)) as questions:
+            yield Watcher(SpeedMeasuring(settings, questions))
+    finally:
+        # kafka-python leaves the socket of a refused connection to the garbage collector, which
+        # should find it in the test that expects it.
+        gc.collect()
 
 
 class Writer:

@@ -21,14 +21,16 @@ def test_producer_and_monitor_agree(broker_jars: None, tmp_path: Path) -> None:
     )
     runs = (Run("short", 20.0, lanes, compression="zstd"),)
     said: list[str] = []
-    recording = record(runs, seed=1, monitor_options=("monitor.period=500ms",), say=said.append)
+    recording = record(runs, seed=1, monitor_options=(), say=said.append)
     assert [trace.lane for trace in recording.traces] == ["constant", "step", "step"]
     for score in lane_scores(recording.traces):
         assert score.plateau is not None
-        assert score.plateau.readings > 5, "too little was read: the test is void"
+        assert score.plateau.readings >= 2 * score.partitions, (
+            "too little was read: the test is void"
+        )
         assert abs(score.plateau.plateau_error) < 0.1
     write_csv(recording.traces, tmp_path / "readings.csv")
-    assert len((tmp_path / "readings.csv").read_text(encoding="utf-8").splitlines()) > 30
+    assert len((tmp_path / "readings.csv").read_text(encoding="utf-8").splitlines()) > 10
     for picture in draw_all(recording.traces, tmp_path):
         assert picture.stat().st_size > 10_000
     assert any("run 1 of 1" in text for text in said)
