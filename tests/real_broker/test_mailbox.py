@@ -142,9 +142,7 @@ def test_several_processes_write_offsets_of_one_group(kafka: EmbeddedKafka) -> N
     for writer, place in zip(writers, places, strict=True):
         writer.write({place: 5})
         writer.write({place: 7})
-        writer.wait(20)
-        writer.write({})
-        writer.wait(20)
+        writer.finish(40)
     assert failures == []
     tool = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
     try:

@@ -11,10 +11,14 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 FIRST_BUDGET_BYTES = 8.0 * 2**20
+BUDGET_BYTES_MIN = 2.0**20
 _CHANGE_MAX = 4.0
 _CHANGE_MIN = 0.25
 # A batch that was not full says little about time, unless it took far too long.
 _FAR_TOO_LONG = 2.0
+# Batches whose sizes differ less than this do not tell the fixed cost from the rest.
+_TELLING_DIFFERENCE = 0.2
+_FIXED_SHARE_MAX = 0.9
 _FULL_BATCHES_REMEMBERED = 20
 _FULL_BATCHES_NEEDED = 2
 
@@ -28,23 +32,55 @@ class PaceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The size of the next batch."""
+    """The size of the next batch.
+
+    A batch costs something whatever is in it (`fixed_s`), learned from batches of different sizes.
+    On a busy machine that alone may be longer than a batch should take: then a batch may take twice
+    as long as it costs at least, because ever smaller ones would carry ever less.
+    """
 
     limits: PaceLimits
     budget_bytes: float = FIRST_BUDGET_BYTES
     full_in_a_row: int = 0
+    fixed_s: float = 0.5
+    # Size and time of the last full batch.
+    last_full: tuple[float, float] | None = None
+    # The first batch warms Spark up, and teaches nothing.
+    is_warm: bool = False
 
     def after(self, *, planned_bytes: float, seconds: float, was_full: bool) -> "Pace":
         """What a batch taught."""
         full = self.full_in_a_row + 1 if was_full else 0
-        target = self.limits.batch_time_s if full <= 1 else self.limits.backlog_batch_time_s
-        budget = self.budget_bytes
-        if seconds > 0 and (was_full or seconds > _FAR_TOO_LONG * target):
-            change = min(_CHANGE_MAX, max(_CHANGE_MIN, target / seconds))
-            base = budget if was_full else min(budget, max(planned_bytes, 1.0))
-            budget = base * change
-        budget = min(float(self.limits.batch_bytes), max(2.0**16, budget))
-        return replace(self, budget_bytes=budget, full_in_a_row=full)
+        if not self.is_warm or seconds <= 0 or planned_bytes <= 0:
+            return replace(self, is_warm=True, full_in_a_row=full)
+        limits = self.limits
+        wanted_s = limits.batch_time_s if full <= 1 else limits.backlog_batch_time_s
+        if was_full:
+            return self._after_full(planned_bytes, seconds, wanted_s, full)
+        if seconds > _FAR_TOO_LONG * max(wanted_s, 2 * self.fixed_s):
+            smaller = min(self.budget_bytes, planned_bytes) * max(_CHANGE_MIN, wanted_s / seconds)
+            return replace(self, budget_bytes=self._bounded(smaller), full_in_a_row=0)
+        return replace(self, full_in_a_row=0)
+
+    def _after_full(self, size: float, seconds: float, wanted_s: float, full: int) -> "Pace":
+        fixed_s = self.fixed_s
+        if self.last_full is not None and abs(size / self.last_full[0] - 1) > _TELLING_DIFFERENCE:
+            slope = (seconds - self.last_full[1]) / (size - self.last_full[0])
+            fixed_s = (fixed_s + min(seconds, max(0.0, seconds - slope * size))) / 2
+        fixed_s = min(fixed_s, _FIXED_SHARE_MAX * seconds)
+        s_per_byte = (seconds - fixed_s) / size
+        budget = (max(wanted_s, 2 * fixed_s) - fixed_s) / s_per_byte
+        budget = min(_CHANGE_MAX * size, max(_CHANGE_MIN * size, budget))
+        return replace(
+            self,
+            budget_bytes=self._bounded(budget),
+            full_in_a_row=full,
+            fixed_s=fixed_s,
+            last_full=(size, seconds),
+        )
+
+    def _bounded(self, budget_bytes: float) -> float:
+        return min(float(self.limits.batch_bytes), max(BUDGET_BYTES_MIN, budget_bytes))
 
 
 @dataclass(frozen=True, slots=True)

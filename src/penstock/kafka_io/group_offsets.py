@@ -61,6 +61,12 @@ class GroupOffsets:
         with self._lock:
             self._lock.wait_for(lambda: self._sent is None, timeout_s)
 
+    def finish(self, timeout_s: float) -> None:
+        """Send what is left, and wait for it; gives up when the time has passed."""
+        self.wait(timeout_s / 2)
+        self.write({})
+        self.wait(timeout_s / 2)
+
     def _done(self, future: Future[Any]) -> None:
         failed = ""
         refused: set[TopicPartition] = set()

@@ -2,7 +2,13 @@
 
 import pytest
 
-from penstock.consumer.pace import Allowance, CapacityEstimate, Pace, PaceLimits
+from penstock.consumer.pace import (
+    BUDGET_BYTES_MIN,
+    Allowance,
+    CapacityEstimate,
+    Pace,
+    PaceLimits,
+)
 
 LIMITS = PaceLimits(batch_bytes=10**9, batch_time_s=2.0, backlog_batch_time_s=4.0)
 
@@ -17,9 +23,29 @@ def test_the_size_finds_the_time_asked_for() -> None:
     assert seconds == pytest.approx(4.0, rel=0.15)
 
 
+def test_a_busy_machine_does_not_make_batches_ever_smaller() -> None:
+    """Three seconds whatever is in it: batches grow until half of the time is for the data."""
+    pace = Pace(LIMITS, budget_bytes=2e6)
+    seconds = 0.0
+    for _ in range(12):
+        seconds = 3.0 + pace.budget_bytes / 50e6
+        pace = pace.after(planned_bytes=pace.budget_bytes, seconds=seconds, was_full=True)
+    assert pace.budget_bytes > 75e6
+    assert 5.0 < seconds < 8.0
+
+
+def test_the_first_batch_teaches_nothing() -> None:
+    """Spark warms up: forty seconds then say nothing of the next."""
+    pace = Pace(LIMITS, budget_bytes=8e6)
+    for was_full in (True, False):
+        after = pace.after(planned_bytes=8e6, seconds=45.0, was_full=was_full)
+        assert after.budget_bytes == 8e6
+        assert after.is_warm
+
+
 def test_one_full_batch_is_no_backlog_yet() -> None:
     """The first aims at the short time; only a row of them at the long one."""
-    pace = Pace(LIMITS, budget_bytes=100e6)
+    pace = Pace(LIMITS, budget_bytes=100e6, fixed_s=0.0, is_warm=True)
     once = pace.after(planned_bytes=100e6, seconds=2.0, was_full=True)
     assert once.budget_bytes == pytest.approx(100e6)
     twice = once.after(planned_bytes=100e6, seconds=2.0, was_full=True)
@@ -31,18 +57,23 @@ def test_one_full_batch_is_no_backlog_yet() -> None:
 
 def test_a_batch_that_took_far_too_long_makes_the_next_smaller() -> None:
     """Also when it was not full: something has become slow."""
-    slow = Pace(LIMITS, budget_bytes=100e6).after(planned_bytes=40e6, seconds=20.0, was_full=False)
+    slow = Pace(LIMITS, budget_bytes=100e6, is_warm=True).after(
+        planned_bytes=40e6, seconds=20.0, was_full=False
+    )
     assert slow.budget_bytes == pytest.approx(10e6)
 
 
 def test_the_bound_holds_both_ways() -> None:
     """Never above the setting, never so small that nothing moves."""
-    limits = PaceLimits(batch_bytes=10**6, batch_time_s=2.0, backlog_batch_time_s=4.0)
-    pace = Pace(limits).after(planned_bytes=1e6, seconds=0.01, was_full=True)
-    assert pace.budget_bytes == 10**6
+    limits = PaceLimits(batch_bytes=10**7, batch_time_s=2.0, backlog_batch_time_s=4.0)
+    pace = Pace(limits, is_warm=True).after(planned_bytes=9e6, seconds=0.01, was_full=True)
+    assert pace.budget_bytes == 10**7
     for _ in range(20):
-        pace = pace.after(planned_bytes=1, seconds=900, was_full=True)
-    assert pace.budget_bytes == 2**16
+        pace = pace.after(planned_bytes=1e5, seconds=900, was_full=False)
+    assert pace.budget_bytes == BUDGET_BYTES_MIN
+    small = PaceLimits(batch_bytes=2**16, batch_time_s=2.0, backlog_batch_time_s=4.0)
+    tiny = Pace(small, budget_bytes=2**16, is_warm=True)
+    assert tiny.after(planned_bytes=6e4, seconds=1, was_full=True).budget_bytes == 2**16
 
 
 def test_an_allowance_fills_with_time_and_has_a_bound() -> None:

@@ -39,9 +39,10 @@ def test_the_page_compares_with_the_first_row_and_says_how_noisy_it_was(tmp_path
     """Ratios within a table, the spread of the runs, one picture a question."""
     first, second = cases(10**6, quick=True)[:2]
     findings = [Finding(first, (run(10), run(20), run(30))), Finding(second, (run(60),))]
-    text = page_text(findings, runs=3, cores=2)
+    text = page_text(findings, runs=3, cores=2, load=7.4)
     assert "| 1 | 20.0 | 1.00 | 3.00 | 20,000 | 22.0 |  | 12 ms |" in text
     assert "| 24 | 60.0 | 3.00 | 1.00 |" in text
+    assert "7, on 2 cores" in text
     drawn = draw(findings, tmp_path / "consumer")
     assert [one.name for one in drawn] == ["partitions-of-one-topic.png"]
     assert f"(consumer/{drawn[0].name})" in text

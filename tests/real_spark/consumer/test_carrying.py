@@ -28,6 +28,7 @@ def test_carries_what_it_is_told_and_says_so(group: Group) -> None:
     add_records(group, topic, 4, 10)
     wait_rows(group, topic, 220)
     assert child.end() == 0
+    assert group.group_offsets(places) == [50, 50, 60, 60]
     report = group.report(1)
     assert report.phase == "stopped"
     assert_exact(group, topic)

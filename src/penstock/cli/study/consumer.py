@@ -74,11 +74,14 @@ def consumer(
                 f"{number} of {len(chosen)}: {case.question}, {case.label}: "
                 f"{findings[-1].decoded_mb_per_s:.1f} MB/s"
             )
-    page = directory / "consumer.md"
-    text = page_text(findings, runs=runs, cores=os.cpu_count() or 1)
-    page.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    draw(findings, directory / "consumer")
-    say(f"wrote {page}")
+            # After every case: a study that is cut short leaves what it found.
+            page = directory / "consumer.md"
+            text = page_text(
+                findings, runs=runs, cores=os.cpu_count() or 1, load=os.getloadavg()[1]
+            )
+            page.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+            draw(findings, directory / "consumer")
+    say(f"wrote {directory / 'consumer.md'}")
     print_data(_rows(findings), output, _table(findings))
 
 

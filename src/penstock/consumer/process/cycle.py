@@ -228,9 +228,9 @@ class Cycle:
         )
         self._take_stock(batch, result, now)
         self._put_off(outcome, now)
-        self._feed(BatchEnded(committed=outcome.committed, refused=tuple(outcome.refused)))
         if outcome.committed:
             self._on_commit(outcome.committed)
+        self._feed(BatchEnded(committed=outcome.committed, refused=tuple(outcome.refused)))
         for partition, (reason, error) in outcome.stopped.items():
             self.standings.stop(
                 partition, reason, self._ownership().readable.get(partition), str(error)

@@ -40,6 +40,7 @@ from penstock.messages import (
     StateQuery,
     StopConsumingCommand,
     StopConsumingEvent,
+    StopReason,
     decode,
 )
 from penstock.model import ConsumerId, TopicPartition
@@ -243,7 +244,8 @@ class ConsumerProcess:
             self._sayings.say(effect.message)
             if isinstance(effect.message, StopConsumingEvent) and self._group is not None:
                 for row in effect.message.partitions:
-                    self._group.forget(row.topic_partition)
+                    if row.reason is StopReason.LEDGER_REFUSED:
+                        self._group.forget(row.topic_partition)
         elif isinstance(effect, ReadLedger):
             self._cycle.standings.want(effect.partition, effect.epoch)
         elif isinstance(effect, EndControlled):
@@ -283,8 +285,7 @@ class ConsumerProcess:
 
     def _committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         if self._group is not None:
-            owned = self._ownership.owned
-            self._group.write({one: at for one, at in offsets.items() if one in owned})
+            self._group.write(offsets)
 
     def _group_failed(self, words: str) -> None:
         self._log.warning("group_offsets", error=words)
@@ -364,7 +365,7 @@ class ConsumerProcess:
         left_s = max(0.5, (self._deadline_s or now_s()) - now_s())
         self._sayings.flush(min(LAST_WORDS_S, left_s))
         if self._group is not None:
-            self._group.wait(min(LAST_WORDS_S, left_s))
+            self._group.finish(min(LAST_WORDS_S, left_s))
         self._save(CONTROLLED, dict(self._mailbox.positions))
         released = threading.Event()
         Worker("ending", self._inbox).ask(

@@ -36,7 +36,7 @@ def questions_of(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
     return by_question
 
 
-def page_text(findings: Sequence[Finding], *, runs: int, cores: int) -> str:
+def page_text(findings: Sequence[Finding], *, runs: int, cores: int, load: float) -> str:
     """The page: one table a question, speeds as ratios to the first row of each."""
     lines = [
         "# How fast is one consumer?",
@@ -45,7 +45,8 @@ def page_text(findings: Sequence[Finding], *, runs: int, cores: int) -> str:
         "",
         "One consumer drains topics that were filled before, into a lake of its own: embedded",
         f"broker, real Spark, everything on one machine with {cores} cores. Each row is the median",
-        f"of {runs} run(s). The machine is shared with other work, so compare rows, not machines:",
+        f"of {runs} run(s). The machine may be shared with other work (load average at the end:",
+        f"{load:.0f}, on {cores} cores), so compare rows, not machines, and those only roughly:",
         "*ratio* is to the first row of its table, *spread* is the fastest run over the slowest.",
         "Speed is decoded bytes (keys and values) from the end of the first batch to that of the",
         "last; *log* is the same in bytes of the broker's log, the monitor's unit; *reported* is",
