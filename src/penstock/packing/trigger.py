@@ -42,7 +42,7 @@ class TriggerPolicy:
     """
 
     HYSTERESIS: ClassVar[float] = 0.1
-    SCALE_DOWN_PERIOD_S: ClassVar[float] = 300.0
+    SCALE_DOWN_PERIOD_S: ClassVar[float] = 60.0
 
     capacity_bytes_per_s: float
     hysteresis: float = HYSTERESIS

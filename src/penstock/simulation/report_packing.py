@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from penstock.packing import PUBLISHED
 from penstock.simulation.exact import Gap
+from penstock.simulation.generate import UNIFORM_START
 from penstock.simulation.published import (
     CBS_OF_MWF_MAX,
     PUBLISHED_SCORES,
@@ -41,8 +42,8 @@ def _lines(plan: Plan, found: Found, gap: Gap | None, command: str, date: str) -
     yield ""
     yield (
         f"{plan.partitions} partitions, {plan.measurements} measurements, starts "
-        f"{', '.join(plan.starts)}; seeds {', '.join(map(str, plan.seeds))} for the uniform start, "
-        f"{', '.join(map(str, plan.seeds_of_other_starts))} for the others. While CHAIN was tuned "
+        f"{', '.join(plan.starts)}; seeds {', '.join(map(str, plan.seeds))} for the uniform start"
+        f"{_other_seeds(plan)}. While CHAIN was tuned "
         "only seeds 9001 to 9003 were used. Every score is the mean over the seeds; CBS is "
         "measured against the fewest consumers of all algorithms on this page. All numbers are in "
         "[packing.csv](packing.csv)."
@@ -62,6 +63,12 @@ def _lines(plan: Plan, found: Found, gap: Gap | None, command: str, date: str) -
     if gap is not None:
         yield ""
         yield from _exact(gap)
+
+
+def _other_seeds(plan: Plan) -> str:
+    if set(plan.starts) <= {UNIFORM_START}:
+        return ""
+    return f", {', '.join(map(str, plan.seeds_of_other_starts))} for the others"
 
 
 def _score_table(start: str, deltas: Sequence[int], found: Found) -> Iterable[str]:
@@ -171,6 +178,7 @@ def _draw(path: Path, plan: Plan, found: Found) -> None:
         axes.set_xlabel("CBS (fewer consumers to the left)")
         axes.set_ylabel("R (fewer moves below)")
         axes.set_ylim(0, 36)
+        axes.margins(x=0.09)
         axes.grid(alpha=0.3)
     for axes in grid[len(deltas) :]:
         axes.axis("off")

@@ -37,7 +37,7 @@ class PackingSettings(Section):
         0.0, "How long a consumer must be over its capacity before it raises the alarm."
     )
     look_ahead: Duration = option(
-        0.0, "How far to follow the speeds' trend when choosing where a partition goes; 0s is not."
+        60.0, "How far to follow the speeds' trend when choosing where a partition goes; 0s is not."
     )
     partitions_per_consumer_max: int | None = option(
         None, "The most partitions one consumer may read.", ge=1
