@@ -100,7 +100,7 @@ _KINDS = tuple(FaultKind)
 
 def scenario(seed: int) -> Scenario:
     """A world and its troubles. Most are small, some reach 200 partitions and 20 consumers."""
-    chance = random.Random(seed)  # noqa: S311 -- a simulation needs repeatable chance
+    chance = random.Random(seed)
     size = chance.choices(("small", "middle", "large"), weights=(70, 25, 5))[0]
     partitions = {"small": 8, "middle": 40, "large": 200}[size]
     consumers_max = {"small": 5, "middle": 10, "large": 20}[size]

@@ -53,7 +53,7 @@ class World:
         self, scenario: Scenario, *, policy: Policy | None = None, ledger: Ledger | None = None
     ) -> None:
         self.scenario = scenario
-        self.chance = random.Random(scenario.seed + 1)  # noqa: S311 -- repeatable chance
+        self.chance = random.Random(scenario.seed + 1)
         self.clock = VirtualClock()
         self.policy = policy or PlainPolicy()
         self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
