@@ -84,6 +84,8 @@ class Written:
     bytes_written: Row
     records_duration_s: Row
     records_written: Row
+    measured: Row
+    """1 where the bytes come from sizes: only those tell what a record weighs."""
     suspicion: Suspicion
     restarted: Row
     """1 where the end of the log went back: another log than before, or a truncated one."""
@@ -101,8 +103,10 @@ def written_by_sizes(
     expected = records * mean_bytes
     idle = (records == 0) & (suspicion.records == 0)
     recently = records + np.nan_to_num(suspicion.records)
+    # The two answers are of different moments: what is expected is scaled to the size's interval.
+    expected_here = np.where(records_s > 0, expected * (duration_s / records_s), expected)
     implausible = (mean_records >= RECORDS_FOR_A_MEAN) & (
-        (grown < PLAUSIBLE_LEAST * expected - mean_bytes)
+        (grown < PLAUSIBLE_LEAST * expected_here - mean_bytes)
         | (grown > PLAUSIBLE_MOST * (recently + 1) * mean_bytes)
     )
     implausible &= suspicion.implausible < IMPLAUSIBLE_IN_SEQUENCE_MAX
@@ -119,6 +123,7 @@ def written_by_sizes(
         ),
         records_duration_s=np.where(records_s > 0, records_s, 0.0),
         records_written=np.where(records_s > 0, records, 0.0),
+        measured=by_size.astype(np.float64),
         suspicion=Suspicion(
             shortened=shortened.astype(np.float64),
             records=np.where(np.isnan(records), suspicion.records, records),
@@ -138,6 +143,7 @@ def written_by_offsets(before: Levels, now: Levels, mean_bytes: Row) -> Written:
         bytes_written=np.where(known, written, 0.0),
         records_duration_s=np.where(records_s > 0, records_s, 0.0),
         records_written=np.where(records_s > 0, records, 0.0),
+        measured=np.zeros(len(records)),
         suspicion=Suspicion.none(len(records)),
         restarted=restarted.astype(np.float64),
     )

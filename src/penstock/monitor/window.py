@@ -25,6 +25,7 @@ class Window:
     _bytes: list[Row] = field(default_factory=list)
     _records_s: list[Row] = field(default_factory=list)
     _records: list[Row] = field(default_factory=list)
+    _measured: list[Row] = field(default_factory=list)
 
     def add(self, begun_at_s: float, taken_at_s: float, written: Written) -> None:
         """The turn begun at one moment of the clock and taken at another."""
@@ -33,6 +34,7 @@ class Window:
         self._bytes.append(written.bytes_written)
         self._records_s.append(written.records_duration_s)
         self._records.append(written.records_written)
+        self._measured.append(written.measured)
         self.forget_before(taken_at_s - self.length_s)
 
     def forget_before(self, moment_s: float) -> None:
@@ -45,7 +47,7 @@ class Window:
         del self._begun_at_s[:gone]
 
     def _tables(self) -> tuple[list[Row], ...]:
-        return self._bytes_s, self._bytes, self._records_s, self._records
+        return self._bytes_s, self._bytes, self._records_s, self._records, self._measured
 
     def rearrange(self, columns: npt.NDArray[np.intp]) -> None:
         """New column i is old column columns[i]; -1 is a new partition, without a past."""
@@ -81,9 +83,22 @@ class Window:
         return speed
 
     def mean_bytes_per_record(self) -> tuple[Row, Row]:
-        """And over how many records: of those intervals of which both are known."""
-        both = (self._table(self._bytes_s) > 0) & (self._table(self._records_s) > 0)
-        total_bytes = np.where(both, self._table(self._bytes), 0.0).sum(axis=0)
+        """And over how many records: of those intervals whose bytes were measured by size.
+
+        Sizes and offsets are not read at the same moments, so bytes a second are divided by records
+        a second: bytes by records would be wrong by the difference of the two times.
+        """
+        bytes_s, records_s = self._table(self._bytes_s), self._table(self._records_s)
+        both = (self._table(self._measured) > 0) & (bytes_s > 0) & (records_s > 0)
         records = np.where(both, self._table(self._records), 0.0).sum(axis=0)
+        written = np.where(both, self._table(self._bytes), 0.0).sum(axis=0)
+        seconds_ratio = _sum_where(both, records_s), _sum_where(both, bytes_s)
         unknown = np.full(self.partitions, np.nan)
-        return np.divide(total_bytes, records, out=unknown, where=records > 0), records
+        weight = written * seconds_ratio[0]
+        base = records * seconds_ratio[1]
+        return np.divide(weight, base, out=unknown, where=weight > 0), records
+
+
+def _sum_where(which: npt.NDArray[np.bool_], table: Table) -> Row:
+    total: Row = np.where(which, table, 0.0).sum(axis=0)
+    return total

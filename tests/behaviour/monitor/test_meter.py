@@ -186,6 +186,25 @@ def test_offsets_stand_in_when_sizes_are_refused() -> None:
     assert one.speeds(3).raw_bytes_per_s[0] == 2000.0
 
 
+def test_answers_of_different_moments_do_not_bend_the_mean() -> None:
+    """Sizes and offsets come unevenly, bytes are cleaned away: a record still weighs the same."""
+    one = meter(ORDERS, window_s=10.0)
+    for turn in range(60):
+        size_at_s = 0.5 * turn + (0.05 if turn % 2 else 0.0)
+        offset_at_s = 0.5 * turn + (0.0 if turn % 2 else 0.3)
+        cleaned = 40_000 * (turn // 3)
+        sizes = {ORDERS: 10**7 + int(100_000 * size_at_s) - cleaned}
+        ends = {ORDERS: int(1000 * offset_at_s)}
+        one.look(
+            0.5 * turn + 0.3,
+            [LogSizes(1, size_at_s, sizes)],
+            [LogOffsets(1, offset_at_s, {ORDERS: 0}, ends)],
+        )
+    speeds = one.speeds(29.8)
+    assert speeds.mean_bytes_per_record[0] == pytest.approx(RECORD_BYTES, rel=0.1)
+    assert speeds.bytes_per_s[0] == pytest.approx(100_000, rel=0.15)
+
+
 def test_offsets_without_a_mean_are_unknown() -> None:
     """Records of unknown weight have a speed in records and none in bytes."""
     one = meter(ORDERS)
