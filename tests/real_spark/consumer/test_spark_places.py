@@ -1,0 +1,50 @@
+"""Spark inside the consumer, and a shared server that goes away and comes back."""
+
+from pathlib import Path
+
+import pytest
+
+from kit.consumers import MakeGroup, add_records, assert_exact, make_topic, wait_for, wait_rows
+from kit.processes import processes_naming
+from penstock.pipeline.connect_server import ConnectServer
+from penstock.settings.sections import SparkSettings
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+def test_spark_in_the_consumers_own_process(make_group: MakeGroup, spark_jars: None) -> None:
+    """`local[2]`: the same consumer with a JVM of its own, which ends with it."""
+    group = make_group(spark={"master": "local[2]", "driver_memory": "512MiB"})
+    topic, places = make_topic(group, "inside", 2, 50)
+    child = group.start(1)
+    group.command_start(1, places)
+    wait_rows(group, topic, 100, timeout_s=90)
+    add_records(group, topic, 2, 50)
+    wait_rows(group, topic, 200)
+    assert child.end() == 0
+    wait_for("its JVM to end", lambda: not processes_naming("penstock-consumer-1"), 20)
+    assert_exact(group, topic)
+
+
+def test_a_spark_server_that_goes_away_and_comes_back(
+    make_group: MakeGroup, spark_jars: None, tmp_path: Path
+) -> None:
+    """The consumer lives on, says so, and begins a new session when the server answers again."""
+    server = ConnectServer(SparkSettings(server_memory=2**29), folder=tmp_path / "spark").start()
+    group = make_group(spark={"master": server.master})
+    try:
+        topic, places = make_topic(group, "server", 2, 20)
+        child = group.start(1)
+        group.command_start(1, places)
+        wait_rows(group, topic, 40)
+        server.stop()
+        add_records(group, topic, 2, 20)
+        wait_for("the loss to be said", lambda: child.events("batch_put_off"))
+        server.start()
+        wait_rows(group, topic, 80, timeout_s=90)
+        assert len(child.events("spark_ready")) >= 2
+        assert group.stopped(1) == {}
+        assert child.end() == 0
+        assert_exact(group, topic)
+    finally:
+        server.stop()
