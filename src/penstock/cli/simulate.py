@@ -205,7 +205,9 @@ def _interval(text: str) -> float:
 
 
 def _every(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
-    return OnEveryMeasurement(capacity, packing.partitions_per_consumer_max, packing.consumers_max)
+    return OnEveryMeasurement(
+        capacity, packing.partitions_per_consumer_max or None, packing.consumers_max or None
+    )
 
 
 def _way(packing: PackingSettings, capacity: float, interval_s: float) -> ThroughTrigger:

@@ -39,11 +39,13 @@ class PackingSettings(Section):
     look_ahead: Duration = option(
         60.0, "How far to follow the speeds' trend when choosing where a partition goes; 0s is not."
     )
-    partitions_per_consumer_max: int | None = option(
-        None, "The most partitions one consumer may read.", ge=1
+    partitions_per_consumer_max: int = option(
+        0, "The most partitions one consumer may read; 0 is no maximum.", ge=0
     )
-    consumers_max: int | None = option(
-        None, "The most consumers; when it binds, the least overloaded packing is used.", ge=1
+    consumers_max: int = option(
+        0,
+        "The most consumers; when it binds, the least overloaded packing is used. 0 is no maximum.",
+        ge=0,
     )
 
     @field_validator("algorithm")
@@ -61,6 +63,6 @@ class PackingSettings(Section):
             scale_down_period_s=self.scale_down_period,
             consumers_saved_min=self.consumers_saved_min,
             over_capacity_s=self.over_capacity_for,
-            partitions_per_consumer_max=self.partitions_per_consumer_max,
-            consumers_max=self.consumers_max,
+            partitions_per_consumer_max=self.partitions_per_consumer_max or None,
+            consumers_max=self.consumers_max or None,
         )
