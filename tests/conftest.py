@@ -14,7 +14,12 @@ from penstock.settings.sections import SparkSettings
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test never sees the settings of whoever runs it."""
-    kept = {"PENSTOCK_CACHE", "PENSTOCK_JAR_REPOSITORY", "PENSTOCK_TEST_KUBECONFIG"}
+    kept = {
+        "PENSTOCK_REWRITE",
+        "PENSTOCK_CACHE",
+        "PENSTOCK_JAR_REPOSITORY",
+        "PENSTOCK_TEST_KUBECONFIG",
+    }
     for name in set(os.environ) - kept:
         if name.startswith("PENSTOCK_"):
             monkeypatch.delenv(name)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow.parquet
 import pytest
@@ -10,6 +11,8 @@ from deltalake import DeltaTable
 from kit.lake import Carrier, new_topic_name, produce
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline import PlannedRange, StaleWriterError
+from penstock.pipeline.failures import LakeRefusedError
+from penstock.pipeline.storage import TableStorage
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
@@ -201,3 +204,31 @@ def test_files_are_ordinary_for_other_readers(make_carrier: MakeCarrier) -> None
     stats = stored.get_add_actions(flatten=True)
     assert stats.column("num_records").to_pylist() == [3]
     assert stats.column("max.offset").to_pylist() == [2]
+
+
+@pytest.mark.parametrize("name", ["a lake", "a+b", "ü"])
+def test_a_lake_at_an_odd_place_gets_every_row(
+    make_carrier: MakeCarrier, tmp_path: Path, name: str
+) -> None:
+    """Whatever is in the path means itself, to Spark and to the commit."""
+    carrier = make_carrier(root=str(tmp_path / name))
+    topic = _topic(carrier, "odd", 1, 5)
+    result = carrier.carry_all(topic)
+    assert result.records == 5, result.failures
+    assert DeltaTable(f"{carrier.settings.lake.root}/{topic}").to_pyarrow_table().num_rows == 5
+    assert carrier.verify(topic).is_exact
+
+
+def test_offsets_are_not_committed_without_their_rows(
+    make_carrier: MakeCarrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark wrote elsewhere than the consumer looks: the batch fails, the ledger stays."""
+    carrier = make_carrier()
+    topic = _topic(carrier, "elsewhere", 1, 5)
+    original = TableStorage.spark_uri
+    monkeypatch.setattr(TableStorage, "spark_uri", lambda self, path: original(self, f"x/{path}"))
+    failed = carrier.carry(carrier.plan(topic))
+    assert [type(error) for error in failed.failures.values()] == [LakeRefusedError]
+    monkeypatch.undo()
+    assert carrier.carry_all(topic).records == 5
+    assert carrier.verify(topic).is_exact

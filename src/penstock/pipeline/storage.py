@@ -48,7 +48,8 @@ class TableStorage:
     def spark_uri(self, path: str) -> str:
         """Where Spark is to write `path`."""
         if self.is_local:
-            return (self._folder / path).as_uri()
+            # Not `as_uri`: Hadoop takes a path as it stands, and would make a folder named `%20`.
+            return f"file://{self._folder / path}"
         scheme, _, rest = self.uri.partition("://")
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{path}"
 

@@ -20,7 +20,11 @@ from penstock.pipeline.dead_letters import (
     without,
 )
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import StaleWriterError, TransformationFailedError
+from penstock.pipeline.failures import (
+    LakeRefusedError,
+    StaleWriterError,
+    TransformationFailedError,
+)
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.read_range import read_ranges
 from penstock.pipeline.transformation import transform
@@ -46,6 +50,7 @@ class _Tally:
     """What the passes of this batch counted."""
 
     records: int = 0
+    rows: int = 0
     decoded_bytes: int = 0
     dead_letters: int = 0
     read_s: float = 0.0
@@ -74,6 +79,7 @@ class TableBatch:
         for number, (settings, planned) in enumerate(self._parts()):
             self._pass(settings, planned, number)
         files = written_files(work.table.storage, self._folder)
+        self._require_all(files)
         work.at_point("files-written")
         # What was read came from these topics if they are still the ones that were planned for.
         for wrong in topics_made_again(work.kafka, self._planned).values():
@@ -89,6 +95,20 @@ class TableBatch:
         )
         work.at_point("committed")
         return self._result(files, commit_s=time.monotonic() - began)
+
+    def _require_all(self, files: Sequence[WrittenFile]) -> None:
+        """Offsets are committed only with every row that Spark says it wrote.
+
+        Spark and this process look at the lake by different ways: should they ever see different
+        places, the batch fails instead of leaving a hole.
+        """
+        found = sum(file.records for file in files)
+        if found != self._tally.rows:
+            raise LakeRefusedError(
+                f"Spark wrote {self._tally.rows} rows to {self._work.table.storage.uri}, but "
+                f"{found} are there.",
+                remedy="Spark and the consumer must see the same lake.root.",
+            )
 
     def drop(self, error: Exception) -> None:
         """The batch will not commit: its files go, unless nobody knows what became of it.
@@ -147,7 +167,10 @@ class TableBatch:
         work.table.open_for(transformed.rows.schema.json(), table.partition_by)
         prepared = time.monotonic()
         options = self._write_options(table.partition_by)
-        write_rows(transformed.rows, work.table.storage, self._part(planned, number), options)
+        landed = Observation()
+        rows = transformed.rows.observe(landed, functions.count(functions.lit(1)).alias("rows"))
+        write_rows(rows, work.table.storage, self._part(planned, number), options)
+        tally.rows += int(landed.get["rows"])
         seen = counted.get
         tally.records += int(seen["records"]) + len(kept)
         tally.decoded_bytes += int(seen["bytes"] or 0)

@@ -80,6 +80,7 @@ def test_sections_may_be_empty(tmp_path: Path) -> None:
         ("kafka: {sasl_password: hunter2}", "is a secret and may not stand here"),
         ("topics: {prefix: 'a/b'}", "cannot begin a Kafka topic name"),
         ("log: {level: loud}", "log.level"),
+        ("lake: {root: /data/50%20}", "lake.root"),
         ("just text", "unknown setting"),
         ("a: [unclosed", "line 1, column"),
     ],

@@ -89,6 +89,13 @@ class LakeSettings(Section):
         7 * 86_400.0, "How long files that compaction replaced stay for readers of old versions."
     )
 
+    @field_validator("root")
+    @classmethod
+    def _means_itself(cls, value: str) -> str:
+        if "%" in value:
+            raise ValueError("a percent sign in a path means different things to different readers")
+        return value
+
     @field_validator("group", "dead_letters")
     @classmethod
     def _is_name(cls, value: str) -> str:
