@@ -62,6 +62,7 @@ def test_a_lake_that_takes_no_writes_is_tried_again(
     assert_exact(group, topic)
 
 
+@pytest.mark.timeout(300)  # the broker is away for half a minute, and starts twice
 def test_a_broker_that_is_gone_for_a_while(
     spark_server: ConnectServer, broker_jars: None, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def test_spark_in_the_consumers_own_process(make_group: MakeGroup, spark_jars: N
     assert_exact(group, topic)
 
 
+@pytest.mark.timeout(300)  # starts a server of its own, twice
 def test_a_spark_server_that_goes_away_and_comes_back(
     make_group: MakeGroup, spark_jars: None, tmp_path: Path
 ) -> None:
