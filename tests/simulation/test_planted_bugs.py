@@ -12,8 +12,8 @@ from kit.story import told
 from penstock.controller.invariants import InvariantError
 from penstock.simulation.campaign import run
 from penstock.simulation.checkers import ViolationError
+from penstock.simulation.exhaustive import explore
 from penstock.simulation.scenario import scenario
-from penstock.simulation.small_world import explore
 
 STORIES = ROOT / "tests" / "stories"
 

@@ -6,7 +6,7 @@ explanation in the commit that changes it.
 
 import pytest
 
-from penstock.simulation.small_world import Explored, explore
+from penstock.simulation.exhaustive import Explored, explore
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,15 @@ class QueryRead(Input):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRead(Input):
-    """The lake's ledger was read for a partition that is to be started."""
+    """The lake's ledger was read for a partition that is to be started.
+
+    `last_epoch` is the epoch under which the last commit was made, if the ledger names it.
+    """
 
     partition: TopicPartition
     epoch: Epoch
     next_offset: int
+    last_epoch: Epoch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,6 +263,10 @@ def _ledger(turn: _Turn, given: LedgerRead) -> None:
     owned = turn.owned.get(given.partition)
     if owned is None or owned.epoch != given.epoch or owned.next_offset is not None:
         return
+    if given.last_epoch is not None and given.last_epoch > owned.epoch:
+        # Somebody was told to start it after us: we slept, and were given up meanwhile.
+        turn.end(given.partition, StopReason.LEDGER_REFUSED)
+        return
     turn.owned[given.partition] = replace(owned, next_offset=given.next_offset)
     turn.voice.started(given.partition, owned.epoch, given.next_offset)
 

@@ -19,6 +19,8 @@ from penstock.controller.turn import Turn
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
 
+RESENT_PER_TICK_MIN = 25
+
 
 def tidy(turn: Turn, tick: Tick) -> None:
     _end_pauses(turn, tick)
@@ -46,6 +48,8 @@ def _end_pauses(turn: Turn, tick: Tick) -> None:
 
 def press_for_acknowledgement(turn: Turn) -> None:
     settings = turn.state.settings
+    # Spread over the ticks of a second, so that no step gets long: the rest is due at the next.
+    left = max(RESENT_PER_TICK_MIN, len(turn.holdings) // 20)
     for partition in sorted(turn.in_flight, key=by_name):
         holding = turn.holdings.get(partition)
         if holding is None:  # its reader was fenced a moment ago
@@ -53,7 +57,8 @@ def press_for_acknowledgement(turn: Turn) -> None:
         if turn.now_ms - holding.since_ms > settings.acknowledge_ms_max:
             verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
             fence(turn, holding.consumer, f"did not {verb} {partition} in time")
-        elif turn.now_ms - holding.sent_ms >= settings.resend_ms:
+        elif left and turn.now_ms - holding.sent_ms >= settings.resend_ms:
+            left -= 1
             turn.resend(partition)
             turn.count("commands_resent")
 

@@ -105,8 +105,10 @@ class ConsumerActor:
 
             def read() -> None:
                 self._places[partition] = place
-                next_offset = self.world.ledger.read(place) if place else 0
-                self._take(inputs.LedgerRead(partition, epoch, next_offset))
+                ledger = self.world.ledger
+                next_offset = ledger.read(place) if place else 0
+                last_epoch = ledger.last_epoch.get(place) if place else None
+                self._take(inputs.LedgerRead(partition, epoch, next_offset, last_epoch))
 
             self._later(self.world.chance.randint(2, 30), read)
         elif isinstance(effect, EndControlled):

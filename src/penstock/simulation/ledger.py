@@ -27,6 +27,7 @@ class Commit:
 class Ledger:
     refuses_the_late: bool = True
     next_offset: dict[Place, int] = field(default_factory=dict)
+    last_epoch: dict[Place, Epoch] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
 
     def read(self, place: Place) -> int:
@@ -50,5 +51,6 @@ class Ledger:
             epoch = epochs[taken.partition]
             commit = Commit(place, taken.start, taken.end, epoch, consumer, incarnation)
             self.next_offset[place] = taken.end
+            self.last_epoch[place] = epoch
             self.commits.append(commit)
         return ()

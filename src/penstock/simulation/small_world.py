@@ -10,7 +10,7 @@ The machine and the ownership are the real ones; only time and transport are red
 and the packer answer at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from penstock.consumer import inputs as told
@@ -23,7 +23,7 @@ from penstock.controller import inputs
 from penstock.controller.invariants import check_whole
 from penstock.controller.machine import Machine
 from penstock.controller.settings import ControllerSettings
-from penstock.controller.state import HoldingStatus, Phase, State
+from penstock.controller.state import Phase, State
 from penstock.messages import (
     FromConsumer,
     Message,
@@ -105,7 +105,7 @@ def beginning(faults: int) -> SmallWorld:
 def _settled(world: SmallWorld) -> SmallWorld:
     """Everything delivered in order, without a fault."""
     while True:
-        following = next(_ordinary(world), None)
+        following = next(ordinary(world), None)
         if following is None:
             return world
         world = following
@@ -281,7 +281,7 @@ def _batch_ended(world: SmallWorld, index: int) -> SmallWorld:
 # What can happen next
 
 
-def _ordinary(world: SmallWorld, *, has_batches: bool = True) -> Iterator[SmallWorld]:
+def ordinary(world: SmallWorld, *, has_batches: bool = True) -> Iterator[SmallWorld]:
     """What happens without any fault, in every order."""
     if world.to_controller:
         first, *rest = world.to_controller
@@ -312,7 +312,7 @@ def _without(world: SmallWorld, index: int, place: int) -> SmallWorld:
     return replace(world, to_consumer=(boxes[0], boxes[1]), quiet_rounds=0)
 
 
-def _faulty(world: SmallWorld) -> Iterator[SmallWorld]:
+def faulty(world: SmallWorld) -> Iterator[SmallWorld]:
     """One fault, at every place where it can be."""
     if not world.faults_left:
         return
@@ -339,7 +339,7 @@ def _faulty(world: SmallWorld) -> Iterator[SmallWorld]:
             yield _step(replace(hurt, to_controller=said[1:]), first, die_after=number)
 
 
-def _quiet(world: SmallWorld) -> SmallWorld:
+def quiet(world: SmallWorld) -> SmallWorld:
     """Nothing is on its way: time passes, and the consumers report."""
     if world.quiet_rounds >= QUIET_ROUNDS_MAX:
         raise ViolationError("L1", "nothing happens any more, and the group has not converged")
@@ -350,111 +350,3 @@ def _quiet(world: SmallWorld) -> SmallWorld:
     for index in range(2):
         world = _told(world, index, told.ReportDue())
     return replace(world, quiet_rounds=rounds)
-
-
-def has_converged(world: SmallWorld) -> bool:
-    state = world.controller
-    if state.phase is not Phase.SENTINEL or state.in_flight:
-        return False
-    for partition in PARTITIONS:
-        holding = state.holdings.get(partition)
-        if holding is None or holding.status is not HoldingStatus.OWNED:
-            return False
-        for life in world.lives:
-            owned = life.ownership.owned.get(partition)
-            is_owner = life.ownership.consumer_id == holding.consumer
-            if is_owner != (owned is not None and owned.next_offset is not None):
-                return False
-    return True
-
-
-def key_of(world: SmallWorld) -> object:
-    """What makes two worlds the same: everything but the absolute time."""
-    state = world.controller
-    now = state.now_ms
-    return (
-        state.phase,
-        state.controller_epoch,
-        state.plan_number,
-        state.epochs_used,
-        tuple((c, r.status, r.incarnation, r.sequence) for c, r in sorted(state.consumers.items())),
-        tuple(
-            (p, h.consumer, h.incarnation, h.epoch, h.status, now - h.since_ms, now - h.sent_ms)
-            for p, h in sorted(state.holdings.items())
-        ),
-        None if state.plan is None else state.plan.open,
-        tuple(sorted(state.answers)),
-        state.is_confirming,
-        tuple(_life_key(life) for life in world.lives),
-        tuple(tuple(_message_key(m) for m in box) for box in world.to_consumer),
-        tuple(_message_key(m) for m in world.to_controller),
-        world.ledger,
-        world.faults_left,
-        world.saved is None or (world.saved.plan_number, world.saved.controller_epoch),
-        world.quiet_rounds,
-    )
-
-
-def _life_key(life: Life) -> object:
-    own = life.ownership
-    return (
-        own.incarnation,
-        own.sequence,
-        own.controller_epoch,
-        own.plan_number,
-        tuple(sorted(own.owned.items(), key=lambda item: item[0])),
-        tuple(sorted(own.ended.items())),
-        own.queries,
-        life.reads,
-        life.batch,
-    )
-
-
-def _message_key(message: Message) -> object:
-    return message.event_type, *(v for v in message.__dict__.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Explored:
-    states: int
-    endings: int
-
-
-def explore(
-    faults: int,
-    *,
-    has_all_orders: bool = True,
-    has_batches: bool = True,
-    after_each: Callable[[int], None] | None = None,
-) -> Explored:
-    """Every state that can be reached. Raises at the first violation.
-
-    Without `has_all_orders` what is no fault happens in one order only, and what overtakes is a
-    fault: that is how three faults stay within reach.
-    """
-    start = beginning(faults)
-    seen = {hash(key_of(start))}
-    todo = [start]
-    endings = 0
-    while todo:
-        world = todo.pop()
-        following = list(_ordinary(world, has_batches=has_batches))
-        if not has_all_orders:
-            following = following[:1]
-        if not following:
-            if has_converged(world) and not world.faults_left:
-                endings += 1
-                continue
-            if has_converged(world):
-                endings += 1
-            else:
-                following = [_quiet(world)]
-        following += _faulty(world)
-        for candidate in following:
-            key = hash(key_of(candidate))
-            if key not in seen:
-                seen.add(key)
-                todo.append(candidate)
-                if after_each is not None:
-                    after_each(len(seen))
-    return Explored(len(seen), endings)

@@ -162,6 +162,16 @@ def test_a_refused_commit_gives_the_partition_up() -> None:
     assert script.own.readable == {B: 20}
 
 
+def test_a_start_that_slept_too_long_gives_up() -> None:
+    """The ledger names a higher epoch: somebody else was told to start it since."""
+    script = Script()
+    script.start((A, "1.1"))
+    (event,) = script.take(inputs.LedgerRead(A, Epoch(1, 1), 42, last_epoch=Epoch(1, 5)))
+    assert isinstance(event, StopConsumingEvent)
+    assert event.partitions[0].reason is StopReason.LEDGER_REFUSED
+    assert script.own.readable == {}
+
+
 def test_a_partition_that_fails_is_stopped_alone() -> None:
     """The reason travels, on one line; the others go on."""
     script = Script().owning(A, B)

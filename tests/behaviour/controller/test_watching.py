@@ -1,0 +1,293 @@
+"""Corners of watching, of requests and of housekeeping that no story tells."""
+
+import pytest
+
+from kit.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from penstock.controller import inputs
+from penstock.controller.machine import Machine
+from penstock.controller.settings import ControllerSettings
+from penstock.controller.state import State
+from penstock.model import ConsumerId, TopicPartition
+
+
+def state_of(teller: Storyteller) -> State:
+    assert teller.state is not None
+    return teller.state
+
+
+# Sentinel
+
+
+def test_a_vanished_partition_is_stopped_wherever_it_is() -> None:
+    """Also one that this life of the controller never saw measured."""
+    teller = after(
+        "settings vanish_after_measurements=1",
+        "a controller starts with epoch 2",
+        "deployed: 1",
+        "consumer 1 answers t-0@1.1 gone-0@1.2",
+        "deployed: 1",
+        "speeds t-0=1",
+    )
+    assert "  > stop at 1: gone-0@1.2 (plan 1)" in teller.tell("speeds t-0=1")
+    assert teller.tell("speeds t-0=1") == []
+    assert "  > stop at 1: t-0@1.1 (plan 1)" in teller.tell("speeds u-0=1")
+
+
+def test_a_partition_that_is_missing_once_is_held() -> None:
+    """One measurement without it proves nothing; three in a row do."""
+    teller = after(*TWO_CONSUMERS, "speeds orders-0=40 orders-1=40")
+    assert len(state_of(teller).partitions) == 3
+    teller.tell("speeds orders-0=40 orders-1=40")
+    lines = teller.tell("speeds orders-0=40 orders-1=40")
+    assert "  partition_vanished: 1 partitions vanished" in lines
+
+
+def test_speeds_that_are_no_speeds_are_unknown() -> None:
+    """The last known one is kept; one never known counts with the mean of its topic."""
+    teller = after(*TWO_CONSUMERS)
+    poison = {
+        TopicPartition("orders", 0): float("nan"),
+        TopicPartition("orders", 1): -1.0,
+        TopicPartition("orders", 2): float("inf"),
+        TopicPartition("orders", 3): None,
+        TopicPartition("orders", 4): 20.0,
+    }
+    teller.give(inputs.SpeedsMeasured(teller.now_ms, poison))
+    speeds = {str(p): s for p, s in state_of(teller).partitions.items()}
+    assert speeds == {
+        "orders-0": 40.0,
+        "orders-1": 40.0,
+        "orders-2": 40.0,
+        "orders-3": 20.0,
+        "orders-4": 20.0,
+    }
+
+
+def test_a_backlog_adds_to_the_load_and_holds_the_group_together() -> None:
+    """There is room to catch up, and nobody is removed while the group is behind."""
+    lines = (
+        "settings catch_up_ms=10000 behind_tolerated_ms=1000",
+        *TWO_CONSUMERS,
+        "speeds orders-0=30 orders-1=30 orders-2=30",
+        "tick +500",
+        "60000 ms pass",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2",
+        "speeds orders-0=30 orders-1=30 orders-2=30",
+    )
+    behind = after(*lines, "consumer 2 reports orders-2@1.3, behind_log_bytes=300")
+    assert not any("pack" in line for line in behind.tell("tick +500"))
+    far_behind = after(*lines, "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=900")
+    far_behind.tell("consumer 2 reports orders-2@1.3")
+    pack = far_behind.tell("tick +500")[0]
+    assert "orders-0=75 orders-1=75 orders-2=30" in pack
+
+
+def test_capacity_is_learned_from_reports() -> None:
+    """What a consumer has shown replaces the figure of the settings."""
+    teller = after(
+        "settings capacity_is_learned=yes",
+        *TWO_CONSUMERS,
+        "3000 ms pass",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
+        "speeds orders-0=40 orders-1=40 orders-2=40",
+    )
+    state, effects = Machine().step(state_of(teller), inputs.Tick(teller.now_ms + 500))
+    (problem,) = [e.problem for e in effects if hasattr(e, "problem")]
+    assert problem.capacity_of(ConsumerId(1)) == 70.0
+    assert problem.capacity_of(ConsumerId(2)) == 100.0
+    assert "consumers 1 carry" in state.packing_words
+
+
+def test_idle_consumers_go_after_a_while() -> None:
+    """Not at the first glance: a burst may follow."""
+    teller = after(*TWO_CONSUMERS, "deployed: 1 2 9", "consumer 9 reports", "tick +500")
+    for _ in range(4):
+        teller.tell("7000 ms pass")
+        teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2")
+        teller.tell("consumer 2 reports orders-2@1.3")
+        teller.tell("consumer 9 reports")
+        lines = teller.tell("tick +500")
+    assert "  > delete consumer 9" in lines
+
+
+def test_no_spare_is_started_while_creation_fails_or_before_anything_is_known() -> None:
+    """Spares are a comfort: they wait."""
+    teller = after(
+        "settings spare_consumers=1", "a controller starts with epoch 1", "deployed:", "deployed:"
+    )
+    assert teller.tell("tick +500") == []
+    failing = after("settings spare_consumers=1", *TWO_CONSUMERS, "tick +500")
+    failing.tell("consumer 3 cannot be created: no quota")
+    assert failing.tell("tick +500") == []
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    """A utilisation is a share; a minimum is below the maximum."""
+    with pytest.raises(ValueError, match="target_utilisation is above 0"):
+        ControllerSettings(target_utilisation=0)
+    with pytest.raises(ValueError, match="consumers_min 3 is above"):
+        ControllerSettings(consumers_min=3, consumers_max=2)
+
+
+# Requests
+
+
+def test_pauses_are_bounded_and_one_sided() -> None:
+    """Resuming one side keeps the other; a pause too many is refused."""
+    teller = after(*TWO_CONSUMERS, "request a: pause", "request b: pause direction=down")
+    teller.tell("request c: resume direction=down")
+    assert [p.direction.value for p in state_of(teller).pauses] == ["up"]
+    teller.tell("request d: pause direction=down")
+    teller.tell("request e: resume direction=up")
+    assert [p.direction.value for p in state_of(teller).pauses] == ["down"]
+    for number in range(25):
+        lines = teller.tell(f"request p{number}: pause")
+    assert "  > answer p24: refused" in lines
+
+
+def test_two_roll_outs_do_not_mix() -> None:
+    """The second one is refused until the first is done."""
+    teller = after(*TWO_CONSUMERS, "request u1: update")
+    assert "  > answer u2: refused" in teller.tell("request u2: update")
+
+
+def test_a_roll_out_at_the_maximum_spreads_the_load() -> None:
+    """There is no room for a replacement: the others take over, and a new one follows."""
+    teller = after("settings consumers_max=2", *TWO_CONSUMERS, "request u1: update")
+    assert "  > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)" in teller.tell("tick +500")
+    teller.tell("consumer 1 stopped orders-0@1.1 orders-1@1.2")
+    teller.tell("consumer 2 started orders-0@1.4 orders-1@1.5")
+    assert "  > answer u1: in_progress" in teller.tell("tick +500")
+
+
+def test_a_roll_out_of_a_lone_consumer_waits_for_room() -> None:
+    """Nobody else could read its partitions: they are not stopped."""
+    teller = after(
+        "settings consumers_max=1",
+        "a controller starts with epoch 1",
+        "deployed:",
+        "deployed:",
+        "speeds a-0=10",
+        "tick +500",
+        "packed 1: a-0",
+        "consumer 1 reports",
+        "consumer 1 started a-0@1.1",
+        "request u1: update",
+    )
+    assert not any("stop" in line for line in teller.tell("tick +500"))
+
+
+def test_a_roll_out_ends_when_all_are_new() -> None:
+    """Idle consumers of the old version simply go; then it is done."""
+    teller = after(*TWO_CONSUMERS, "deployed: 1 2 9", "consumer 9 reports", "request u1: update")
+    teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2, deployment_version=1")
+    teller.tell("consumer 2 reports orders-2@1.3, deployment_version=1")
+    teller.tell("consumer 9 reports nothing, deployment_version=0")
+    assert "  > delete consumer 9" in teller.tell("tick +500")
+    lines = teller.tell("tick +500")
+    assert "  > answer u1: done" in lines
+    assert state_of(teller).roll_out is None
+
+
+def test_a_pause_ends_by_itself() -> None:
+    """Its end is on the wall clock."""
+    teller = after(*TWO_CONSUMERS, "request p: pause until_unix_ms=1500")
+    teller.tell("tick +500")
+    assert state_of(teller).pauses
+    assert "  > save" in teller.tell("tick +600")
+    assert not state_of(teller).pauses
+
+
+def test_commands_are_pressed_for_in_their_own_time() -> None:
+    """Young ones wait, older ones are sent again, and the oldest fences its consumer at once."""
+    teller = after(
+        "settings acknowledge_ms_max=3000",
+        *TWO_CONSUMERS[:8],
+        "consumer 1 started orders-0@1.1",
+        "speeds orders-0=90 orders-1=40 orders-2=40",
+    )
+    assert not any("start" in line for line in teller.tell("tick +500"))
+    assert "  > start at 1: orders-1@1.2 (plan 2)" in teller.tell("tick +600")
+    teller.tell("consumer 1 reports orders-0@1.1")
+    lines = teller.tell("tick +2000")
+    assert not any(line.startswith("  > start at 1") for line in lines)
+    assert any("consumer 1 did not start orders-1 in time" in line for line in lines)
+
+
+def test_a_consumer_with_two_late_commands_is_fenced_once() -> None:
+    """And what was about to be sent to it again is not sent."""
+    teller = after("settings acknowledge_ms_max=3000 vanish_after_measurements=1", *TWO_CONSUMERS)
+    teller.tell("speeds orders-2=40")
+    teller.tell("2000 ms pass")
+    teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2")
+    lines = teller.tell("tick +1500")
+    assert sum("consumer_fenced" in line for line in lines) == 1
+
+
+def test_a_start_is_not_sent_to_whom_the_same_step_fences() -> None:
+    """One partition is due to be sent again, another one is overdue: the consumer is given up."""
+    teller = after(
+        "settings acknowledge_ms_max=3000",
+        *TWO_CONSUMERS,
+        "consumer 1 stopped orders-1@1.2, ledger_refused",
+        "tick +500",
+        "packed 1: orders-0 orders-1; 2: orders-2",
+        "consumer 1 reports orders-0@1.1",
+        "2000 ms pass",
+        "consumer 1 stopped orders-0@1.1, ledger_refused",
+        "consumer 1 reports",
+    )
+    lines = teller.tell("tick +1100")
+    assert any("consumer 1 did not start orders-1 in time" in line for line in lines)
+    assert not any(line.startswith("  > start at 1") for line in lines)
+
+
+def test_a_spare_that_was_only_wanted_goes_without_a_trace() -> None:
+    """It was never created, so there is nothing to delete."""
+    teller = after(
+        "settings spare_consumers=1 creations_per_window_max=2", *TWO_CONSUMERS, "tick +500"
+    )
+    assert len(state_of(teller).consumers) == 3
+    teller.tell("request s: settings spare_consumers=0")
+    for _ in range(5):
+        teller.tell("7000 ms pass")
+        teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2")
+        teller.tell("consumer 2 reports orders-2@1.3")
+        lines = teller.tell("tick +500")
+        if len(state_of(teller).consumers) == 2:
+            break
+    assert not any("delete consumer 3" in line for line in lines)
+
+
+def test_a_departing_consumer_that_is_still_listed_stays_departing() -> None:
+    """Its number is not used until it is gone."""
+    teller = after(*TWO_CONSUMERS, *SECOND_FALLS_SILENT, "deployed: 1 2")
+    assert list(state_of(teller).departing) == [2]
+
+
+def test_a_roll_out_uses_a_spare_of_the_new_version() -> None:
+    """A warm one takes over at once."""
+    teller = after(*TWO_CONSUMERS, "request u1: update", "deployed: 1 2 9/1", "consumer 9 reports")
+    lines = teller.tell("tick +500")
+    assert "  > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)" in lines
+
+
+def test_synchronisation_waits_its_time() -> None:
+    """Nothing is asked again too soon, and a second answer does not end it twice."""
+    teller = after("a controller starts with epoch 1", "deployed: 1")
+    assert teller.tell("tick +100") == []
+    teller.tell("consumer 1 answers nothing")
+    assert teller.tell("consumer 1 answers nothing") == []
+    assert teller.tell("tick +100") == []
+
+
+def test_what_is_held_and_gone_has_no_part_in_the_load() -> None:
+    """A backlog is shared among the partitions that exist."""
+    teller = after(
+        "settings catch_up_ms=10000 vanish_after_measurements=1",
+        *TWO_CONSUMERS,
+        "speeds orders-0=40 orders-2=40",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=900",
+        "consumer 2 stopped orders-2@1.3, ledger_refused",
+    )
+    assert "orders-0=130 orders-2=40" in teller.tell("tick +500")[0]
