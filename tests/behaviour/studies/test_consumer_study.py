@@ -50,16 +50,21 @@ def test_the_page_compares_with_the_first_row_and_says_how_noisy_it_was(tmp_path
 
 
 def test_speed_is_counted_from_the_end_of_the_first_batch(tmp_path: Path) -> None:
-    """The first batch warms up; one alone tells nothing."""
+    """The first batch warms up; where there is but one, its own time counts."""
     log = tmp_path / "consumer.log"
     rows = [
-        {"event": "batch_carried", "records": 100, "timestamp": "2026-01-01T00:00:10Z"},
-        {"event": "something", "records": 1, "timestamp": "2026-01-01T00:00:11Z"},
-        {"event": "batch_carried", "records": 30, "timestamp": "2026-01-01T00:00:12Z"},
-        {"event": "batch_carried", "records": 50, "timestamp": "2026-01-01T00:00:14Z"},
+        {"event": event, "records": records, "seconds": 5, "timestamp": f"2026-01-01T00:00:{at}Z"}
+        for event, records, at in (
+            ("batch_carried", 100, 10),
+            ("something", 1, 11),
+            ("batch_carried", 30, 12),
+            ("batch_carried", 50, 14),
+        )
     ]
     log.write_text("a warning\n" + "\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert records_per_s(log) == pytest.approx(20)
     log.write_text(json.dumps(rows[0]), encoding="utf-8")
-    with pytest.raises(PenstockError, match="One batch alone"):
+    assert records_per_s(log) == pytest.approx(20)
+    log.write_text("nothing", encoding="utf-8")
+    with pytest.raises(PenstockError, match="carried nothing"):
         records_per_s(log)
