@@ -6,6 +6,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from typer.testing import CliRunner, Result
+
+from penstock.cli.main import app
+
 
 def penstock(
     *arguments: str,
@@ -23,3 +27,8 @@ def penstock(
         text=True,
         check=False,
     )
+
+
+def invoked(*arguments: str) -> Result:
+    """The program in this process: quicker, and what it raises can be looked at."""
+    return CliRunner().invoke(app, list(arguments))

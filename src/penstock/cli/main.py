@@ -50,8 +50,41 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 
+
+class CommandForLater(TyperCommand):
+    """Stands in the list of commands; becomes the real one when it is called."""
+
+    def __init__(self, name: str, where: str, sentence: str, panel: str) -> None:
+        super().__init__(name, help=sentence, short_help=sentence, rich_help_panel=panel)
+        self._where = where
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        module, _, attribute = self._where.partition(":")
+        found = getattr(import_module(f"penstock.cli.{module}"), attribute)
+        around = typer.Typer(rich_markup_mode="markdown")
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=self.name)
+        else:
+            around.command(self.name)(found)
+        real = typer.main.get_group(around).commands[str(self.name)]
+        return real.make_context(info_name, args, parent, **extra)
+
+
+class CommandsForLater(TyperGroup):
+    """All commands, none of them imported yet."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        for panel, commands in COMMANDS.items():
+            for name, where, sentence in commands:
+                self.add_command(CommandForLater(name, where, sentence, panel))
+
+
 app = typer.Typer(
     name="penstock",
+    cls=CommandsForLater,
     help="Penstock keeps a Kafka consumer group exactly as large as its load.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -76,38 +109,9 @@ def penstock(
     """Set up what every command shares."""
 
 
-class CommandForLater(TyperCommand):
-    """Stands in the list of commands; becomes the real one when it is called."""
-
-    def __init__(self, name: str, where: str, sentence: str, panel: str) -> None:
-        super().__init__(name, help=sentence, short_help=sentence, rich_help_panel=panel)
-        self._where = where
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
-    ) -> Any:
-        module, _, attribute = self._where.partition(":")
-        found = getattr(import_module(f"penstock.cli.{module}"), attribute)
-        around = typer.Typer(rich_markup_mode="markdown")
-        if isinstance(found, typer.Typer):
-            around.add_typer(found, name=self.name)
-        else:
-            around.command(self.name)(found)
-        real = typer.main.get_group(around).commands[str(self.name)]
-        return real.make_context(info_name, args, parent, **extra)
-
-
-def program() -> TyperGroup:
-    group = typer.main.get_group(app)
-    for panel, commands in COMMANDS.items():
-        for name, where, sentence in commands:
-            group.add_command(CommandForLater(name, where, sentence, panel))
-    return group
-
-
 def main() -> None:
     try:
-        program()()
+        app()
     except PenstockError as error:
         say_error(error)
         sys.exit(error.exit_code)

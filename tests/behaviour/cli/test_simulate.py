@@ -5,9 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from penstock.cli.main import app
+from kit.program import invoked
 from penstock.errors import UsageError
 from penstock.simulation.generate import Kind, Recipe, generate
 from penstock.simulation.stream import Stream, write_stream
@@ -17,7 +16,7 @@ STREAM = generate(Recipe(Kind.WALK, 30, 10, 21, 5), CAPACITY)
 
 
 def run(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    result = invoked("simulate", *map(str, arguments))
     if result.exception is not None:
         raise result.exception
     return result.stdout

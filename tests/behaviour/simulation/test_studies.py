@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from penstock.cli.main import app
+from kit.program import invoked
 from penstock.errors import UsageError
 from penstock.simulation import study_frequency, study_packing
 from penstock.simulation.study_packing import Outcome, Plan, Run, from_line, scores, to_line
@@ -65,7 +64,7 @@ def test_a_frequency_run_scores_what_service_feels() -> None:
 
 def test_seeds_that_are_no_numbers_are_refused() -> None:
     """One clear error."""
-    result = CliRunner().invoke(app, ["study", "packing", "--seeds", "one"])
+    result = invoked("study", "packing", "--seeds", "one")
     assert isinstance(result.exception, UsageError)
 
 
@@ -79,7 +78,7 @@ def test_spark_spreads_the_runs_and_the_page_is_written(tmp_path: Path) -> None:
     assert told[-1] == 3
     keep = tmp_path / "kept.jsonl"
     arguments = ["study", "packing", "--quick", "--folder", str(tmp_path), "--keep", str(keep)]
-    result = CliRunner().invoke(app, [*arguments, "--master", "local[2]"])
+    result = invoked(*arguments, "--master", "local[2]")
     assert result.exception is None
     page = (tmp_path / "packing.md").read_text()
     assert "seeds 1 for the uniform start" in page
@@ -88,6 +87,6 @@ def test_spark_spreads_the_runs_and_the_page_is_written(tmp_path: Path) -> None:
     assert len(kept) == 2 * len(study_packing.NAMES)
     assert (tmp_path / "packing.png").stat().st_size > 10_000
     arguments = ["study", "frequency", "--quick", "--folder", str(tmp_path)]
-    result = CliRunner().invoke(app, [*arguments, "--master", "local[2]"])
+    result = invoked(*arguments, "--master", "local[2]")
     assert result.exception is None
     assert "## The answer" in (tmp_path / "frequency.md").read_text()
