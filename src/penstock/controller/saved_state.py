@@ -1,12 +1,11 @@
-"""The controller's state as bytes: whole, with a version and a checksum; and read with distrust.
+"""The controller's state as it is kept, and read back with distrust.
 
-The process writes what `encode_state` gives to a temporary file and renames it. What `decode_state`
-refuses is ignored: synchronisation rebuilds the state from what the consumers say.
+`state_directory` gives it a head, a checksum and a place on disk. What is refused here is ignored:
+synchronisation rebuilds the state from what the consumers say.
 """
 
-import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from penstock.controller.decisions import Code, Decision
@@ -25,40 +24,25 @@ from penstock.controller.state import (
 )
 from penstock.messages import Direction, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.state_directory import BrokenState, state_file
 
-VERSION = 1
-STATE_BYTES_MAX = 50_000_000
-_HEAD = b"penstock-controller-state"
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenState:
-    """Why saved bytes are not a state."""
-
-    reason: str
+OWNER = "controller"
 
 
 def encode_state(state: State) -> bytes:
-    """One line of head with version and checksum, then JSON."""
-    body = json.dumps(state_as_json(state), separators=(",", ":")).encode()
-    checksum = hashlib.sha256(body).hexdigest().encode()
-    return b" ".join((_HEAD, str(VERSION).encode(), checksum)) + b"\n" + body
+    return state_file.encode_state(OWNER, state_as_json(state))
 
 
 def decode_state(raw: bytes) -> State | BrokenState:
     """The saved state, or why it cannot be trusted. Raises for nothing that may be in a file."""
-    if len(raw) > STATE_BYTES_MAX:
-        return BrokenState(f"more than {STATE_BYTES_MAX} bytes")
-    head, newline, body = raw.partition(b"\n")
-    words = head.split(b" ")
-    if not newline or len(words) != 3 or words[0] != _HEAD:
-        return BrokenState("not a state file")
-    if words[1] != str(VERSION).encode():
-        return BrokenState("another version")
-    if hashlib.sha256(body).hexdigest().encode() != words[2]:
-        return BrokenState("the checksum is wrong")
+    content = state_file.decode_state(OWNER, raw)
+    return content if isinstance(content, BrokenState) else read_content(content)
+
+
+def read_content(content: dict[str, Any]) -> State | BrokenState:
+    """What the state directory gave back, if it makes sense as a state."""
     try:
-        return state_from_json(json.loads(body))
+        return state_from_json(content)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         return BrokenState(f"a field is wrong: {type(error).__name__}")
 

@@ -22,7 +22,7 @@ from penstock.controller.inputs import Input, LeadershipLost, Tick
 from penstock.controller.machine import Machine
 from penstock.controller.process.ears import Ears, Inbox
 from penstock.controller.process.hands import Hands
-from penstock.controller.saved_state import state_as_json, state_from_json
+from penstock.controller.saved_state import read_content, state_as_json
 from penstock.controller.settings import ControllerSettings
 from penstock.controller.snapshot import snapshot
 from penstock.controller.state import State
@@ -110,13 +110,13 @@ class ControllerProcess:
             return None, DeploymentTemplate(), AT_THE_END
         if isinstance(content, BrokenState):
             return self._forgotten(content.why)
+        saved = read_content(content.get("state", {}))
+        if isinstance(saved, BrokenState):
+            return self._forgotten(saved.why)
         try:
-            return (
-                state_from_json(content["state"]),
-                DeploymentTemplate(**content["template"]),
-                int(content["service_next_offset"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            template = DeploymentTemplate(**content["template"])
+            return saved, template, int(content["service_next_offset"])
+        except (ValueError, KeyError, TypeError) as error:
             return self._forgotten(str(error))
 
     def _forgotten(self, why: str) -> tuple[State | None, DeploymentTemplate, int]:
