@@ -1,5 +1,6 @@
 """`penstock demo`: the main job on one machine, in a few minutes, with things dying on the way."""
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -37,12 +38,12 @@ def demo(
 
     fetch_with_progress(list(JarSet))
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
-        flags = demo_settings(Path(folder))
-        given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
-        settings = load_settings(flags=flags, environment={}).settings
-        with _View() as view:
-            run = Demo(settings, given=given, say=view.say, show=view.show).play()
+    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    flags = demo_settings(folder)
+    given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
+    settings = load_settings(flags=flags, environment={}).settings
+    with _View() as view:
+        run = Demo(settings, given=given, say=view.say, show=view.show).play()
     figures = summed_up(run.moments, run.hand_overs)
     rows = result_rows(run, figures)
     picture = out / "demo.png"
@@ -55,7 +56,10 @@ def demo(
     say(f"picture: {picture}")
     say(f"page:    {out / 'demo.html'}")
     if not is_good(run):
-        raise PenstockError("The demo does not hold: see the lines above.")
+        raise PenstockError(
+            "The demo does not hold: see the lines above.", remedy=f"Logs and lake: {folder}"
+        )
+    shutil.rmtree(folder)  # kept when something went wrong
 
 
 def demo_settings(folder: Path) -> dict[str, str]:

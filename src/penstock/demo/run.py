@@ -75,7 +75,10 @@ class Demo:
             for topic in story.TOPICS:
                 administration.create_topic(topic, partitions=story.PARTITIONS_PER_TOPIC)
             self._wait_for_controller(group)
-            self._act(group, administration)
+            try:
+                self._act(group, administration)
+            finally:
+                self._stop.set()  # whatever happened, the load ends with us
             self._drain(group)
             self._say("checking the lake against Kafka, independently")
             self.run.verdict = verify(group.settings, [], on_progress=lambda _: None)
@@ -142,6 +145,10 @@ class Demo:
     ) -> "list[_Harm]":
         def kill_consumer(_: float) -> str:
             status = self._status(group) or {"consumers": []}
+            if not status["consumers"]:
+                raise PenstockError(
+                    "There is no consumer to kill.", remedy=f"Logs: {group.directory}"
+                )
             busiest = max(status["consumers"], key=lambda one: len(one["partitions"]))
             consumer = busiest["consumer"]
             send_signal(group.deployment.process_of(consumer), signal.SIGKILL)

@@ -267,7 +267,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         target_utilisation=1 - packing.hysteresis,
         catch_up_ms=_ms(own.catch_up),
         behind_tolerated_ms=_ms(own.behind_tolerated),
-        partitions_per_consumer_max=packing.partitions_per_consumer_max,
+        partitions_per_consumer_max=packing.partitions_per_consumer_max or None,
         consumers_min=own.consumers_min,
         consumers_max=packing.consumers_max or own.consumers_max,
         spare_consumers=own.spare_consumers,

@@ -1,0 +1,41 @@
+"""The operator's settings, in the machine's words."""
+
+import pytest
+
+from penstock.controller.process.loop import controller_settings
+from penstock.model import Assignment, TopicPartition
+from penstock.packing import PackingProblem
+from penstock.settings import load_settings
+
+
+@pytest.mark.parametrize(
+    ("flags", "consumers_max", "partitions_max"),
+    [
+        ({}, 100, None),
+        ({"controller.consumers_max": "7"}, 7, None),
+        ({"packing.consumers_max": "5", "packing.partitions_per_consumer_max": "9"}, 5, 9),
+    ],
+)
+def test_no_maximum_means_none(
+    flags: dict[str, str], consumers_max: int, partitions_max: int | None
+) -> None:
+    """What the settings call 0 is no bound to the packer, and the packer accepts all of it."""
+    settings = controller_settings(load_settings(flags=flags, environment={}).settings)
+    assert settings.consumers_max == consumers_max
+    assert settings.partitions_per_consumer_max == partitions_max
+    PackingProblem(
+        {TopicPartition("orders", 0): 1.0},
+        Assignment(),
+        settings.capacity_bytes_per_s,
+        partitions_per_consumer_max=settings.partitions_per_consumer_max,
+        consumers_max=settings.consumers_max,
+    )
+
+
+def test_capacity_and_hysteresis_become_a_target() -> None:
+    """Packed to nine tenths by default; the alarm is at the whole."""
+    settings = controller_settings(
+        load_settings(flags={"packing.capacity": "3MB/s"}, environment={}).settings
+    )
+    assert settings.capacity_bytes_per_s == 3e6
+    assert settings.target_utilisation == pytest.approx(0.9)
