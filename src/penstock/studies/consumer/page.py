@@ -52,8 +52,8 @@ def page_text(findings: Sequence[Finding], *, runs: int, cores: int, load: float
         "last; *log* is the same in bytes of the broker's log, the monitor's unit; *reported* is",
         "the capacity that the consumer itself reported in that unit, where it knew one.",
         "",
-        f"Every case drains {_size_mb(findings)} MB. Where that is little, the fixed cost of a batch",
-        "and the warming up of Spark weigh more than they would in a long backlog.",
+        f"Every case drains {_size_mb(findings)} MB. Where that is little, the fixed cost of a",
+        "batch and the warming up of Spark weigh more than they would in a long backlog.",
         "",
     ]
     for question, rows in questions_of(findings).items():
