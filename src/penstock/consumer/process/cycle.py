@@ -266,7 +266,9 @@ class Cycle:
         if not offsets:
             return
         books.decoded_bytes_per_offset = result.decoded_bytes / offsets
-        self.estimate.add(log_bytes, now - batch.since_s, was_full=batch.is_full)
+        # The first batch warms Spark up: it says nothing of what this consumer can carry.
+        is_telling = batch.is_full and self._pace.is_warm
+        self.estimate.add(log_bytes, now - batch.since_s, was_full=is_telling)
         self._pace = self._pace.after(
             planned_bytes=batch.plan.size_bytes, seconds=now - batch.began_s, was_full=batch.is_full
         )

@@ -52,6 +52,9 @@ def page_text(findings: Sequence[Finding], *, runs: int, cores: int, load: float
         "last; *log* is the same in bytes of the broker's log, the monitor's unit; *reported* is",
         "the capacity that the consumer itself reported in that unit, where it knew one.",
         "",
+        f"Every case drains {_size_mb(findings)} MB. Where that is little, the fixed cost of a",
+        "batch and the warming up of Spark weigh more than they would in a long backlog.",
+        "",
     ]
     for question, rows in questions_of(findings).items():
         first = rows[0].decoded_mb_per_s
@@ -74,6 +77,11 @@ def page_text(findings: Sequence[Finding], *, runs: int, cores: int, load: float
             )
         lines.append("")
     return "\n".join(lines)
+
+
+def _size_mb(findings: Sequence[Finding]) -> str:
+    sizes = sorted({one.case.filling.total_bytes // 10**6 for one in findings})
+    return " or ".join(str(size) for size in sizes)
 
 
 def draw(findings: Sequence[Finding], directory: Path) -> list[Path]:
