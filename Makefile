@@ -1,10 +1,11 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real
+.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real simulate bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
 WORKERS ?= 2
+SEEDS ?= 10000
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,18 @@ test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 test-real: setup ## The tests that run a real broker and real Spark
 	$(BIN)/pytest -m "broker or spark" --cov --cov-append --cov-report=term
 
+simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 10000)
+	$(BIN)/python -m penstock.simulation --seeds $(SEEDS)
+
+bench: setup ## The benchmarks; best on a quiet machine
+	for one in codec controller_step packing monitor pipeline consumer; do $(BIN)/python benchmarks/$$one.py; done
+
+studies: setup ## Run every study again and write docs/studies; best on a quiet machine
+	$(BIN)/penstock study packing
+	$(BIN)/penstock study frequency
+	$(BIN)/penstock study monitor
+	$(BIN)/penstock study consumer
+
 fmt: setup ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -40,6 +53,7 @@ fmt: setup ## Format the code
 docs: setup ## Write the generated pages of docs/
 	$(BIN)/penstock settings markdown > docs/options.md
 	$(BIN)/penstock settings reference > docs/penstock.reference.yaml
+	PENSTOCK_REWRITE=1 $(BIN)/pytest -q -p no:randomly tests/contracts/test_message_schemas.py tests/behaviour/controller/test_invariants.py
 
 lock: ## Write requirements/*.txt anew (releases younger than a week are left out)
 	setup/lock.sh

@@ -14,7 +14,7 @@ from penstock.local_group import LocalGroup
 from penstock.model import ConsumerId
 from penstock.processes import ProcessIdentity, send_signal
 from penstock.settings import load_settings
-from penstock.verification import Verdict, verify
+from penstock.verification import Verdict, carried_so_far, verify
 
 LOOK_EVERY_S = 0.2
 CONVERGE_S = 90.0
@@ -101,11 +101,11 @@ class LiveGroup:
         """Everything produced to the topics is in the ledger; then the verdict of the check."""
         deadline_s = time.monotonic() + CONVERGE_S
         while time.monotonic() < deadline_s:
-            verdict = verify(self.group.settings, list(topics), on_progress=lambda _: None)
-            ledger = {f"{one.topic}-{one.partition}": one.ledger for one in verdict.partitions}
+            so_far = carried_so_far(self.group.settings, topics)
+            ledger = {str(partition): end for partition, end in so_far.items()}
             mine = {n: c for n, c in self.produced.items() if n.rpartition("-")[0] in topics}
             if mine and all(ledger.get(name, 0) >= count for name, count in mine.items()):
-                return verdict
+                return verify(self.group.settings, list(topics), on_progress=lambda _: None)
             self.group.tend()
             time.sleep(0.5)
         raise AssertionError(f"not drained: {self.produced} against {ledger}")
