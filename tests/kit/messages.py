@@ -12,6 +12,7 @@ from penstock.messages import (
     DeploymentResources,
     Direction,
     FailedPartition,
+    LeadershipClaim,
     Message,
     OwnedPartition,
     PartitionSpeed,
@@ -147,6 +148,7 @@ EXAMPLES: tuple[Message, ...] = (
             ),
         ),
     ),
+    LeadershipClaim(claimed_by="host-1 process 17"),
     WriteSpeedMeasurement(
         monitor_incarnation=4,
         sequence=100,
