@@ -73,6 +73,8 @@ def test_refusal_changes_the_source(strict_kafka: EmbeddedKafka, tmp_path: Path)
         end_s = time.monotonic() + 20
         while watcher.turns[-1].source == "log_dirs" and time.monotonic() < end_s:
             watcher.watch(0.5)
+        # The new source starts without memory; a speed settles within five seconds.
+        watcher.watch(5.0)
         writer.mark()
         later = watcher.watch(4.0)
         produced = writer.payload_bytes_per_s(name)
