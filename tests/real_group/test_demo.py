@@ -8,7 +8,12 @@ import pytest
 from kit.processes import processes_naming
 from kit.program import penstock
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.campaign,
+    pytest.mark.timeout(600),
+]
 
 
 def test_the_demo_holds_what_it_says(tmp_path: Path) -> None:

@@ -17,7 +17,12 @@ from kit.live_group import LiveGroup, busiest, working
 from kit.program import penstock
 from penstock.processes import is_alive
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.campaign,
+    pytest.mark.timeout(300),
+]
 
 
 def exact(live: LiveGroup, topic: str, partitions: int) -> None:
