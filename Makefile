@@ -29,10 +29,10 @@ lint: setup ## Style, types and import contracts
 	$(BIN)/lint-imports
 
 test-pure: setup ## The tests that need neither broker nor Spark, on all cores
-	$(BIN)/pytest -n $(WORKERS) -m "not broker and not spark and not campaign" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "not broker and not spark and not live" --cov --cov-report=
 
 test-real: setup ## The tests that run a real broker and real Spark
-	$(BIN)/pytest -m "(broker or spark) and not campaign" --cov --cov-append --cov-report=term
+	$(BIN)/pytest -m "(broker or spark) and not live" --cov --cov-append --cov-report=term
 
 test-group: setup ## The live group, harmed in every way, and the demo (about ten minutes)
 	$(BIN)/pytest tests/real_group

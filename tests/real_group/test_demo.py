@@ -11,7 +11,7 @@ from kit.program import penstock
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
-    pytest.mark.campaign,
+    pytest.mark.live,
     pytest.mark.timeout(600),
 ]
 

@@ -20,7 +20,7 @@ from penstock.processes import is_alive
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
-    pytest.mark.campaign,
+    pytest.mark.live,
     pytest.mark.timeout(300),
 ]
 
