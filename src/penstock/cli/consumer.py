@@ -75,6 +75,11 @@ def consumer(
         sys.stderr.flush()
         # A call into Spark hangs; waiting for it is what was just given up.
         os._exit(error.exit_code)
+    # All of ours is closed and durable. Spark's client may still wait, at the interpreter's end,
+    # for a server that went away long ago: an orderly end does not wait with it.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _id_from_environment() -> int:
