@@ -197,6 +197,7 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
 
 def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
     """Pause and resume, a change of settings without a restart, and nonsense."""
+    live.converged()
     at = ["--bootstrap-server", live.group.settings.kafka.bootstrap_servers]
     paused = penstock("pause", "--direction", "down", "--reason", "test", *at)
     assert paused.returncode == 0, paused.stderr
