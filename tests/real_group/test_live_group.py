@@ -3,6 +3,7 @@
 Every test makes topics of its own and ends with a converged group and an exact lake.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from kit.live_group import LiveGroup, busiest, working
 from kit.program import penstock
-from penstock.processes import is_alive
+from penstock.processes import ProcessIdentity, is_alive, stop
 
 pytestmark = [
     pytest.mark.broker,
@@ -191,6 +192,9 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
     finally:
         rival.kill()
         rival.communicate()
+        for note in (tmp_path / "rival").glob("consumer-*/deployment.json"):
+            process = json.loads(note.read_text(encoding="utf-8"))["process"]
+            stop(ProcessIdentity(**process), grace_s=20)  # consumers outlive their controller
     live.load("rivals=30kB/s", seconds=3)
     exact(live, "rivals", 3)
 
