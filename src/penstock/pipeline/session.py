@@ -68,6 +68,12 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
     }
 
 
+def leave_connect_mode() -> None:
+    """A session of one's own can start, also after this process or its parent used a server."""
+    for variable in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
+        os.environ.pop(variable, None)
+
+
 def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSession:
     """The session; for a Connect server an error that says how to start one."""
     # PySpark 4.2 says once that pandas 3 is new to it; we hand it no pandas at all.
@@ -87,8 +93,7 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
                 remedy="Start one with `penstock spark start`, or mend spark.master.",
             ) from error
         return session  # type: ignore[no-any-return] # the builder of two kinds has no type
-    for variable in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
-        os.environ.pop(variable, None)  # left by a parent process that talks to a Connect server
+    leave_connect_mode()
     builder = builder.master(spark.master).appName(name)
     for option, value in {**start_options(spark), **spark.options}.items():
         builder = builder.config(option, value)

@@ -14,6 +14,8 @@ from typing import TypeVar
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from penstock.pipeline.session import leave_connect_mode
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -38,6 +40,7 @@ def spread(
     if not tasks:
         return []
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    leave_connect_mode()
     builder = SparkSession.builder.master(master).appName("penstock study")
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")

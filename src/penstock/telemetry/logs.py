@@ -27,9 +27,14 @@ def configure_logs(level: str, form: Literal["text", "json"]) -> None:
             last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=_on_stderr,
         cache_logger_on_first_use=False,
     )
+
+
+def _on_stderr(*_: Any) -> structlog.PrintLogger:
+    """Looked up at every event: stderr may have been replaced, and the old one closed, since."""
+    return structlog.PrintLogger(sys.stderr)
 
 
 def get_logger(**context: Any) -> FilteringBoundLogger:

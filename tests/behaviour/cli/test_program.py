@@ -1,15 +1,19 @@
 """The program's manners: help, version, streams, exit codes, colour."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import structlog
 import yaml
 
 from kit.program import penstock
 from penstock import __version__
+from penstock.telemetry import configure_logs, get_logger
 
 COMMANDS = [
     ["broker"], ["broker", "start"], ["broker", "stop"], ["broker", "status"], ["demo"],
@@ -145,3 +149,21 @@ def test_logs_are_events_with_levels() -> None:
     event = json.loads(line)
     assert (event["event"], event["level"], event["room"]) == ("seen", "warning", "test")
     assert event["shown"] == "***"
+
+
+def test_logs_follow_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    """An event after stderr was replaced, and the old one closed, is written to the new one."""
+    before = structlog.get_config()
+    old = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(old):
+            configure_logs("info", "json")
+            log = get_logger(room="test")
+            log.info("first")
+        old_text = old.getvalue()
+        old.close()
+        log.info("second")
+    finally:
+        structlog.configure(**before)
+    assert json.loads(old_text)["event"] == "first"
+    assert json.loads(capsys.readouterr().err)["event"] == "second"
