@@ -64,8 +64,8 @@ def finding(detector: str) -> str | None:
         if kind == "law":
             a_query_waits_for_the_commands_before_it()
         else:
-            explore(1, has_all_orders=False)
-            explore(2, has_all_orders=True, has_batches=False)
+            explore(1, records=1)
+            explore(2, records=0)
     except (InvariantError, ViolationError, AssertionError) as error:
         return _short(error)
     return None
