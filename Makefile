@@ -1,6 +1,6 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group small-worlds simulate bench studies
+.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group simulate bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
@@ -28,17 +28,24 @@ lint: setup ## Style, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Where every branch is covered: what only decides.
+PURE := $(addprefix src/penstock/,model/*.py messages/*.py packing/*.py controller/*.py consumer/*.py \
+	$(addprefix monitor/,filters.py levels.py measurement.py meter.py partitions_of_interest.py window.py) \
+	topics/control_topics.py)
+EMPTY :=
+COMMA := ,
+NO_PARTS := not broker and not spark and not live
+
 test-pure: setup ## The tests that need neither broker nor Spark, on all cores
-	$(BIN)/pytest -n $(WORKERS) -m "not broker and not spark and not live and not long" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and not campaign" --cov --cov-report=
+	$(BIN)/coverage report --fail-under=100 --include="$(subst $(EMPTY) $(EMPTY),$(COMMA),$(PURE))"
+	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and campaign"
 
 test-real: setup ## The tests that run a real broker and real Spark
 	$(BIN)/pytest -m "(broker or spark) and not live" --cov --cov-append --cov-report=term
 
 test-group: setup ## The live group, harmed in every way, and the demo (about ten minutes)
 	$(BIN)/pytest tests/real_group
-
-small-worlds: setup ## Every order of every three faults in a small world (about fifteen minutes)
-	$(BIN)/pytest -s -m long tests/simulation/test_small_worlds.py
 
 simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 10000)
 	$(BIN)/python -m penstock.simulation --seeds $(SEEDS)

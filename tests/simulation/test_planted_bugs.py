@@ -15,6 +15,8 @@ from penstock.simulation.checkers import ViolationError
 from penstock.simulation.exhaustive import explore
 from penstock.simulation.scenario import scenario
 
+pytestmark = pytest.mark.campaign
+
 STORIES = ROOT / "tests" / "stories"
 
 # Where each is caught quickest. More may catch it; these are the ones that are checked every time.

@@ -8,15 +8,13 @@ import pytest
 
 from penstock.simulation.exhaustive import Explored, explore
 
+pytestmark = pytest.mark.campaign
+
 WORLDS = [
     (0, 2, Explored(states=358, endings=1)),
     (1, 2, Explored(states=17_587, endings=17)),
     (2, 1, Explored(states=97_904, endings=206)),
     (3, 0, Explored(states=128_270, endings=1_862)),
-    pytest.param(
-        *(3, 1, Explored(states=0, endings=0)),
-        marks=[pytest.mark.long, pytest.mark.timeout(7_200)],
-    ),
 ]
 
 

@@ -77,9 +77,7 @@ def packed(turn: Turn, given: Packed) -> None:
         ask(turn)
         return
     target = {partition: answer[partition] for partition in existing}
-    code, words = turn.state.packing_code, turn.state.packing_words
-    if code is None:
-        raise ValueError("a packing was asked for without a reason")
+    code, words = _asked_for(turn), turn.state.packing_words
     if turn.state.is_paused(Direction.BOTH):
         target = _kept_in_place(turn, target)
     if code is Code.FEWER_WOULD_DO:
@@ -116,9 +114,14 @@ def _say_what_cannot_be_helped(turn: Turn, packing: Packing) -> None:
 
 def _leave(turn: Turn, code: Code, words: str) -> None:
     turn.decide(code, words)
-    asked = turn.state.packing_code
-    trigger = turn.state.trigger
-    if asked is not None:
-        trigger = after_plan(trigger, asked, turn.now_ms, changed=False)
+    trigger = after_plan(turn.state.trigger, _asked_for(turn), turn.now_ms, changed=False)
     turn.change(packing_number=turn.state.packing_number + 1, trigger=trigger)
     go(turn, Phase.SENTINEL, "no better plan")
+
+
+def _asked_for(turn: Turn) -> Code:
+    """Why the packer was asked."""
+    code = turn.state.packing_code
+    if code is None:
+        raise ValueError("a packing was asked for without a reason")
+    return code
