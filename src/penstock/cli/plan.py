@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.group_status import read_status
+from penstock.cli.group_status import read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, ConsumerId, TopicPartition
@@ -26,10 +26,11 @@ def plan(
     """Show which partitions a repack would move now, and what that costs. Changes nothing.
 
     Exit code 0 when nothing would change, 7 when something would, 6 when the most consumers allowed
-    cannot carry the load.
+    cannot carry the load, 1 when the controller is silent: the group may have changed since.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     found = read_status(loaded)
+    require_news(found)
     problem = _problem(found)
     wanted = found["settings"]
     algorithm = algorithm_named(wanted["algorithm"] or "CHAIN", wanted["algorithm_knob"])
