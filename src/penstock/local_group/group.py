@@ -64,6 +64,8 @@ class LocalGroup:
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
         self.directory = Path(settings.controller.directory).absolute()
+        # The broker of our own, for whoever wants to harm it; None when one was given.
+        self.broker: EmbeddedKafka | None = None
         self._parts = ExitStack()
         self._children: dict[str, _Child] = {}
         me = identity_of(os.getpid())
@@ -98,6 +100,7 @@ class LocalGroup:
             kafka = self._parts.enter_context(
                 EmbeddedKafka(BrokerPlan(heap_mib=512), data_directory=data)
             )
+            self.broker = kafka
             self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
         self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")
         for line in make_control_topics(self.settings):
@@ -148,12 +151,15 @@ class LocalGroup:
         pause_s = min(RESTART_PAUSE_MAX_S, RESTART_PAUSE_FIRST_S * 2.0**child.restarts)
         return time.monotonic() - child.started_s >= pause_s
 
+    def arguments_of(self, name: str) -> list[str]:
+        """What `penstock` is given to be the `monitor` or the `controller` of this group."""
+        ends_with = ["--ends-with", self._owner] if name == "controller" else []
+        return [name, *self._given, *ends_with]
+
     def _launch(self, name: str, *, restarts: int = 0) -> None:
         if restarts == 0:
             self._on_progress(f"starting the {name}")
-        command = [sys.executable, "-m", "penstock", name, *self._given]
-        if name == "controller":
-            command += ["--ends-with", self._owner]
+        command = [sys.executable, "-m", "penstock", *self.arguments_of(name)]
         process = start_child(command, log_file=self.log_of(name))
         self._children[name] = _Child(name, process, time.monotonic(), restarts)
 
