@@ -87,6 +87,23 @@ def test_a_hung_consumer_is_replaced_and_harmless_when_it_wakes(live: LiveGroup)
     live.exact("hung", 4)
 
 
+def test_a_dead_spark_server_is_started_again(live: LiveGroup) -> None:
+    """-9 under load: it comes back on its old port, and the consumers go on."""
+    live.administration.create_topic("sparkless", partitions=4)
+    live.converged({"sparkless": 4})
+    server = live.group.spark_server
+    assert server is not None
+    assert server.process is not None
+    with live.loading("sparkless=40kB/s", seconds=15):
+        time.sleep(3)  # into the load
+        live.hurt(server.process, signal.SIGKILL)
+        said: list[str] = []
+        while not any("Spark server died and was started again" in line for line in said):
+            said = live.group.tend()
+            time.sleep(0.1)
+    live.exact("sparkless", 4)
+
+
 def test_a_dead_monitor_is_no_reason_to_shrink(live: LiveGroup) -> None:
     """Silent for a minute, ten times the scale-down period: the last plan is held."""
     live.administration.create_topic("silent", partitions=6)
