@@ -34,7 +34,7 @@ class ControllerActor:
         self.starts_sent = 0
         self._tick_number = 0
         self._held_back: list[Callable[[], None]] = []
-        self.machine = Machine(world.policy)
+        self.machine = Machine()
         self.state, effects = self.machine.begin(
             controller_epoch=epoch,
             settings=world.settings,
