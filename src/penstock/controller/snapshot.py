@@ -7,7 +7,9 @@ a monotonic clock, names instead of numbers of states.
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.controller.load import problem_of, view
 from penstock.controller.state import ConsumerRecord, HoldingStatus, State
+from penstock.controller.turn import Turn
 from penstock.model import ConsumerId
 
 SNAPSHOT_VERSION = 1
@@ -53,6 +55,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             for partition, holding in _held(state)
         },
         "moves": _moves(state),
+        "question": _question(state),
         "parked": {str(p): parked.reason for p, parked in sorted(state.parked.items())},
         "pauses": [
             {"direction": p.direction.value, "until_unix_ms": p.until_unix_ms, "reason": p.reason}
@@ -117,6 +120,23 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
     if behind_bytes == 0:
         return 0.0
     return None if written_bytes_per_s < 1 else behind_bytes / written_bytes_per_s
+
+
+def _question(state: State) -> dict[str, Any]:
+    """What the packer would be asked if a plan were due now: `penstock plan` asks it."""
+    turn = Turn(state, state.now_ms)
+    problem = problem_of(turn, view(turn), state.settings.consumers_max)
+    return {
+        "load_bytes_per_s": {str(p): x for p, x in problem.write_speed_bytes_per_s.items()},
+        "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},
+        "capacity_bytes_per_s": problem.capacity_bytes_per_s,
+        "capacity_bytes_per_s_by_consumer": {
+            str(c): x for c, x in problem.capacity_bytes_per_s_by_consumer.items()
+        },
+        "partitions_per_consumer_max": problem.partitions_per_consumer_max,
+        "consumers_max": problem.consumers_max,
+        "forecast_bytes_per_s": {str(p): x for p, x in problem.forecast_bytes_per_s.items()},
+    }
 
 
 def _moves(state: State) -> list[dict[str, Any]]:

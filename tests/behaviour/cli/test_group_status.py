@@ -10,6 +10,7 @@ import pytest
 from kit.program import invoked
 from kit.story import TWO_CONSUMERS, after
 from penstock.controller.snapshot import snapshot
+from penstock.errors import NotFeasibleError
 
 BEHIND = (
     *TWO_CONSUMERS,
@@ -121,3 +122,29 @@ def test_plan_says_by_its_exit_code_whether_something_would_change(
     data = json.loads(done.stdout)
     assert len(data["moves"]) >= moves
     assert bool(data["moves"]) == bool(moves)
+
+
+def test_plan_that_is_not_feasible_says_so(tmp_path: Path) -> None:
+    """Two consumers at most, and three partitions that need one each."""
+    speeds = "speeds orders-0=90 orders-1=90 orders-2=90"
+    where = written(tmp_path, "settings consumers_max=2", *TWO_CONSUMERS, speeds)
+    error = invoked("plan", *where).exception
+    assert isinstance(error, NotFeasibleError)
+    assert error.exit_code == 6
+
+
+def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
+    """A learned capacity and a backlog count as they do when the controller plans."""
+    lines = (
+        "settings capacity_is_learned=yes catch_up_ms=10000",
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
+        "consumer 2 reports orders-2@1.3, behind_log_bytes=100",
+    )
+    where = written(tmp_path, *lines)
+    asked = as_data("status", *where)["question"]
+    assert asked["load_bytes_per_s"]["orders-2"] == pytest.approx(50.0)
+    assert asked["capacity_bytes_per_s_by_consumer"]["1"] < asked["capacity_bytes_per_s"]
+    done = invoked("plan", *where, "-o", "json")
+    assert done.exit_code == 7
+    assert {move["from"] for move in json.loads(done.stdout)["moves"]} == {1}
