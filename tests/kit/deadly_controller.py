@@ -42,6 +42,6 @@ if __name__ == "__main__":
     def process(settings: Any, deployment: Any) -> ControllerProcess:
         return ControllerProcess(settings, deployment, machine=machine)
 
-    command.ControllerProcess = process  # type: ignore[misc,assignment] # the same, but mortal
+    vars(command)["ControllerProcess"] = process  # the same, but mortal
     sys.argv = [sys.argv[0], *sys.argv[3:]]
     main()

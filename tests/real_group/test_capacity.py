@@ -45,7 +45,8 @@ def learning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
 
 def carried(status: dict[str, Any]) -> float:
     """What the consumers at work carry together, as the group is sized by it."""
-    return sum(one["capacity_bytes_per_s"] for one in status["consumers"] if one["partitions"])
+    at_work = [one for one in status["consumers"] if one["partitions"]]
+    return float(sum(one["capacity_bytes_per_s"] for one in at_work))
 
 
 def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: LiveGroup) -> None:
