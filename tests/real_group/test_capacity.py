@@ -66,15 +66,15 @@ def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: Li
         "more consumers at work",
         within_s=GROWTH_S,
     )
-    assert any(one["code"] == "over_capacity" for one in grown["history"])
-    most = 0
+    assert any("over_capacity" in one["words"] for one in grown["history"])
     status = grown
-    while not status or status["behind_bytes"] > 0:
+    while status["behind_bytes"] > 0:
         assert time.monotonic() - begun_s < CATCH_UP_S + GROWTH_S, status
-        if status and status["behind_bytes"] > 5 * carried(status):
-            assert working(status) >= most, "made smaller while behind"
-            most = working(status)
-        status = learning.status()
+        newer = learning.status() or status
+        # Twice what is tolerated (5 s of capacity): what is shown may be a few seconds old.
+        if min(status["behind_bytes"], newer["behind_bytes"]) > 10 * carried(status):
+            assert working(newer) >= working(status), "made smaller while behind"
+        status = newer
         time.sleep(0.3)
     learning.until(lambda status: working(status) <= 1, "one consumer at work again")
     learning.exact("outage", 8)
