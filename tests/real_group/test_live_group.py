@@ -177,6 +177,12 @@ def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
     live.until(lambda status: bool(status["pauses"]), "paused")
     assert penstock("resume", *at).returncode == 0
     live.until(lambda status: not status["pauses"], "resumed")
+    short = penstock("pause", "--until", "4s", "--reason", "short", "-o", "json", *at)
+    assert json.loads(short.stdout)["outcome"] == "done", short.stderr
+    held = live.until(lambda status: bool(status["pauses"]), "paused for a while")
+    assert held["pauses"][0]["reason"] == "short"
+    assert held["pauses"][0]["until_unix_ms"] > time.time() * 1000 - 4000
+    live.until(lambda status: not status["pauses"], "ended by itself", within_s=10)
     changed = penstock("service", "send", "change-settings", '{"consumers_max": 5}', *at)
     assert changed.returncode == 0, changed.stderr
     live.until(lambda status: status["settings"]["consumers_max"] == 5, "settings changed")
@@ -213,7 +219,9 @@ def test_status_plan_and_history_tell(live: LiveGroup) -> None:
     assert "Sentinel" in shown.stdout
     assert penstock("status", *where, "-o", "json").returncode == 0
     assert "synchronised" in penstock("history", *where).stdout or "first_start" in shown.stdout
-    assert penstock("plan", *where, "-o", "json").returncode in {0, 7}
+    assert json.loads(penstock("history", *where, "-o", "json").stdout)[-1]["words"]
+    planned = penstock("plan", *where, "-o", "json")
+    assert planned.returncode == (7 if json.loads(planned.stdout)["moves"] else 0), planned.stderr
     missing = penstock("status", "--set", "controller.directory=nowhere")
     assert missing.returncode == 1
     assert "penstock up" in missing.stderr
