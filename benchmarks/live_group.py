@@ -108,6 +108,7 @@ def moves() -> list[Measured]:
         Measured("nobody reads a moved partition, median", statistics.median(seconds), 1.0),
         Measured("nobody reads a moved partition, 99 %", quantile(seconds, 0.99), 2.5),
         Measured("stopped and started where they were", pauses(said), 0, ""),
+        Measured("between commits around a move, median", statistics.median(around(commits, said))),
         Measured("between commits of a partition, calm, 99 %", quantile(still, 0.99)),
         Measured("the same, of the unmoved while others move, 99 %", quantile(during, 0.99)),
     ]
@@ -128,6 +129,18 @@ def pauses(said: Sequence[SaidByConsumer]) -> int:
         elif stopped.pop(one.partition, None) == one.consumer:
             count += 1
     return count
+
+
+def around(commits: dict[str, list[int]], said: Sequence[SaidByConsumer]) -> list[float]:
+    """From the last commit before a stop (or of it) to the first one after the start elsewhere."""
+    found = []
+    for one in said:
+        times = commits.get(one.partition, [])
+        before = [at for at in times if at <= one.at_ms]
+        after = [at for at in times if at > one.at_ms]
+        if not one.is_start and before and after:
+            found.append((after[0] - before[-1]) / 1000)
+    return found
 
 
 def gaps_of_the_unmoved(
