@@ -208,7 +208,7 @@ def controller() -> list[Measured]:
             sentinel.append(time.monotonic() - killed_s)
             answered.append(asked.wait() - killed_s)
             typer.echo(f"  Sentinel {sentinel[-1]:.1f} s, obeys {answered[-1]:.1f} s", err=True)
-            stage.rest(6)
+            stage.rest(10)  # whoever dies again too soon is started again with a pause
     return [
         Measured("restarted controller in Sentinel, longest", max(sentinel), 5.0),
         Measured("restarted controller does what it is asked, longest", max(answered), 5.0),
