@@ -193,6 +193,21 @@ def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
     assert penstock("service", "send", "no-such", "{}", *at).returncode == 2
 
 
+def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGroup) -> None:
+    """It waits in the topic; the successor goes on where its predecessor stopped reading."""
+    live.converged()
+    stop(live.group.process_of("controller"), grace_s=20)
+    request = subprocess.Popen(
+        [sys.executable, "-m", "penstock", "resume", "--wait", "60s", "--bootstrap-server",
+         live.group.settings.kafka.bootstrap_servers],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(4)  # it has been sent, and nobody has read it
+    live.converged()
+    _, said = request.communicate(timeout=70)
+    assert request.returncode == 0, said
+
+
 def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> None:
     """Under load, one after the other; every consumer is of the new version afterwards."""
     live.administration.create_topic("rolled", partitions=4)
