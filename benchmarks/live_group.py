@@ -223,7 +223,7 @@ class Asked:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._done_s = 0.0
-        self._thread = threading.Thread(target=self._ask)
+        self._thread = threading.Thread(target=self._ask, daemon=True)
         self._thread.start()
 
     def _ask(self) -> None:
