@@ -25,8 +25,8 @@ from typing import Self
 
 from penstock.broker import BrokerPlan, EmbeddedKafka
 from penstock.deployment import LocalProcesses
+from penstock.deployment.launching import local_deployment
 from penstock.errors import PenstockError
-from penstock.local_group.launching import local_deployment
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
 from penstock.processes.owner import owner_as_text
