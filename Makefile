@@ -44,14 +44,14 @@ test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 test-real: setup ## The tests that run a real broker and real Spark
 	$(BIN)/pytest -m "(broker or spark) and not live" --cov --cov-append --cov-report=term
 
-test-group: setup ## The live group, harmed in every way, and the demo (about ten minutes)
+test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group
 
 simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 10000)
 	$(BIN)/python -m penstock.simulation --seeds $(SEEDS)
 
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step packing monitor pipeline consumer; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step packing monitor pipeline consumer live_group; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/studies; best on a quiet machine
 	$(BIN)/penstock study packing

@@ -7,6 +7,7 @@ time the settings allow. Capacity is the operator's figure, or what the consumer
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import median_low
 
 from penstock.controller.membership import AVAILABLE
 from penstock.controller.policy import trigger_policy
@@ -18,11 +19,25 @@ from penstock.packing.trend import forecast
 from penstock.packing.trigger import GroupView, problem_for
 
 
-def capacity_of(turn: Turn, record: ConsumerRecord) -> float:
+def usual_capacity(turn: Turn) -> float:
+    """What a consumer that has shown nothing is taken to carry: the middle of what others have.
+
+    The settings' figure is for a group of which none has: with it, the first plan after a backlog
+    would give everything to the one consumer of which nothing is known.
+    """
     settings = turn.state.settings
-    if settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
+    shown = [r.capacity_bytes_per_s for r in turn.consumers.now.values() if r.capacity_bytes_per_s]
+    return (
+        median_low(shown)
+        if settings.capacity_is_learned and shown
+        else (settings.capacity_bytes_per_s)
+    )
+
+
+def capacity_of(turn: Turn, record: ConsumerRecord) -> float:
+    if turn.state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
         return record.capacity_bytes_per_s
-    return settings.capacity_bytes_per_s
+    return usual_capacity(turn)
 
 
 def available(turn: Turn) -> list[ConsumerId]:
@@ -88,7 +103,11 @@ def problem_of(turn: Turn, group: GroupView, consumers_max: int) -> PackingProbl
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(turn)}
     for partition, consumer in group.owner.items():
         current[consumer].append(partition)
-    policy = replace(trigger_policy(turn.state.settings), consumers_max=consumers_max)
+    policy = replace(
+        trigger_policy(turn.state.settings),
+        capacity_bytes_per_s=usual_capacity(turn),
+        consumers_max=consumers_max,
+    )
     return problem_for(policy, group, Assignment(current), _expected(turn, group))
 
 

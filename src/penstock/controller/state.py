@@ -74,6 +74,7 @@ class ConsumerRecord:
     deployment_version: int = 0
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
+    behind_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
