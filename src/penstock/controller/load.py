@@ -11,7 +11,7 @@ from statistics import median_low
 
 from penstock.controller.membership import AVAILABLE
 from penstock.controller.policy import trigger_policy
-from penstock.controller.state import ConsumerRecord, Speeds
+from penstock.controller.state import Speeds
 from penstock.controller.turn import Turn
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
@@ -26,18 +26,18 @@ def usual_capacity(turn: Turn) -> float:
     would give everything to the one consumer of which nothing is known.
     """
     settings = turn.state.settings
+    if not settings.capacity_is_learned:
+        return settings.capacity_bytes_per_s
     shown = [r.capacity_bytes_per_s for r in turn.consumers.now.values() if r.capacity_bytes_per_s]
-    return (
-        median_low(shown)
-        if settings.capacity_is_learned and shown
-        else (settings.capacity_bytes_per_s)
-    )
+    return median_low(shown) if shown else settings.capacity_bytes_per_s
 
 
-def capacity_of(turn: Turn, record: ConsumerRecord) -> float:
-    if turn.state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
-        return record.capacity_bytes_per_s
-    return usual_capacity(turn)
+def _capacities(turn: Turn) -> dict[ConsumerId, float]:
+    usual = usual_capacity(turn)
+    found = dict.fromkeys(available(turn), usual)
+    if turn.state.settings.capacity_is_learned:
+        found = {c: turn.consumers[c].capacity_bytes_per_s or usual for c in found}
+    return found
 
 
 def available(turn: Turn) -> list[ConsumerId]:
@@ -81,7 +81,7 @@ def view(turn: Turn) -> GroupView:
             for partition in turn.held_by(consumer):
                 if partition in load:
                     load[partition] += extra / partitions
-    capacities = {c: capacity_of(turn, turn.consumers[c]) for c in available(turn)}
+    capacities = _capacities(turn)
     tolerated = settings.behind_tolerated_ms / 1_000 * sum(capacities[c] for c in counts)
     return GroupView(
         owner=owner,

@@ -59,12 +59,6 @@ class Window:
                 moved[known] = row[columns[known]]
                 table[number] = moved
 
-    def forget_partitions(self, which: npt.NDArray[np.bool_]) -> None:
-        """They are another log now: nothing of the past belongs to them."""
-        for table in self._tables():
-            for number, row in enumerate(table):
-                table[number] = np.where(which, 0.0, row)
-
     def _table(self, rows: list[Row]) -> Table:
         return np.array(rows) if rows else np.zeros((0, self.partitions))
 

@@ -150,11 +150,12 @@ def _place(bench: Workbench, item: int, worth: int | None) -> None:
 
 
 def _opened_by(bench: Workbench, item: int) -> int:
-    """An empty consumer that can carry the item alone: its own, else the lowest free."""
+    """An empty consumer that can carry the item alone: the lowest free.
+
+    Its own, where it fits, is a hole like any other and was found before.
+    """
     tally, size, home = bench.tally, bench.tally.sizes[item], bench.home[item]
     free_home = home != NOBODY and not bench.members.get(home)
-    if free_home and size <= tally.capacity_of(home):
-        return home
     lowest = bench.lowest_free()
     special = sorted(tally.capacity_by_consumer)
     for consumer in special if size > tally.capacity else ():

@@ -71,6 +71,8 @@ def test_a_report_counts_since_the_last_one() -> None:
     assert row.records_per_s == pytest.approx(10)
     assert row.read_speed_log_bytes_per_s == pytest.approx(500)
     assert books.measured({A: Epoch(1, 2)}, 2.0)[A].records_per_s == 0
+    unknown = TopicPartition("just-started", 0)
+    assert unknown not in books.measured({unknown: Epoch(1, 3)}, 2.0), "it has no page yet"
     books.batches, books.commit_s = 3, 0.0126
     assert (books.cycle().batches, books.cycle().batches) == (3, 0)
 

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from penstock.messages import SpeedSource
 from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
-from penstock.monitor.filters import PlainWindow, SpeedFilter, StepAdapting
+from penstock.monitor.filters import (
+    Exponential,
+    PlainWindow,
+    SpeedFilter,
+    StepAdapting,
+    filter_from_settings,
+)
 from penstock.monitor.meter import Basis, Meter
+from penstock.settings.sections import MonitorSettings
 
 # A busy machine is no defect of the subject.
 unhurried = settings(deadline=None)
@@ -254,3 +261,27 @@ def test_whatever_happens_speeds_are_speeds_or_unknown(
             assert np.isfinite(known).all()
             assert (known >= 0).all()
         assert speeds.newest_sample_age_s >= 0
+
+
+def test_who_leads_what_and_where_logs_begin_and_end() -> None:
+    """What the questions are put together from; a partition without a leader is asked of nobody."""
+    one = meter()
+    lost = LogPlace("c" * 22, leader=-1)
+    one.arrange({("orders", 0): FIRST, ("orders", 1): FIRST, ("lost", 0): lost})
+    assert set(one.by_leader) == {1}
+    assert set(one.by_leader[1]) == {("orders", 0), ("orders", 1)}
+    assert (one.leader_of(("orders", 0)), one.leader_of(("lost", 0))) == (1, -1)
+    assert len(one.names) == 3
+    assert one.offset_spans() == []
+    look(one, 100.0, {("orders", 0): 5000})
+    assert one.offset_spans() == [(("orders", 0), 0, 5000)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("window", PlainWindow), ("exponential", Exponential), ("step_adapting", StepAdapting)],
+)
+def test_the_filter_is_a_setting(name: str, kind: type) -> None:
+    """Each name makes its own."""
+    settings_of_monitor = MonitorSettings.model_validate({"filter": name})
+    assert isinstance(filter_from_settings(settings_of_monitor), kind)

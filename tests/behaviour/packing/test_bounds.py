@@ -111,3 +111,22 @@ def test_huge_and_tiny_speeds_are_exact() -> None:
     """2 ** 63 and the smallest fraction stand side by side without rounding."""
     packing = ChainPacking().pack(problem([2**63, 2.0**-40], [1, 1], capacity=2.0**63))
     assert numbers(packing) == {1: {0}, 2: {1}}
+
+
+def test_one_round_under_a_maximum_may_be_enough() -> None:
+    """Packed again from its own answer, the second round needs no forcing any more."""
+    question = PackingProblem(
+        {named(0): 50.0, named(1): 50.0},
+        Assignment({ConsumerId(2): [named(1)]}),
+        100.0,
+        capacity_bytes_per_s_by_consumer={
+            ConsumerId(1): 40.0,
+            ConsumerId(2): 64.0,
+            ConsumerId(3): 21.0,
+        },
+        partitions_per_consumer_max=2,
+        consumers_max=1,
+    )
+    packing = ChainPacking(1).pack(question)
+    assert len(packing.assignment.owners) == 2
+    assert len(set(packing.assignment.owners.values())) == 1

@@ -7,6 +7,7 @@ import pytest
 from kit.packing_cases import named
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import DEFAULT, Packing
+from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
     TriggerMemory,
@@ -193,3 +194,12 @@ def test_a_senseless_policy_is_refused(wrong: dict[str, float]) -> None:
     """Each number has its range."""
     with pytest.raises(ValueError, match="got"):
         TriggerPolicy(**{"capacity_bytes_per_s": 100, **wrong})  # type: ignore[arg-type]  # the wrong value is the test
+
+
+def test_a_partition_seen_once_has_no_trend() -> None:
+    """It joins the forecast with the speed it has."""
+    trend = observe(Trend(), speeds(10), 0)
+    trend = observe(trend, speeds(20, 7), 10)
+    ahead = forecast(trend, 60)
+    assert ahead[named(0)] > 20
+    assert ahead[named(1)] == 7

@@ -1,0 +1,68 @@
+"""What people and other programs see of the controller's state."""
+
+import json
+
+import pytest
+
+from kit.story import TWO_CONSUMERS, Storyteller, after
+from penstock.controller.snapshot import seconds_behind, snapshot
+from penstock.controller.state import State
+
+
+def state_of(teller: Storyteller) -> State:
+    assert teller.state is not None
+    return teller.state
+
+
+def test_a_group_in_the_middle_of_a_move() -> None:
+    """Loads, moves with where they go, and the question the packer would be asked."""
+    teller = after(
+        *TWO_CONSUMERS,
+        "3000 ms pass",
+        "speeds orders-0=40 orders-1=80 orders-2=10",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=65 behind_records=13",
+        "tick +500",
+        "packed 1: orders-0; 2: orders-1 orders-2",
+        "request p: pause direction=down reason=sale",
+    )
+    seen = snapshot(state_of(teller), 1_000, is_degraded=False)
+    assert json.loads(json.dumps(seen)) == seen
+    first = seen["consumers"][0]
+    assert (first["load_bytes_per_s"], first["behind_records"]) == (120.0, 13)
+    assert seen["behind_s"] == pytest.approx(0.5)
+    assert seen["partitions"]["orders-1"]["status"] == "stopping"
+    assert seen["moves"] == [
+        {"partition": "orders-1", "at": 1, "to": 2, "status": "stopping"},
+    ]
+    assert seen["pauses"][0]["reason"] == "sale"
+    assert seen["question"]["capacity_bytes_per_s"] == pytest.approx(100.0)
+    assert set(seen["question"]["current"]) == {"1", "2"}
+
+
+def test_a_controller_that_knows_nothing_yet() -> None:
+    """No speeds, no consumers, no plan: still a whole answer."""
+    seen = snapshot(state_of(after("a controller starts with epoch 1")), 0, is_degraded=True)
+    assert seen["is_degraded"]
+    assert (seen["consumers"], seen["moves"], seen["partitions"]) == ([], [], {})
+    assert seen["measurement_age_ms"] is None
+
+
+def test_a_roll_out_and_what_was_learned() -> None:
+    """Progress of the roll-out; the capacity a consumer has shown in place of the setting."""
+    teller = after(
+        "settings capacity_is_learned=yes",
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
+        "request u1: update",
+    )
+    seen = snapshot(state_of(teller), 0, is_degraded=False)
+    assert seen["roll_out"]["total"] == 2
+    assert seen["consumers"][0]["capacity_bytes_per_s"] == 70.0
+    assert seen["consumers"][1]["measured_capacity_bytes_per_s"] is None
+
+
+def test_seconds_behind() -> None:
+    """Nothing waits: zero. Something waits and nothing is written: unknown."""
+    assert seconds_behind(0, 0) == 0
+    assert seconds_behind(100, 50) == 2
+    assert seconds_behind(100, 0) is None
