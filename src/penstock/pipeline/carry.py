@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.model import TopicPartition
+from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
     PlannedRange,
@@ -37,7 +37,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
-from penstock.pipeline.ledger import next_offsets
+from penstock.pipeline.ledger import last_epochs, next_offsets
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 
@@ -72,6 +72,16 @@ class Pipeline:
     ) -> dict[TopicPartition, int | None]:
         """Where the ledger says each partition goes on; None where it has never been carried."""
         return next_offsets(self._settings.lake, topic_ids, self.table)
+
+    def last_epochs(
+        self, topic_ids: Mapping[TopicPartition, str], authority: str
+    ) -> dict[TopicPartition, Epoch]:
+        """Under which of the authority's epochs each partition was last carried, where known.
+
+        To be read after `next_offsets`: then nobody stands at an offset that was committed under
+        an epoch he has not seen.
+        """
+        return last_epochs(self._settings.lake, topic_ids, authority, self.table)
 
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; nothing is raised that concerns only some partitions."""

@@ -125,7 +125,11 @@ class TableBatch:
     def _moves(self) -> list[LedgerMove]:
         return [
             LedgerMove(
-                one.partition, one.application_id(self._group), one.ledger_offset, one.range.end
+                one.partition,
+                one.application_id(self._group),
+                one.ledger_offset,
+                one.range.end,
+                one.claim,
             )
             for one in self._planned
         ]
