@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.dataset
 from deltalake import DeltaTable
 from pyspark.sql import functions
 
@@ -60,6 +59,9 @@ def already_kept(
     ahead = [one for one in sorted(planned) if (ledger[one.partition] or 0) > one.range.start]
     if not ahead:
         return []
+    # Late: it weighs more than ten megabytes, and few consumers ever need it.
+    import pyarrow.dataset  # noqa: PLC0415 -- as said above
+
     field = pyarrow.dataset.field
     stored = DeltaTable(table.storage.uri, storage_options=table.storage.options or None)
     dataset = stored.to_pyarrow_dataset()
