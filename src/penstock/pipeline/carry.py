@@ -68,7 +68,8 @@ class Pipeline:
     def table(self, name: str) -> LakeTable:
         with self._lock:
             if name not in self._tables:
-                self._tables[name] = LakeTable(self._settings.lake, name)
+                lake = self._settings.lake
+                self._tables[name] = LakeTable(lake, name, has_fences=name == lake.dead_letters)
             return self._tables[name]
 
     def next_offsets(

@@ -93,7 +93,7 @@ def _milliseconds(moment: Any) -> int:
 class LakeTable:
     """One Delta table as a ledger and a list of files. Calls are taken one after another."""
 
-    def __init__(self, lake: LakeSettings, name: str) -> None:
+    def __init__(self, lake: LakeSettings, name: str, *, has_fences: bool = False) -> None:
         self.name = name
         self.storage = TableStorage(lake, name)
         self._lake = lake
@@ -103,6 +103,8 @@ class LakeTable:
         # Claims this process has committed under. Whoever else commits moves the offset as well,
         # so as long as that is ours, so is the epoch, and neither is looked up or written again.
         self._claims: dict[str, Claim] = {}
+        # Where a fence may move an epoch and leave the offset, every commit looks epochs up.
+        self._has_fences = has_fences
 
     def _table(self) -> DeltaTable | None:
         """The newest version; None when the table does not exist yet."""
@@ -138,6 +140,11 @@ class LakeTable:
             found = {name: _last_epoch(table, name, authority) for name in sorted(application_ids)}
             return {name: epoch for name, epoch in found.items() if epoch is not None}
 
+    def has_claimed(self, application_id: str, claim: Claim) -> bool:
+        """Whether this process has committed under the claim."""
+        with self._lock:
+            return self._claims.get(application_id) == claim
+
     def require_current(self, moves: Sequence[LedgerMove]) -> None:
         """Raise if the ledger has moved on from what these moves expect."""
         with self._lock:
@@ -146,6 +153,12 @@ class LakeTable:
                 self._require_current(table, moves)
             elif any(move.expected is not None for move in moves):
                 self._require_table()
+
+    def are_outdated(self, moves: Sequence[LedgerMove]) -> bool:
+        """Whether a later claim stands in the way of one of them."""
+        with self._lock:
+            table = self._require_table()
+            return any(self._is_outdated(table, move) for move in moves)
 
     def drop_uncommitted(self, folder: str) -> None:
         """Remove a batch's files, unless a version names them."""
@@ -315,7 +328,8 @@ class LakeTable:
 
     def _is_outdated(self, table: DeltaTable, move: LedgerMove) -> bool:
         claim = move.claim
-        if claim is None or self._claims.get(move.application_id) == claim:
+        is_known = not self._has_fences and self._claims.get(move.application_id) == claim
+        if claim is None or is_known:
             return False
         return move.is_outdated(_last_epoch(table, move.application_id, claim.authority))
 

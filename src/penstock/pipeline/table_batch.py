@@ -16,6 +16,7 @@ from penstock.pipeline.dead_letters import (
     dead_letter_folder,
     dead_letter_moves,
     ledger_of_dead_letters,
+    put_up_fence,
     with_topic_ids,
     without,
 )
@@ -156,6 +157,7 @@ class TableBatch:
         ledger: dict[TopicPartition, int | None] = {}
         kept: list[tuple[str, int, int]] = []
         if table.transformation:
+            put_up_fence(work.dead_letters, self._group, planned, self.folder)
             ledger = ledger_of_dead_letters(work.dead_letters, self._group, planned)
             kept = already_kept(work.dead_letters, planned, ledger)
         counted = Observation()
