@@ -45,7 +45,7 @@ def test_a_transformation_keeps_its_topic_apart() -> None:
 
 def test_tables_of_different_form_are_grouped_by_their_form() -> None:
     """Columns and folders are one pass's own; a table's name is not."""
-    dated = {"partition_by": ["date"]}
+    dated: dict[str, Any] = {"partition_by": ["date"]}
     tables = {"b": dated, "d": {**dated, "table": "renamed"}}
     assert _groups("a", "b", "c", "d", tables=tables) == [["a", "c"], ["b", "renamed"]]
 
