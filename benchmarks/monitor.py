@@ -3,7 +3,8 @@
 `python benchmarks/monitor.py` starts a broker, makes 5,000 partitions, writes to 200 of them, runs
 `penstock monitor` beside it for a minute and reads what the kernel counted for that process. On a
 busy machine turns may be missed: processor time is judged for each measurement published, at one a
-second. The exit code is 1 when a bound is broken: 15 % of one core, 150 MB.
+second. The exit code is 1 when a bound is broken: 15 % of one core, 150 MB, one measurement a
+second.
 """
 
 import argparse
@@ -28,6 +29,7 @@ TOPICS, PARTITIONS_EACH = 50, 100
 WRITTEN_EACH = 4
 CORE_PART_MAX = 0.15
 MEMORY_MB_MAX = 150.0
+MEASUREMENTS_PER_S_MIN = 0.98
 WARM_UP_S = 35.0
 
 
@@ -105,7 +107,8 @@ def main() -> int:
         f"processor {core_part:6.1%} of one core at one a second (at most {CORE_PART_MAX:.0%})\n"
         f"memory    {memory:6.1f} MB at its most (at most {MEMORY_MB_MAX:.0f} MB)\n"
     )
-    return int(core_part > CORE_PART_MAX or memory > MEMORY_MB_MAX)
+    is_held = each_s >= MEASUREMENTS_PER_S_MIN
+    return int(core_part > CORE_PART_MAX or memory > MEMORY_MB_MAX or not is_held)
 
 
 if __name__ == "__main__":

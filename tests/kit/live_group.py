@@ -2,17 +2,23 @@
 
 import json
 import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kit.processes import processes_naming
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
 from penstock.load import LoadGenerator, LoadResult, parse_target
 from penstock.local_group import LocalGroup
-from penstock.model import ConsumerId
-from penstock.processes import ProcessIdentity, send_signal
+from penstock.messages import StartConsumingCommand, StopConsumingCommand, decode
+from penstock.model import ConsumerId, TopicPartition
+from penstock.processes import ProcessIdentity, is_alive, send_signal, start_child, stop
 from penstock.settings import load_settings
 from penstock.verification import Verdict, carried_so_far, verify
 
@@ -110,11 +116,111 @@ class LiveGroup:
             time.sleep(0.5)
         raise AssertionError(f"not drained: {self.produced} against {ledger}")
 
+    def exact(self, topic: str, partitions: int) -> None:
+        """Converged, every record of the topic once in the lake, and nothing left running."""
+        self.converged({topic: partitions})
+        verdict = self.drained(topic)
+        assert verdict.is_exact, verdict
+        assert sum(one.lake for one in verdict.partitions) == sum(
+            count for name, count in self.produced.items() if name.rpartition("-")[0] == topic
+        )
+        self.no_strays()
+
+    def no_strays(self) -> None:
+        """Every consumer process of this group is one that the deployment knows."""
+        deadline_s = time.monotonic() + CONVERGE_S
+        while time.monotonic() < deadline_s:
+            deployment = self.group.deployment
+            known = {deployment.process_of(one).pid for one in deployment.listed()}
+            there = set(processes_naming(f"{self.group.directory}/consumer-"))
+            if there <= known:
+                return
+            self.group.tend()
+            time.sleep(LOOK_EVERY_S)
+        raise AssertionError(f"left running: {sorted(there - known)}")
+
+    @contextmanager
+    def loading(self, *targets: str, seconds: float) -> Iterator[None]:
+        """Load beside what the block does; its end is waited for, its trouble is raised."""
+        failures: list[BaseException] = []
+
+        def produce() -> None:
+            try:
+                self.load(*targets, seconds=seconds)
+            except BaseException as error:  # noqa: BLE001 -- raised by the main thread below
+                failures.append(error)
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        try:
+            yield
+        finally:
+            while thread.is_alive():
+                self.group.tend()
+                thread.join(LOOK_EVERY_S)
+        if failures:
+            raise failures[0]
+
+    @contextmanager
+    def commands(self) -> Iterator["Commands"]:
+        """What the controller tells its consumers from now on."""
+        prefix = self.group.settings.topics.prefix
+        count = self.administration.cluster().partition_counts[f"{prefix}-controller"]
+        mailboxes = {TopicPartition(f"{prefix}-controller", n): AT_THE_END for n in range(1, count)}
+        follower = FollowedTopics(self.group.settings.kafka, mailboxes)
+        try:
+            yield Commands(follower, self.group)
+        finally:
+            follower.close()
+
+    def led_by_one_that_dies(self, phase: str, moment: str) -> ProcessIdentity:
+        """Replace the controller by one that ends itself with -9 in the given state."""
+        stop(self.group.process_of("controller"), grace_s=20)
+        command = [sys.executable, str(Path(__file__).with_name("deadly_controller.py"))]
+        command += [phase, moment, *self.group.arguments_of("controller")]
+        return start_child(command, log_file=self.group.directory / "deadly.log")
+
     def consumer_process(self, consumer: int) -> ProcessIdentity:
         return self.group.deployment.process_of(ConsumerId(consumer))
 
     def hurt(self, process: ProcessIdentity, number: signal.Signals) -> None:
         assert send_signal(process, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The controller's commands as they are sent."""
+
+    follower: FollowedTopics
+    group: LocalGroup
+
+    def first(
+        self,
+        kind: type[StartConsumingCommand | StopConsumingCommand],
+        topic: str = "",
+        within_s: float = CONVERGE_S,
+    ) -> ConsumerId:
+        """Wait for a command of this kind (about this topic): to which consumer it went."""
+        deadline_s = time.monotonic() + within_s
+        while time.monotonic() < deadline_s:
+            letter = self.follower.read(LOOK_EVERY_S)
+            self.group.tend()
+            if letter is None:
+                continue
+            number = letter.partition.partition
+            found = decode(letter.value, letter.headers, topic_role="controller", mailbox=number)
+            if isinstance(found, kind) and any(
+                row.topic == topic or not topic for row in found.partitions
+            ):
+                return ConsumerId(number)
+        raise AssertionError(f"no {kind.__name__} within {within_s} s")
+
+
+def until_dead(process: ProcessIdentity, within_s: float = CONVERGE_S) -> None:
+    deadline_s = time.monotonic() + within_s
+    while is_alive(process):
+        assert time.monotonic() < deadline_s, "it did not die"
+        time.sleep(LOOK_EVERY_S)
 
 
 def busiest(status: dict[str, Any]) -> int:

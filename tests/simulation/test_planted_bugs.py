@@ -15,6 +15,8 @@ from penstock.simulation.checkers import ViolationError
 from penstock.simulation.exhaustive import explore
 from penstock.simulation.scenario import scenario
 
+pytestmark = pytest.mark.campaign
+
 STORIES = ROOT / "tests" / "stories"
 
 # Where each is caught quickest. More may catch it; these are the ones that are checked every time.
@@ -64,8 +66,8 @@ def finding(detector: str) -> str | None:
         if kind == "law":
             a_query_waits_for_the_commands_before_it()
         else:
-            explore(1, has_all_orders=False)
-            explore(2, has_all_orders=True, has_batches=False)
+            explore(1, records=1)
+            explore(2, records=0)
     except (InvariantError, ViolationError, AssertionError) as error:
         return _short(error)
     return None

@@ -12,6 +12,8 @@ from penstock.simulation.lossy_topic import Weather
 from penstock.simulation.scenario import FaultKind, scenario
 from penstock.simulation.shrink import shrink
 
+pytestmark = pytest.mark.campaign
+
 SEEDS = 2_000
 SEEDS_PER_TEST = 25
 # A void run proves nothing: another seed takes its place.

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.process import ControllerProcess
-from penstock.local_group.launching import local_deployment
+from penstock.deployment.launching import local_deployment
 from penstock.processes.owner import end_with, owner_from_text
 
 

@@ -23,36 +23,45 @@ def demo(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the pictures of the run are written.")
     ] = Path("out/demo"),
+    short: Annotated[
+        bool, typer.Option("--short", help="Two topics with 8 partitions, in half the time.")
+    ] = False,
 ) -> None:
     """Show the main job: a group that follows its load while parts of it are killed.
 
     Embedded broker, three topics with 24 partitions, a load that rises, shifts, bursts and falls.
     One consumer is killed with -9, the controller is killed during a move, partitions are added.
-    Exit code 0 only when every record is in the lake exactly once.
+    Exit code 0 only when every record is in the lake exactly once, and the group grew and shrank.
     """
     # Late, because these bring Spark and pictures along.
     from penstock.demo.observation import summed_up  # noqa: PLC0415
     from penstock.demo.picture import draw, write_page  # noqa: PLC0415
     from penstock.demo.run import Demo, is_good, result_rows  # noqa: PLC0415
-    from penstock.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415
+    from penstock.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415
 
+    story = SHORT if short else WHOLE
     fetch_with_progress(list(JarSet))
     out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-    flags = demo_settings(folder)
+    flags = demo_settings(folder, story.scale_down_period_s)
     given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
     settings = load_settings(flags=flags, environment={}).settings
     with _View() as view:
-        run = Demo(settings, given=given, say=view.say, show=view.show).play()
+        run = Demo(settings, given=given, story=story, say=view.say, show=view.show).play()
     figures = summed_up(run.moments, run.hand_overs)
     rows = result_rows(run, figures)
     picture = out / "demo.png"
     draw(run.moments, run.incidents, CAPACITY_BYTES_PER_S, picture)
-    write_page(picture, rows, out / "demo.html")
+    write_page(picture, rows, run.hand_overs, out / "demo.html")
     table = Table("", "", box=None, show_header=False)
     for name, value in rows.items():
         table.add_row(name, value)
     data_console().print(table)
+    each = [
+        f"{one.partition} {one.from_consumer}->{one.to_consumer} {one.seconds:.2f} s"
+        for one in run.hand_overs
+    ]
+    data_console().print(f"each hand-over: {', '.join(each)}", markup=False)
     say(f"picture: {picture}")
     say(f"page:    {out / 'demo.html'}")
     if not is_good(run):
@@ -62,7 +71,7 @@ def demo(
     shutil.rmtree(folder)  # kept when something went wrong
 
 
-def demo_settings(folder: Path) -> dict[str, str]:
+def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
     """Small consumers, so that a laptop shows a group; quick timers, so that minutes are enough."""
     from penstock.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- as above
 
@@ -70,7 +79,7 @@ def demo_settings(folder: Path) -> dict[str, str]:
         "controller.directory": str(folder / "group"),
         "lake.root": str(folder / "lake"),
         "packing.capacity": f"{CAPACITY_BYTES_PER_S}B/s",
-        "packing.scale_down_period": "15s",
+        "packing.scale_down_period": f"{scale_down_period_s:g}s",
         "controller.consumers_max": "8",
         "consumer.batch_period": "1s",
         "spark.server_memory": "1GiB",

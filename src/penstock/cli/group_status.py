@@ -1,4 +1,7 @@
-"""Reads what the controller last wrote about itself: for status, plan, history and the demo."""
+"""Reads what the controller last wrote about itself: for status, plan, history and the demo.
+
+The file outlives the controller: `age_s` and `is_stale` tell news from memory.
+"""
 
 import json
 import time
@@ -18,6 +21,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
     try:
         status: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         status["age_s"] = max(0.0, time.time() - status["at_unix_ms"] / 1000)
+        status["is_stale"] = is_stale(status)
     except FileNotFoundError:
         raise PenstockError(
             f"No controller has written {file}.",
@@ -31,3 +35,19 @@ def read_status(settings: Settings) -> dict[str, Any]:
 def is_stale(status: dict[str, Any]) -> bool:
     """Whether the controller has stopped writing: it died, or is about to be started again."""
     return bool(status["age_s"] > STALE_AFTER_S)
+
+
+def require_news(status: dict[str, Any]) -> None:
+    """For commands whose answer would be wrong if the group had changed since."""
+    if is_stale(status):
+        raise PenstockError(
+            f"The controller has said nothing for {age_in_words(status['age_s'])}.",
+            remedy="Is it running? `penstock status` shows what was last known.",
+        )
+
+
+def age_in_words(seconds: float) -> str:
+    for size_s, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size_s:
+            return f"{seconds / size_s:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.group_status import read_status
+from penstock.cli.group_status import read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, ConsumerId, TopicPartition
@@ -26,11 +26,12 @@ def plan(
     """Show which partitions a repack would move now, and what that costs. Changes nothing.
 
     Exit code 0 when nothing would change, 7 when something would, 6 when the most consumers allowed
-    cannot carry the load.
+    cannot carry the load, 1 when the controller is silent: the group may have changed since.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     found = read_status(loaded)
-    problem = _problem(found)
+    require_news(found)
+    problem = _problem(found["question"])
     wanted = found["settings"]
     algorithm = algorithm_named(wanted["algorithm"] or "CHAIN", wanted["algorithm_knob"])
     packing = algorithm.pack(problem)
@@ -61,22 +62,31 @@ def plan(
         raise typer.Exit(CHANGES_PENDING)
 
 
-def _problem(found: dict[str, Any]) -> PackingProblem:
-    speeds, held = {}, {}
-    for one in found["consumers"]:
-        held[ConsumerId(one["consumer"])] = [TopicPartition.parse(p) for p in one["partitions"]]
-    for name, one in found["partitions"].items():
-        if one["write_speed_bytes_per_s"] is not None:
-            speeds[TopicPartition.parse(name)] = float(one["write_speed_bytes_per_s"])
-    if not speeds:
+def _problem(asked: dict[str, Any]) -> PackingProblem:
+    """The question as the controller would put it: backlogs and learned capacities included."""
+    if not asked["load_bytes_per_s"]:
         raise PenstockError("The controller has no speeds yet.", remedy="Is the monitor running?")
     return PackingProblem(
-        write_speed_bytes_per_s=speeds,
-        current=Assignment(held),
-        capacity_bytes_per_s=found["capacity_bytes_per_s"] * found["target_utilisation"],
-        partitions_per_consumer_max=found["settings"]["partitions_per_consumer_max"],
-        consumers_max=found["settings"]["consumers_max"],
+        write_speed_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
+        current=Assignment(
+            {
+                ConsumerId(int(consumer)): [TopicPartition.parse(name) for name in held]
+                for consumer, held in asked["current"].items()
+            }
+        ),
+        capacity_bytes_per_s=asked["capacity_bytes_per_s"],
+        capacity_bytes_per_s_by_consumer={
+            ConsumerId(int(consumer)): capacity
+            for consumer, capacity in asked["capacity_bytes_per_s_by_consumer"].items()
+        },
+        partitions_per_consumer_max=asked["partitions_per_consumer_max"],
+        consumers_max=asked["consumers_max"],
+        forecast_bytes_per_s=_by_partition(asked["forecast_bytes_per_s"]),
     )
+
+
+def _by_partition(figures: dict[str, float]) -> dict[TopicPartition, float]:
+    return {TopicPartition.parse(name): float(figure) for name, figure in figures.items()}
 
 
 def _moves(problem: PackingProblem, then: Assignment) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from penstock.packing.trigger import (
     decide,
     is_worthwhile,
     problem_for,
+    view_of,
 )
 from penstock.settings import Settings
 from penstock.settings.units import format_speed
@@ -30,7 +31,7 @@ SAY_EVERY_S = 10.0
 
 
 def recommend_until(settings: Settings, stop: Event) -> None:
-    policy = settings.packing.trigger_policy()
+    policy = settings.packing.trigger_policy(plan_interval_s=settings.controller.plan_interval)
     algorithm = settings.packing.chosen_algorithm()
     say("Measuring only: nothing is made, sent or started. Ctrl-C ends it.")
     say(f"One consumer carries {format_speed(policy.capacity_bytes_per_s)} (packing.capacity).")
@@ -42,22 +43,23 @@ def recommend_until(settings: Settings, stop: Event) -> None:
             if not speeds:
                 continue
             now_s = time.monotonic()
-            memory, verdict = decide(policy, memory, speeds, assignment, now_s)
+            group = view_of(policy, speeds, assignment)
+            memory, verdict = decide(policy, memory, group, now_s)
             if verdict.repack:
-                problem = problem_for(policy, speeds, assignment)
+                problem = problem_for(policy, group, assignment)
                 packing = algorithm.pack(problem)
                 changed = packing.assignment != assignment
-                if changed and is_worthwhile(policy, verdict, assignment, packing):
+                if changed and is_worthwhile(policy, verdict.reason, assignment, packing):
                     _explain(verdict.words, problem, assignment, packing.assignment)
                     for partition in packing.oversize:
                         say(f"  {partition} alone is more than one consumer carries.")
                     assignment, said_s = packing.assignment, now_s
-                memory = after_repack(memory, verdict, now_s, changed=changed)
+                memory = after_repack(memory, verdict.reason, now_s, changed=changed)
             elif now_s - said_s >= SAY_EVERY_S:
                 said_s = now_s
                 total = format_speed(round(sum(speeds.values())))
                 carried = f"{total} in {len(speeds)} partitions on {len(assignment)} consumers"
-                say(f"{carried}. {verdict.words}")
+                say(f"{carried}; {verdict.words}.")
 
 
 def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:
@@ -75,7 +77,8 @@ def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:
 def _explain(why: str, problem: PackingProblem, before: Assignment, after: Assignment) -> None:
     least = consumers_at_least(problem)
     moved = moves_between(before, after, problem.write_speed_bytes_per_s)
+    speed = format_speed(round(moved.load_bytes_per_s))
     say(
-        f"{why} Would use {len(after)} consumers (at least {least} are needed), moving "
-        f"{moved.partitions} partitions ({format_speed(round(moved.load_bytes_per_s))})."
+        f"{why[0].upper()}{why[1:]}. Would use {len(after)} consumers (at least {least} are "
+        f"needed), moving {moved.partitions} partitions ({speed})."
     )

@@ -17,6 +17,7 @@ from penstock.errors import UsageError
 from penstock.model import Assignment
 from penstock.packing import ALGORITHMS, PUBLISHED, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import ChainPacking
+from penstock.settings import Settings
 from penstock.settings.sections import PackingSettings
 from penstock.settings.units import parse_duration, parse_speed
 from penstock.simulation.generate import Kind, Recipe, generate
@@ -116,7 +117,8 @@ def simulate(
         raise UsageError("Give either --every or --trigger.")
     if plot is not None:
         check_format(plot)
-    packing = effective_settings(settings, overrides).settings.packing
+    chosen_settings = effective_settings(settings, overrides).settings
+    packing = chosen_settings.packing
     carried = _capacity(capacity, packing, generated=kind is not None)
     chosen = _algorithms(algorithm, knob, packing)
     speeds = (
@@ -125,7 +127,9 @@ def simulate(
         else _generated(kind, partitions, delta, measurements, seed, start, carried)
     )
     interval_s = _interval(interval)
-    way = _way(packing, carried, interval_s) if trigger else _every(packing, carried)
+    way: OnEveryMeasurement | ThroughTrigger = _every(packing, carried)
+    if trigger:
+        way = _way(chosen_settings, carried, interval_s)
     summaries, last = _run(chosen, speeds, way, assignments)
     bounds = lower_bounds(speeds, carried)
     rows = table(summaries, bounds, interval_s)
@@ -210,8 +214,9 @@ def _every(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
     )
 
 
-def _way(packing: PackingSettings, capacity: float, interval_s: float) -> ThroughTrigger:
-    policy = packing.model_copy(update={"capacity": capacity}).trigger_policy()
+def _way(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigger:
+    packing = settings.packing.model_copy(update={"capacity": capacity})
+    policy = packing.trigger_policy(plan_interval_s=settings.controller.plan_interval)
     return ThroughTrigger(policy, interval_s, look_ahead_s=packing.look_ahead)
 
 

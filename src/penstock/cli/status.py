@@ -1,5 +1,6 @@
 """`penstock status` and `penstock history`: the group as it is, and what was decided and why."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -8,12 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
-from penstock.cli.group_status import is_stale, read_status
+from penstock.cli.group_status import age_in_words, is_stale, read_status
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.settings.units import format_speed
 
-BAR_WIDTH = 30
+BAR_WIDTH = 20
 LAST_DECISIONS = 5
+MOVES_SHOWN = 8
+# One colour for each topic, in the order of their names, over and over.
+_TOPIC_COLOURS = ("green", "cyan", "magenta", "blue", "yellow", "white")
+# Neighbours in a bar differ, so that each partition can be seen.
+_BLOCKS = "█▓"
 
 
 def status(
@@ -24,8 +30,14 @@ def status(
 ) -> None:
     """Show the group: the controller's state, consumers with their load, moves, last decisions.
 
-    Reads what the controller writes every second to `controller.directory`. Exit code 1 when it has
-    stopped writing.
+    A bar is a consumer's capacity, filled with its partitions, a colour for each topic. `behind` is
+    what was written and is not in the lake yet, as the consumers last reported it: in records, and
+    in seconds of writing at the present speed.
+
+    Reads what the controller writes every second to `controller.directory`. When it has stopped
+    writing this says so, shows what was last known, and ends with exit code 1.
+
+    Example: `penstock status -o json | jq .behind_s`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     found = read_status(loaded)
@@ -39,19 +51,20 @@ def status(
 
 def rendered(found: dict[str, Any]) -> Group:
     """For people's eyes; the demo's live view shows the same."""
-    parts: list[Any] = [_headline(found), _consumers(found)]
+    parts: list[Any] = [_headline(found), _totals(found), _consumers(found)]
     moves = found["moves"]
     if moves:
-        shown = ", ".join(f"{m['partition']} {m['at'] or '-'}->{m['to'] or '-'}" for m in moves[:8])
-        parts.append(Text(f"moving {len(moves)}: {shown}"))
+        shown = ", ".join(
+            f"{m['partition']} {m['at'] or '-'}->{m['to'] or '-'} ({m['status']})"
+            for m in moves[:MOVES_SHOWN]
+        )
+        more = "" if len(moves) <= MOVES_SHOWN else f" and {len(moves) - MOVES_SHOWN} more"
+        parts.append(Text(f"moving {len(moves)}: {shown}{more}"))
     parts += [
         Text(f"stopped: {partition}: {reason}", style="red")
         for partition, reason in list(found["parked"].items())[:5]
     ]
-    parts += [
-        Text(f"paused ({pause['direction']}): {pause['reason']}", style="yellow")
-        for pause in found["pauses"]
-    ]
+    parts += [Text(_pause_in_words(pause), style="yellow") for pause in found["pauses"]]
     roll_out = found["roll_out"]
     if roll_out:
         parts.append(Text(f"rolling out version {roll_out['version']} ({roll_out['request_id']})"))
@@ -66,31 +79,73 @@ def _headline(found: dict[str, Any]) -> Text:
     speeds = "no measurement yet" if age is None else f"speeds {age / 1000:.1f} s old"
     text.append(f"  {speeds}")
     if is_stale(found):
-        text.append(f"  the controller is silent for {found['age_s']:.0f} s", style="bold red")
+        silent = age_in_words(found["age_s"])
+        text = Text(f"The controller has said nothing for {silent}. ", style="bold red")
+        text.append(f"What was known then ({found['phase']}):")
     if found["is_degraded"]:
         text.append("  its state cannot be saved", style="bold red")
     return text
 
 
+def _totals(found: dict[str, Any]) -> Text:
+    written = format_speed(round(found["written_bytes_per_s"]))
+    partitions, consumers = len(found["partitions"]), len(found["consumers"])
+    unread = sum(1 for one in found["partitions"].values() if one["status"] == "unread")
+    text = Text(
+        f"{written} written to {partitions} partitions, {consumers} consumers, "
+        f"behind {_behind(found)} (records, time)"
+    )
+    if unread:
+        text.append(f", {unread} read by nobody", style="bold red")
+    return text
+
+
+def _behind(one: dict[str, Any]) -> str:
+    seconds = one["behind_s"]
+    return f"{one['behind_records']:,}, {'?' if seconds is None else f'{seconds:.1f}'} s"
+
+
+def _pause_in_words(pause: dict[str, Any]) -> str:
+    until = pause["until_unix_ms"]
+    ends = ""
+    if until is not None:
+        ends = f" until {datetime.fromtimestamp(until / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"paused ({pause['direction']}){ends}: {pause['reason'] or 'no reason given'}"
+
+
 def _consumers(found: dict[str, Any]) -> Table:
-    table = Table("consumer", "load", "", "partitions", "behind", "state", box=None)
+    topics = sorted({name.rpartition("-")[0] for name in found["partitions"]})
+    colours = {
+        topic: _TOPIC_COLOURS[place % len(_TOPIC_COLOURS)] for place, topic in enumerate(topics)
+    }
+    table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
+    table.columns[1].no_wrap = table.columns[2].no_wrap = table.columns[4].no_wrap = True
     for one in found["consumers"]:
+        share = one["load_bytes_per_s"] / one["capacity_bytes_per_s"]
+        figures = f"{one['load_bytes_per_s'] / 1e6:.2f}/{one['capacity_bytes_per_s'] / 1e6:.2f}"
         table.add_row(
             str(one["consumer"]),
-            bar(one["load_bytes_per_s"], one["capacity_bytes_per_s"]),
-            f"{one['load_bytes_per_s'] / 1e6:.2f} of {one['capacity_bytes_per_s'] / 1e6:.2f} MB/s",
+            _bar(one, found["partitions"], colours),
+            Text(f"{figures} MB/s", style="bold red" if share > 1 else ""),
             str(len(one["partitions"])),
-            f"{one['behind_bytes'] / 1e6:.1f} MB",
+            _behind(one),
             one["status"],
         )
     return table
 
 
-def bar(load: float, capacity: float) -> Text:
-    share = load / capacity if capacity else 0.0
-    filled = min(BAR_WIDTH, round(share * BAR_WIDTH))
-    style = "red" if share > 1 else "yellow" if share > 0.9 else "green"
-    return Text("█" * filled, style=style).append("·" * (BAR_WIDTH - filled), style="dim")
+def _bar(
+    consumer: dict[str, Any], partitions: dict[str, dict[str, Any]], colours: dict[str, str]
+) -> Text:
+    """A consumer's capacity, filled with its partitions."""
+    text, load, filled = Text(), 0.0, 0
+    for place, name in enumerate(consumer["partitions"]):
+        load += partitions.get(name, {}).get("write_speed_bytes_per_s") or 0.0
+        reached = min(BAR_WIDTH, round(load / consumer["capacity_bytes_per_s"] * BAR_WIDTH))
+        colour = colours.get(name.rpartition("-")[0], "white")
+        text.append(_BLOCKS[place % len(_BLOCKS)] * (reached - filled), style=colour)
+        filled = reached
+    return text.append("·" * (BAR_WIDTH - filled), style="dim")
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:

@@ -61,9 +61,3 @@ class Decision:
 def remembered(history: tuple[Decision, ...], new: list[Decision]) -> tuple[Decision, ...]:
     """The newest decisions, at most `HISTORY_MAX` of them."""
     return (*history, *new)[-HISTORY_MAX:] if new else history
-
-
-def some(names: list[str], most: int = 5) -> str:
-    """A list for a sentence: the first few, and how many more."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

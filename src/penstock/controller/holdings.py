@@ -124,6 +124,7 @@ def reported(turn: Turn, message: ConsumerReport) -> set[TopicPartition]:
             record,
             capacity_bytes_per_s=message.capacity_log_bytes_per_s or record.capacity_bytes_per_s,
             behind_bytes=message.behind_log_bytes or 0,
+            behind_records=message.behind_records or 0,
             deployment_version=(
                 record.deployment_version
                 if message.deployment_version is None

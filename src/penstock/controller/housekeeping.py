@@ -18,6 +18,7 @@ from penstock.controller.state import ConsumerStatus, HoldingStatus, Plan, by_na
 from penstock.controller.turn import Turn
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
+from penstock.packing.trend import observe
 
 RESENT_PER_TICK_MIN = 25
 
@@ -80,8 +81,11 @@ def measure(turn: Turn, given: SpeedsMeasured) -> None:
         turn.state.settings.vanish_after_measurements,
         given.topic_ids,
     )
-    turn.change(speeds=speeds)
     after = speeds.bytes_per_s
+    trend = turn.state.trend
+    if turn.state.settings.look_ahead_ms:
+        trend = observe(trend, after, speeds.measured_ms / 1_000)
+    turn.change(speeds=speeds, trend=trend)
     if before.keys() == after.keys() and turn.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())

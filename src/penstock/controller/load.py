@@ -6,20 +6,38 @@ time the settings allow. Capacity is the operator's figure, or what the consumer
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median_low
 
 from penstock.controller.membership import AVAILABLE
-from penstock.controller.policy import GroupView
+from penstock.controller.policy import trigger_policy
 from penstock.controller.state import ConsumerRecord, Speeds
 from penstock.controller.turn import Turn
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
+from penstock.packing.trend import forecast
+from penstock.packing.trigger import GroupView, problem_for
+
+
+def usual_capacity(turn: Turn) -> float:
+    """What a consumer that has shown nothing is taken to carry: the middle of what others have.
+
+    The settings' figure is for a group of which none has: with it, the first plan after a backlog
+    would give everything to the one consumer of which nothing is known.
+    """
+    settings = turn.state.settings
+    shown = [r.capacity_bytes_per_s for r in turn.consumers.now.values() if r.capacity_bytes_per_s]
+    return (
+        median_low(shown)
+        if settings.capacity_is_learned and shown
+        else (settings.capacity_bytes_per_s)
+    )
 
 
 def capacity_of(turn: Turn, record: ConsumerRecord) -> float:
-    settings = turn.state.settings
-    if settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
+    if turn.state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
         return record.capacity_bytes_per_s
-    return settings.capacity_bytes_per_s
+    return usual_capacity(turn)
 
 
 def available(turn: Turn) -> list[ConsumerId]:
@@ -66,7 +84,6 @@ def view(turn: Turn) -> GroupView:
     capacities = {c: capacity_of(turn, turn.consumers[c]) for c in available(turn)}
     tolerated = settings.behind_tolerated_ms / 1_000 * sum(capacities[c] for c in counts)
     return GroupView(
-        now_ms=turn.now_ms,
         owner=owner,
         load_bytes_per_s=load,
         load_by_consumer=by_consumer,
@@ -83,31 +100,28 @@ def view(turn: Turn) -> GroupView:
 
 def problem_of(turn: Turn, group: GroupView, consumers_max: int) -> PackingProblem:
     """The question for the packer: spares are part of it, as consumers that own nothing."""
-    settings = turn.state.settings
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(turn)}
     for partition, consumer in group.owner.items():
         current[consumer].append(partition)
-    capacities = {
-        consumer: _packed_to(capacity, settings.target_utilisation, group, consumer)
-        for consumer, capacity in group.capacity_by_consumer.items()
-    }
-    usual = settings.capacity_bytes_per_s * settings.target_utilisation
-    return PackingProblem(
-        write_speed_bytes_per_s=group.load_bytes_per_s,
-        current=Assignment(current),
-        capacity_bytes_per_s=usual,
-        capacity_bytes_per_s_by_consumer={c: x for c, x in capacities.items() if x != usual},
-        partitions_per_consumer_max=settings.partitions_per_consumer_max,
+    policy = replace(
+        trigger_policy(turn.state.settings),
+        capacity_bytes_per_s=usual_capacity(turn),
         consumers_max=consumers_max,
     )
+    return problem_for(policy, group, Assignment(current), _expected(turn, group))
 
 
-def _packed_to(capacity: float, share: float, group: GroupView, consumer: ConsumerId) -> float:
-    """Packed to a share of what it carries; but one between the two is left as it is."""
-    load = group.load_by_consumer.get(consumer, 0.0)
-    return (
-        math.nextafter(load, math.inf) if capacity * share < load <= capacity else capacity * share
-    )
+def _expected(turn: Turn, group: GroupView) -> dict[TopicPartition, float]:
+    """The load where the speeds are heading; a backlog stays what it is."""
+    horizon_ms = turn.state.settings.look_ahead_ms
+    if not horizon_ms:
+        return {}
+    speeds = turn.state.partitions
+    return {
+        partition: speed + group.load_bytes_per_s[partition] - speeds[partition]
+        for partition, speed in forecast(turn.state.trend, horizon_ms / 1_000).items()
+        if partition in speeds
+    }
 
 
 def remembered_speeds(

@@ -6,7 +6,7 @@ it raises. Invariants are checked after every step, in production too.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.controller import (
@@ -35,7 +35,6 @@ from penstock.controller.inputs import (
     Tick,
 )
 from penstock.controller.invariants import check_step
-from penstock.controller.policy import PlainPolicy, Policy
 from penstock.controller.settings import ControllerSettings
 from penstock.controller.state import ConsumerStatus, Phase, State
 from penstock.controller.transitions import go
@@ -44,9 +43,7 @@ from penstock.controller.turn import Turn
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine and its one parameter: the policy that says when to ask for a plan."""
-
-    policy: Policy = field(default_factory=PlainPolicy)
+    """The machine. It keeps nothing: all that changes is in the state."""
 
     def begin(
         self,
@@ -94,13 +91,13 @@ class Machine:
                 history=saved.history,
                 counts=saved.counts,
             )
-        turn = Turn(state, now_ms, self.policy)
+        turn = Turn(state, now_ms)
         synchronisation.enter(turn)
         return self._finished(turn)
 
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
         """One input, one new state, and what is to be done."""
-        turn = Turn(state, given.now_ms, self.policy)
+        turn = Turn(state, given.now_ms)
         if isinstance(given, Tick):
             turn.change(ticked_ms=turn.now_ms)
         if state.phase is Phase.SUPERSEDED:

@@ -12,6 +12,7 @@ from penstock.controller.decisions import Code
 from penstock.controller.housekeeping import idle
 from penstock.controller.load import available, owner_of
 from penstock.controller.membership import want
+from penstock.controller.policy import after_plan
 from penstock.controller.state import HoldingStatus, Plan
 from penstock.controller.turn import Turn
 from penstock.model import ConsumerId, TopicPartition
@@ -104,7 +105,7 @@ def adopt(
             made_ms=turn.now_ms,
             is_urgent=is_urgent,
         ),
-        last_plan_ms=turn.now_ms,
+        trigger=after_plan(turn.state.trigger, code, turn.now_ms, changed=True),
     )
     consumers = len(set(target.values()))
     turn.decide(

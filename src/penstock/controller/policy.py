@@ -1,36 +1,28 @@
-"""When to ask for a new plan. One method per reason, in the order of urgency.
+"""When to ask for a new plan: the trigger of the packing room, in the machine's words.
 
-The machine takes the policy as a parameter and knows only `verdict`, so that another one is a few
-lines. This one needs the group's view and the settings and remembers nothing.
+The same code decides in `penstock simulate --trigger` and `penstock up --recommend`, so what they
+show is what the controller does. It remembers a little between two looks; that is in the state.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
-from penstock.controller.decisions import Code, some
-from penstock.controller.state import State
-from penstock.model import ConsumerId, TopicPartition
+from penstock.controller.decisions import Code
+from penstock.controller.settings import ControllerSettings
+from penstock.packing.trigger import (
+    GroupView,
+    Reason,
+    TriggerMemory,
+    TriggerPolicy,
+    after_repack,
+    decide,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    """What the policy may look at. Only consumers that are available appear."""
-
-    now_ms: int
-    owner: Mapping[TopicPartition, ConsumerId]
-    load_bytes_per_s: Mapping[TopicPartition, float]
-    load_by_consumer: Mapping[ConsumerId, float]
-    partitions_by_consumer: Mapping[ConsumerId, int]
-    capacity_by_consumer: Mapping[ConsumerId, float]
-    unread: tuple[TopicPartition, ...]
-    is_fresh: bool
-    is_behind: bool
-
-    @property
-    def workers(self) -> tuple[ConsumerId, ...]:
-        return tuple(sorted(self.load_by_consumer))
+CODES = {
+    Reason.UNASSIGNED_PARTITION: Code.UNREAD_PARTITION,
+    Reason.OVER_CAPACITY: Code.OVER_CAPACITY,
+    Reason.FEWER_CONSUMERS: Code.FEWER_WOULD_DO,
+}
+REASONS = {code: reason for reason, code in CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,57 +32,37 @@ class Verdict:
     is_urgent: bool
 
 
-class Policy(Protocol):
-    def verdict(self, group: GroupView, state: State) -> Verdict | None:
-        """Why a plan is needed now, or None when the group is well as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlainPolicy:
-    """Unread partitions at once; overload soon; fewer consumers on a slow timer."""
-
-    def verdict(self, group: GroupView, state: State) -> Verdict | None:
-        return self._unread(group) or self._over_capacity(group, state) or self._fewer(group, state)
-
-    def _unread(self, group: GroupView) -> Verdict | None:
-        if not group.unread:
-            return None
-        names = some([str(partition) for partition in sorted(group.unread)])
-        return Verdict(Code.UNREAD_PARTITION, f"nobody reads {names}", is_urgent=True)
-
-    def _over_capacity(self, group: GroupView, state: State) -> Verdict | None:
-        """Above its whole capacity: the plan aims lower, and the gap keeps the group calm."""
-        if not group.is_fresh or _is_too_soon(group, state):
-            return None
-        over = [
-            str(consumer)
-            for consumer in group.workers
-            if group.load_by_consumer[consumer] > group.capacity_by_consumer[consumer]
-            and group.partitions_by_consumer[consumer] > 1
-        ]
-        if not over:
-            return None
-        return Verdict(
-            Code.OVER_CAPACITY, f"more is written than consumers {some(over)} carry", is_urgent=True
-        )
-
-    def _fewer(self, group: GroupView, state: State) -> Verdict | None:
-        period_ms = state.settings.scale_down_period_ms
-        last = state.last_scale_down_ms
-        if last is None or group.now_ms - last < period_ms or _is_too_soon(group, state):
-            return None
-        if not group.is_fresh or group.is_behind or len(group.workers) < 2:
-            return None
-        carried = max(group.capacity_by_consumer.values()) * state.settings.target_utilisation
-        least = math.ceil(sum(group.load_by_consumer.values()) / carried)
-        if least >= len(group.workers):
-            return None
-        words = f"{max(least, 1)} consumers may do instead of {len(group.workers)}"
-        return Verdict(Code.FEWER_WOULD_DO, words, is_urgent=False)
-
-
-def _is_too_soon(group: GroupView, state: State) -> bool:
-    last = state.last_plan_ms
-    return group.now_ms < state.fruitless_until_ms or (
-        last is not None and group.now_ms - last < state.settings.plan_interval_ms
+def trigger_policy(settings: ControllerSettings) -> TriggerPolicy:
+    return TriggerPolicy(
+        capacity_bytes_per_s=settings.capacity_bytes_per_s,
+        hysteresis=round(1 - settings.target_utilisation, 12),
+        scale_down_period_s=settings.scale_down_period_ms / 1_000,
+        consumers_saved_min=settings.consumers_saved_min,
+        over_capacity_s=settings.over_capacity_ms / 1_000,
+        repack_interval_s=settings.plan_interval_ms / 1_000,
+        futile_wait_s=settings.fruitless_backoff_ms / 1_000,
+        partitions_per_consumer_max=settings.partitions_per_consumer_max,
+        consumers_max=settings.consumers_max,
     )
+
+
+def judged(
+    settings: ControllerSettings, memory: TriggerMemory, group: GroupView, now_ms: int
+) -> tuple[TriggerMemory, Verdict | None]:
+    """Why a plan is needed now, or None when the group is well as it is."""
+    memory, verdict = decide(trigger_policy(settings), memory, group, now_ms / 1_000)
+    if not verdict.repack:
+        return memory, None
+    is_urgent = verdict.reason is not Reason.FEWER_CONSUMERS
+    return memory, Verdict(CODES[verdict.reason], verdict.words, is_urgent)
+
+
+def after_plan(memory: TriggerMemory, code: Code, now_ms: int, *, changed: bool) -> TriggerMemory:
+    """What to remember of a plan, or of the packer's answer that led to none."""
+    reason = REASONS.get(code, Reason.UNASSIGNED_PARTITION)
+    return after_repack(memory, reason, now_ms / 1_000, changed=changed)
+
+
+def try_again(memory: TriggerMemory) -> TriggerMemory:
+    """Something changed: what was in vain may not be any more."""
+    return replace(memory, futile_at_s=None)

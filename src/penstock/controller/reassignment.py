@@ -5,25 +5,25 @@ have changed when it answers: then it is asked again. An answer that is not wort
 dropped, with the reason in the history.
 """
 
-from penstock.controller.decisions import Code, some
+from penstock.controller.decisions import Code
 from penstock.controller.effects import Pack
 from penstock.controller.group_management import enter as manage_group
 from penstock.controller.inputs import Packed, PackingFailed
 from penstock.controller.load import available, owner_of, problem_of, view
 from penstock.controller.membership import AVAILABLE
 from penstock.controller.plan import adopt, changes, with_real_consumers
+from penstock.controller.policy import after_plan
 from penstock.controller.state import Phase
 from penstock.controller.transitions import go
 from penstock.controller.turn import Turn
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
+from penstock.model.wording import some
 from penstock.packing import Packing
 
 
 def enter(turn: Turn, code: Code, words: str, *, is_urgent: bool) -> None:
     turn.change(packing_code=code, packing_words=words, packing_urgent=is_urgent)
-    if code is Code.FEWER_WOULD_DO:
-        turn.change(last_scale_down_ms=turn.now_ms)
     ask(turn)
 
 
@@ -77,15 +77,14 @@ def packed(turn: Turn, given: Packed) -> None:
         ask(turn)
         return
     target = {partition: answer[partition] for partition in existing}
-    code, words = turn.state.packing_code, turn.state.packing_words
-    if code is None:
-        raise ValueError("a packing was asked for without a reason")
+    code, words = _asked_for(turn), turn.state.packing_words
     if turn.state.is_paused(Direction.BOTH):
         target = _kept_in_place(turn, target)
     if code is Code.FEWER_WOULD_DO:
-        before = {owner_of(turn, partition) for partition in existing}
-        if len(set(target.values())) >= len(before):
-            _leave(turn, Code.NOTHING_TO_GAIN, "the packer needs as many consumers as there are")
+        saved = len({owner_of(turn, p) for p in existing}) - len(set(target.values()))
+        if saved < turn.state.settings.consumers_saved_min:
+            words = f"the packer saves {max(saved, 0)} consumers, too few for the moves"
+            _leave(turn, Code.NOTHING_TO_GAIN, words)
             return
     _say_what_cannot_be_helped(turn, given.packing)
     target = with_real_consumers(turn, target)
@@ -115,8 +114,14 @@ def _say_what_cannot_be_helped(turn: Turn, packing: Packing) -> None:
 
 def _leave(turn: Turn, code: Code, words: str) -> None:
     turn.decide(code, words)
-    turn.change(
-        packing_number=turn.state.packing_number + 1,
-        fruitless_until_ms=turn.now_ms + turn.state.settings.fruitless_backoff_ms,
-    )
+    trigger = after_plan(turn.state.trigger, _asked_for(turn), turn.now_ms, changed=False)
+    turn.change(packing_number=turn.state.packing_number + 1, trigger=trigger)
     go(turn, Phase.SENTINEL, "no better plan")
+
+
+def _asked_for(turn: Turn) -> Code:
+    """Why the packer was asked."""
+    code = turn.state.packing_code
+    if code is None:
+        raise ValueError("a packing was asked for without a reason")
+    return code

@@ -5,6 +5,7 @@ A request that was seen before (the topic is read again after a restart) is not 
 
 from penstock.controller import roll_out
 from penstock.controller.inputs import Requested
+from penstock.controller.policy import try_again
 from penstock.controller.roll_out import answer
 from penstock.controller.settings import overrides_of
 from penstock.controller.state import PauseRecord
@@ -76,7 +77,8 @@ def _change(turn: Turn, request: ChangeSettings) -> tuple[ServiceOutcome, str]:
     except ValueError as error:
         return ServiceOutcome.REFUSED, str(error)
     overrides = {**turn.state.overrides, **asked}
-    turn.change(settings=settings, overrides=overrides, fruitless_until_ms=0)
+    trigger = try_again(turn.state.trigger)
+    turn.change(settings=settings, overrides=overrides, trigger=trigger)
     return ServiceOutcome.DONE, "settings changed"
 
 

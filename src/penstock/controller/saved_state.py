@@ -100,6 +100,7 @@ def _settings(saved: dict[str, Any]) -> ControllerSettings:
     known: dict[str, Any] = {
         field.name: tuple(value) if isinstance(value, list) else value
         for field in fields(ControllerSettings)
+        if field.name in saved  # a newer release has more of them
         for value in (saved[field.name],)
     }
     return ControllerSettings(**known)

@@ -8,7 +8,7 @@ from penstock.controller.decisions import Code
 from penstock.controller.housekeeping import idle, idle_wanted, remove_the_idle
 from penstock.controller.load import available, view
 from penstock.controller.membership import create_what_is_wanted, want
-from penstock.controller.policy import Verdict
+from penstock.controller.policy import Verdict, judged
 from penstock.controller.reassignment import enter as reassign
 from penstock.controller.roll_out import advance as advance_roll_out
 from penstock.controller.state import Phase, State
@@ -19,8 +19,6 @@ from penstock.messages import Direction
 
 def watch(turn: Turn) -> None:
     """One look at the group: at most one thing is begun."""
-    if turn.state.last_scale_down_ms is None:
-        turn.change(last_scale_down_ms=turn.now_ms)
     verdict = judge(turn)
     if verdict is not None:
         go(turn, Phase.REASSIGN, "a reassignment is due")
@@ -37,8 +35,10 @@ def judge(turn: Turn) -> Verdict | None:
     """What the policy says, unless a pause or a fruitless attempt holds it back."""
     if not turn.state.partitions:
         return None
-    verdict = turn.policy.verdict(view(turn), turn.state)
+    state = turn.state
+    trigger, verdict = judged(state.settings, state.trigger, view(turn), turn.now_ms)
     if verdict is None:
+        turn.change(trigger=trigger)
         return None
     if verdict.code is Code.UNREAD_PARTITION:
         # Healing is never paused. It is tried again at once only if something changed since.
@@ -46,7 +46,8 @@ def judge(turn: Turn) -> Verdict | None:
     direction = Direction.DOWN if verdict.code is Code.FEWER_WOULD_DO else Direction.UP
     if turn.state.is_paused(direction):
         turn.count("held_by_pause")
-        return None
+        return None  # and nothing is remembered: it is looked at again when the pause ends
+    turn.change(trigger=trigger)
     return verdict
 
 

@@ -52,6 +52,12 @@ class ControllerSettings:
     # Two plans are at least this far apart, unless a partition has no reader.
     plan_interval_ms: int = 3_000
     scale_down_period_ms: int = 60_000
+    # The fewest consumers that a plan must save when nothing forces it.
+    consumers_saved_min: int = 1
+    # How long a consumer must be over its capacity before that is a reason.
+    over_capacity_ms: int = 0
+    # How far to follow the trend of the speeds when choosing where a partition goes; 0 is not.
+    look_ahead_ms: int = 0
     supersede_after_ms: int = 2_000
     # A plan that changed nothing is not asked for again before this.
     fruitless_backoff_ms: int = 15_000

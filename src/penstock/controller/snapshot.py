@@ -7,7 +7,9 @@ a monotonic clock, names instead of numbers of states.
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.controller.load import problem_of, view
 from penstock.controller.state import ConsumerRecord, HoldingStatus, State
+from penstock.controller.turn import Turn
 from penstock.model import ConsumerId
 
 SNAPSHOT_VERSION = 1
@@ -16,6 +18,10 @@ SNAPSHOT_VERSION = 1
 def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]:
     speeds = state.speeds
     written = {} if speeds is None else speeds.bytes_per_s
+    consumers = [
+        _consumer(state, consumer, record) for consumer, record in sorted(state.consumers.items())
+    ]
+    behind_bytes = sum(one["behind_bytes"] for one in consumers)
     return {
         "version": SNAPSHOT_VERSION,
         "at_unix_ms": unix_ms,
@@ -35,10 +41,11 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             "algorithm_knob": state.settings.algorithm_knob,
             "partitions_per_consumer_max": state.settings.partitions_per_consumer_max,
         },
-        "consumers": [
-            _consumer(state, consumer, record)
-            for consumer, record in sorted(state.consumers.items())
-        ],
+        "written_bytes_per_s": sum(written.values()),
+        "behind_bytes": behind_bytes,
+        "behind_records": sum(one["behind_records"] for one in consumers),
+        "behind_s": seconds_behind(behind_bytes, sum(written.values())),
+        "consumers": consumers,
         "partitions": {
             str(partition): {
                 "write_speed_bytes_per_s": written.get(partition),
@@ -48,6 +55,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             for partition, holding in _held(state)
         },
         "moves": _moves(state),
+        "question": _question(state),
         "parked": {str(p): parked.reason for p, parked in sorted(state.parked.items())},
         "pauses": [
             {"direction": p.direction.value, "until_unix_ms": p.until_unix_ms, "reason": p.reason}
@@ -87,17 +95,47 @@ def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dic
     capacity = state.settings.capacity_bytes_per_s
     if state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
         capacity = record.capacity_bytes_per_s
+    load = sum(written.get(partition, 0.0) for partition in held)
     return {
         "consumer": int(consumer),
         "status": record.status.value,
         "incarnation": record.incarnation,
         "deployment_version": record.deployment_version,
         "heard_ms_ago": state.now_ms - record.heard_ms if record.heard_ms else None,
-        "load_bytes_per_s": sum(written.get(partition, 0.0) for partition in held),
+        "load_bytes_per_s": load,
         "capacity_bytes_per_s": capacity,
         "measured_capacity_bytes_per_s": record.capacity_bytes_per_s,
         "behind_bytes": record.behind_bytes,
+        "behind_records": record.behind_records,
+        "behind_s": seconds_behind(record.behind_bytes, load),
         "partitions": [str(partition) for partition in held],
+    }
+
+
+def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | None:
+    """How much writing waits: at a steady speed, the age of the oldest record that does.
+
+    None when something waits and nothing is written: then its age cannot be told from here.
+    """
+    if behind_bytes == 0:
+        return 0.0
+    return None if written_bytes_per_s < 1 else behind_bytes / written_bytes_per_s
+
+
+def _question(state: State) -> dict[str, Any]:
+    """What the packer would be asked if a plan were due now: `penstock plan` asks it."""
+    turn = Turn(state, state.now_ms)
+    problem = problem_of(turn, view(turn), state.settings.consumers_max)
+    return {
+        "load_bytes_per_s": {str(p): x for p, x in problem.write_speed_bytes_per_s.items()},
+        "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},
+        "capacity_bytes_per_s": problem.capacity_bytes_per_s,
+        "capacity_bytes_per_s_by_consumer": {
+            str(c): x for c, x in problem.capacity_bytes_per_s_by_consumer.items()
+        },
+        "partitions_per_consumer_max": problem.partitions_per_consumer_max,
+        "consumers_max": problem.consumers_max,
+        "forecast_bytes_per_s": {str(p): x for p, x in problem.forecast_bytes_per_s.items()},
     }
 
 

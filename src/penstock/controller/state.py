@@ -13,6 +13,8 @@ from penstock.controller.decisions import Code, Decision
 from penstock.controller.settings import ControllerSettings
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.packing.trend import Trend
+from penstock.packing.trigger import TriggerMemory
 
 
 class Phase(StrEnum):
@@ -72,6 +74,7 @@ class ConsumerRecord:
     deployment_version: int = 0
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
+    behind_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +180,9 @@ class State:
     packing_words: str = ""
     packing_urgent: bool = False
 
-    last_plan_ms: int | None = None
-    last_scale_down_ms: int | None = None
-    fruitless_until_ms: int = 0
+    # What the trigger remembers, and where the speeds are heading.
+    trigger: TriggerMemory = field(default_factory=TriggerMemory)
+    trend: Trend = field(default_factory=Trend)
     creation_blocked_until_ms: int = 0
     creations_ms: tuple[int, ...] = ()
     idle_since_ms: int | None = None

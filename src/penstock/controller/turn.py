@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from penstock.controller.decisions import Code, Decision, remembered
 from penstock.controller.effects import Effect, ListDeployments, SaveState, Send, WaitUntil
-from penstock.controller.policy import PlainPolicy, Policy
 from penstock.controller.state import (
     ConsumerRecord,
     ConsumerStatus,
@@ -80,11 +79,10 @@ class Draft(Generic[Key, Held]):
 class Turn:
     """The working copy. `state` holds what is not drafted; `change` replaces parts of it."""
 
-    def __init__(self, state: State, now_ms: int, policy: Policy | None = None) -> None:
+    def __init__(self, state: State, now_ms: int) -> None:
         # A clock that runs backwards stands still here: no wait gets longer by it.
         self.now_ms = max(now_ms, state.now_ms)
         self.before = state
-        self.policy: Policy = PlainPolicy() if policy is None else policy
         self.state = state
         self.consumers: Draft[ConsumerId, ConsumerRecord] = Draft(state.consumers)
         self.departing = Draft(state.departing)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from penstock.demo.observation import Moment
+from penstock.demo.observation import HandOver, Moment
 from penstock.demo.story import Incident
 
 _COLOURS = "tab20"
@@ -72,18 +72,27 @@ def draw(
     plt.close(figure)
 
 
-def write_page(picture: Path, rows: Mapping[str, str], file: Path) -> None:
-    """The picture and the figures in one file that needs nothing else."""
+def write_page(
+    picture: Path, rows: Mapping[str, str], moved: Sequence[HandOver], file: Path
+) -> None:
+    """The picture, the figures and every hand-over in one file that needs nothing else."""
     image = base64.b64encode(picture.read_bytes()).decode()
     table = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
         for name, value in rows.items()
     )
+    hand_overs = "".join(
+        f"<tr><td>{html.escape(one.partition)}<td>{one.from_consumer}<td>{one.to_consumer}"
+        f"<td>{one.seconds:.2f} s</tr>"
+        for one in moved
+    )
     file.write_text(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Penstock demo</title>"
         "<style>body{font-family:sans-serif;max-width:70em;margin:2em auto}"
-        "th{text-align:left;padding-right:2em;font-weight:normal}img{max-width:100%}</style>"
+        "th,td{text-align:left;padding-right:2em;font-weight:normal}img{max-width:100%}</style>"
         f"<h1>Penstock demo</h1><table>{table}</table>"
-        f'<p><img alt="load and consumers over time" src="data:image/png;base64,{image}">',
+        f'<p><img alt="load and consumers over time" src="data:image/png;base64,{image}">'
+        "<h2>Hand-overs</h2><table><tr><th>partition<th>from<th>to<th>nobody read it for</tr>"
+        f"{hand_overs}</table>",
         encoding="utf-8",
     )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.demo import story
 from penstock.demo.observation import (
     HandOver,
     Moment,
@@ -16,6 +15,7 @@ from penstock.demo.observation import (
     hand_overs,
     moment,
 )
+from penstock.demo.story import CAPACITY_BYTES_PER_S, DRAIN_TIMEOUT_S, Incident, Story
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.whole_topic import read_partition
@@ -34,7 +34,7 @@ class DemoRun:
     """Everything that was seen; filled while it runs."""
 
     moments: list[Moment] = field(default_factory=list)
-    incidents: list[story.Incident] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
     results: list[LoadResult] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
     verdict: Verdict | None = None
@@ -51,16 +51,19 @@ class Demo:
         settings: Settings,
         *,
         given: list[str],
+        story: Story,
         say: Callable[[str], None],
         show: Callable[[float, dict[str, Any]], None],
     ) -> None:
         self._settings = settings
         self._given = given
+        self._story = story
         self._say = say
         self._show = show
         self.run = DemoRun()
         self._stop = threading.Event()
         self._failures: list[BaseException] = []
+        self._seen_unix_ms = 0
 
     def play(self) -> DemoRun:
         group = LocalGroup(
@@ -72,8 +75,8 @@ class Demo:
         )
         with group:
             administration = Administration(group.settings.kafka)
-            for topic in story.TOPICS:
-                administration.create_topic(topic, partitions=story.PARTITIONS_PER_TOPIC)
+            for topic in self._story.topics:
+                administration.create_topic(topic, partitions=self._story.partitions_per_topic)
             self._wait_for_controller(group)
             try:
                 self._act(group, administration)
@@ -106,14 +109,14 @@ class Demo:
     def _act(self, group: LocalGroup, administration: Administration) -> None:
         """The load runs beside; this thread watches, and does the harm when it is time."""
         begun_s = time.monotonic()
-        loads = [self._load(group, story.targets(), story.DURATION_S)]
+        loads = [self._load(group, self._story.targets(), self._story.duration_s)]
         todo = self._harm(group, administration, loads)
-        while (at_s := time.monotonic() - begun_s) < story.DURATION_S:
+        while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
             self._watch(group, at_s)
             for harm in [one for one in todo if one.is_due(at_s, self._status(group))]:
                 todo.remove(harm)
                 words = harm.do(at_s)
-                self.run.incidents.append(story.Incident(at_s, words))
+                self.run.incidents.append(Incident(at_s, words))
                 self._say(f"{at_s:5.0f} s: {words}")
             time.sleep(LOOK_EVERY_S)
         for thread in loads:
@@ -162,30 +165,36 @@ class Demo:
             return "controller killed with -9 during a move"
 
         def add_partitions(at_s: float) -> str:
-            count = story.PARTITIONS_PER_TOPIC + story.GROWN_BY
-            administration.grow_topic(story.GROWN_TOPIC, count)
-            loads.append(self._load(group, story.added_targets(at_s), story.DURATION_S - at_s))
-            return f"{story.GROWN_TOPIC} grown to {count} partitions"
+            count = self._story.partitions_per_topic + self._story.grown_by
+            administration.grow_topic(self._story.grown_topic, count)
+            loads.append(
+                self._load(group, self._story.added_targets(at_s), self._story.duration_s - at_s)
+            )
+            return f"{self._story.grown_topic} grown to {count} partitions"
 
         return [
-            _Harm(story.KILL_CONSUMER_AT_S, kill_consumer),
-            _Harm(story.KILL_CONTROLLER_AFTER_S, kill_controller, needs_a_move=True),
-            _Harm(story.ADD_PARTITIONS_AT_S, add_partitions),
+            _Harm(self._story.kill_consumer_at_s, kill_consumer),
+            _Harm(self._story.kill_controller_after_s, kill_controller, needs_a_move=True),
+            _Harm(self._story.add_partitions_at_s, add_partitions),
         ]
 
     def _watch(self, group: LocalGroup, at_s: float) -> None:
         for line in group.tend():
             self._say(f"{at_s:5.0f} s: {line}")
         status = self._status(group)
-        if status is not None and status["phase"] != "Synchronize":
-            self.run.moments.append(moment(at_s, status, story.CAPACITY_BYTES_PER_S))
-            self._show(at_s, status)
+        if status is None or status["at_unix_ms"] == self._seen_unix_ms:
+            return  # nothing new: the controller writes once a second, and not while it is dead
+        self._seen_unix_ms = status["at_unix_ms"]
+        self._show(at_s, status)
+        # A controller that has just begun knows neither speeds nor consumers: no dip in the load.
+        if status["phase"] != "Synchronize" and status["measurement_age_ms"] is not None:
+            self.run.moments.append(moment(at_s, status, CAPACITY_BYTES_PER_S))
 
     def _drain(self, group: LocalGroup) -> None:
         """Until the lake's ledger has everything."""
         self._say("draining")
         begun_s = time.monotonic()
-        while time.monotonic() - begun_s < story.DRAIN_TIMEOUT_S:
+        while time.monotonic() - begun_s < DRAIN_TIMEOUT_S:
             if sum(carried_so_far(group.settings).values()) >= self.run.records_produced:
                 self.run.drained_in_s = time.monotonic() - begun_s
                 return
@@ -193,7 +202,7 @@ class Demo:
                 self._say(line)
             time.sleep(LOOK_EVERY_S)
         raise PenstockError(
-            f"The group did not drain within {story.DRAIN_TIMEOUT_S:.0f} s.",
+            f"The group did not drain within {DRAIN_TIMEOUT_S:.0f} s.",
             remedy=f"The logs are in {group.directory}.",
         )
 
@@ -252,8 +261,9 @@ def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
 
 
 def is_good(run: DemoRun) -> bool:
-    """Everything produced is in the lake, once; and the harm was done."""
+    """Everything is in the lake, once; the harm was done; the group grew and shrank."""
     verdict = run.verdict
+    used = [len(one.load_by_consumer) for one in run.moments] or [0]
     return (
         verdict is not None
         and verdict.is_exact
@@ -261,4 +271,5 @@ def is_good(run: DemoRun) -> bool:
         and all(result.records_failed == 0 for result in run.results)
         and len(run.incidents) == 3
         and run.records_produced > 0
+        and used[0] < max(used) > used[-1]
     )

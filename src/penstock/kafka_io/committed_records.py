@@ -18,6 +18,8 @@ from penstock.model import OffsetRange
 from penstock.settings.sections import KafkaSettings
 
 _AT_ONCE = 10_000
+# `consume` waits for all it was asked for: where offsets are missing, that is for ever.
+_WAIT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,15 @@ def committed_records(kafka: KafkaSettings, wanted: OffsetRange) -> Iterator[lis
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
         "queued.max.messages.kbytes": 65_536,
+        # The end of a partition is told by an empty fetch, for which nobody should wait long.
+        "fetch.wait.max.ms": 50,
     }
     with kafka_failures(kafka, f"reading {wanted}"), closing(Consumer(properties)) as consumer:
         consumer.assign([ClientPartition(place.topic, place.partition, wanted.start)])
         heard = time.monotonic()
+        left = len(wanted)
         while True:
-            messages = consumer.consume(_AT_ONCE, timeout=1.0)
+            messages = consumer.consume(min(_AT_ONCE, left), timeout=_WAIT_S)
             if messages:
                 heard = time.monotonic()
             elif time.monotonic() - heard > kafka.answer_timeout:
@@ -59,6 +64,7 @@ def committed_records(kafka: KafkaSettings, wanted: OffsetRange) -> Iterator[lis
                     continue
                 records.append(CommittedRecord(message.offset(), message.key(), message.value()))
             if records:
+                left = max(1, wanted.end - 1 - records[-1].offset)
                 yield records
             if is_done or (records and records[-1].offset == wanted.end - 1):
                 return

@@ -49,7 +49,8 @@ class FollowedTopics:
                     "fetch.wait.max.ms": 500,
                 }
             )
-        starts = []
+        # Where each is followed from, also for whoever said "from the end": a place to return to.
+        self.starts: dict[TopicPartition, int] = {}
         for partition, offset in sorted(since.items()):
             client = ClientPartition(partition.topic, partition.partition)
             with kafka_failures(kafka, f"opening {partition}"):
@@ -57,8 +58,10 @@ class FollowedTopics:
                     client, timeout=kafka.answer_timeout
                 )
             begin = high if offset == AT_THE_END else min(max(offset, low), high)
-            starts.append(ClientPartition(partition.topic, partition.partition, begin))
-        self._consumer.assign(starts)
+            self.starts[partition] = begin
+        self._consumer.assign(
+            [ClientPartition(one.topic, one.partition, at) for one, at in self.starts.items()]
+        )
 
     def read(self, timeout_s: float) -> Followed | None:
         """The next message; None when the time has passed or the broker is away."""

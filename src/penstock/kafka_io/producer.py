@@ -1,22 +1,36 @@
 """Sends records to chosen partitions, as fast as librdkafka can, and says what arrived.
 
 Order and no duplicates within a partition come from idempotence and `acks=all`. A full queue makes
-the sender wait, never drop.
+the sender wait, never drop. A topic or partition that was only just made is not known everywhere at
+once: it is waited for.
 """
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
 # (error in our words or None, payload bytes that arrived)
 Delivered: TypeAlias = Callable[[Exception | None, int], None]
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
 _ROOM_WAIT_S = 0.05
+_KNOWN_WAIT_S = 0.2
+_NOT_YET_KNOWN = {
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+
+
+class NotThereError(PenstockError):
+    """A topic or partition did not come to be known in time."""
 
 
 class RecordProducer:
@@ -54,8 +68,34 @@ class RecordProducer:
                 self._producer.produce(topic, value, **arguments)
             except BufferError:
                 self._producer.poll(_ROOM_WAIT_S)
+            except KafkaException as raised:
+                if raised.args[0].code() not in _NOT_YET_KNOWN:
+                    raise in_our_words(
+                        raised.args[0], self._kafka, f"writing to {topic}"
+                    ) from raised
+                self.wait_until_known([TopicPartition(topic, partition)])
             else:
                 return
+
+    def wait_until_known(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> None:
+        """Until this producer's own view of the cluster has all of them."""
+        patience_s = self._kafka.answer_timeout if timeout_s is None else timeout_s
+        deadline_s = time.monotonic() + patience_s
+        missing = set(partitions)
+        while True:
+            with kafka_failures(self._kafka, "asking for metadata"):
+                seen = self._producer.list_topics(timeout=self._kafka.answer_timeout).topics
+            missing = {one for one in missing if not _is_led(seen, one)}
+            if not missing:
+                return
+            if time.monotonic() >= deadline_s:
+                raise NotThereError(
+                    f"Kafka knows no partition {min(missing)}, or it has no leader.",
+                    remedy="Does the topic exist, with as many partitions?",
+                )
+            time.sleep(_KNOWN_WAIT_S)
 
     def _report(self, on_delivery: Delivered) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -73,3 +113,9 @@ class RecordProducer:
     def flush(self, timeout_s: float) -> int:
         """Wait for what is queued; how many records are still on their way afterwards."""
         return int(self._producer.flush(timeout_s))
+
+
+def _is_led(topics: Any, wanted: TopicPartition) -> bool:
+    topic = topics.get(wanted.topic)
+    found = None if topic is None else topic.partitions.get(wanted.partition)
+    return found is not None and found.leader >= 0

@@ -104,6 +104,8 @@ class LoadGenerator:
         """Produce for `duration_s`, or until `stop` is set; waits for the last acknowledgements."""
         stop = stop or Event()
         reports: list[Delivered] = [lane.delivered for lane in self._lanes]
+        # On a busy machine a topic made a moment ago may not be known yet.
+        self._producer.wait_until_known(lane.target.partition for lane in self._lanes)
         begun = time.monotonic()
         last, next_sample = 0.0, SAMPLE_EVERY_S
         while not stop.is_set() and last < duration_s:

@@ -3,10 +3,11 @@
     with LocalGroup(settings, directory) as group:
         group.tend()                     # now and then: what died is started again
 
-A broker and a Spark Connect server are started unless the settings name some. Monitor and
-controller are children; consumers are started by the controller and watch this process: whatever
-ends it, nothing is left. Going down: the controller first, so that nobody replaces the consumers,
-then they, then the monitor, Spark and the broker.
+A broker and a Spark Connect server are started unless the settings name some, and started again on
+their old ports and data when they die. Monitor and controller are children; consumers are started
+by the controller and watch this process: whatever ends it, nothing is left. Going down: the
+controller first, so that nobody replaces the consumers, then they, then the monitor, Spark and the
+broker.
 """
 
 import os
@@ -17,14 +18,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from penstock.broker import BrokerPlan, EmbeddedKafka
 from penstock.deployment import LocalProcesses
+from penstock.deployment.launching import local_deployment
 from penstock.errors import PenstockError
-from penstock.local_group.launching import local_deployment
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
 from penstock.processes.owner import owner_as_text
@@ -35,6 +37,7 @@ STOP_GRACE_S = 20.0
 RESTART_PAUSE_FIRST_S = 0.5
 RESTART_PAUSE_MAX_S = 30.0
 STEADY_AFTER_S = 60.0
+SERVER_RESTART_PAUSE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -64,6 +67,10 @@ class LocalGroup:
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
         self.directory = Path(settings.controller.directory).absolute()
+        # Servers of our own, also for whoever wants to harm them; None when they were given.
+        self.broker: EmbeddedKafka | None = None
+        self.spark_server: ConnectServer | None = None
+        self._server_tried_s = 0.0
         self._parts = ExitStack()
         self._children: dict[str, _Child] = {}
         me = identity_of(os.getpid())
@@ -98,6 +105,7 @@ class LocalGroup:
             kafka = self._parts.enter_context(
                 EmbeddedKafka(BrokerPlan(heap_mib=512), data_directory=data)
             )
+            self.broker = kafka
             self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
         self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")
         for line in make_control_topics(self.settings):
@@ -107,6 +115,7 @@ class LocalGroup:
             server = self._parts.enter_context(
                 ConnectServer(self.settings.spark, folder=self.directory / "spark")
             )
+            self.spark_server = server
             spark = self.settings.spark.model_copy(update={"master": server.master})
             self._use("spark", spark, "spark.master", server.master)
         self._on_progress(f"Spark at {self.settings.spark.master}")
@@ -134,7 +143,7 @@ class LocalGroup:
 
     def tend(self) -> list[str]:
         """Start again what died, with a growing pause; says what was done."""
-        said = []
+        said = self._tend_servers()
         for name, child in list(self._children.items()):
             if is_alive(child.process) or not self._is_due(child):
                 continue
@@ -144,16 +153,42 @@ class LocalGroup:
             said.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
         return said
 
+    def _tend_servers(self) -> list[str]:
+        """Nothing else gets far without them, so this waits until they answer again."""
+        dead: list[tuple[str, Callable[[], object]]] = []
+        if self.broker is not None:
+            for number, node in self.broker.nodes.items():
+                if not node.is_alive:
+                    dead.append(("broker", partial(self.broker.restart, number)))
+        server = self.spark_server
+        if server is not None and server.process is not None and not is_alive(server.process):
+            dead.append(("Spark server", server.start))
+        if not dead or time.monotonic() - self._server_tried_s < SERVER_RESTART_PAUSE_S:
+            return []
+        said = []
+        for name, restart in dead:
+            try:
+                restart()
+            except PenstockError as error:
+                said.append(f"the {name} died and does not come back: {error}")
+            else:
+                said.append(f"the {name} died and was started again")
+        self._server_tried_s = time.monotonic()
+        return said
+
     def _is_due(self, child: _Child) -> bool:
         pause_s = min(RESTART_PAUSE_MAX_S, RESTART_PAUSE_FIRST_S * 2.0**child.restarts)
         return time.monotonic() - child.started_s >= pause_s
 
+    def arguments_of(self, name: str) -> list[str]:
+        """What `penstock` is given to be the `monitor` or the `controller` of this group."""
+        ends_with = ["--ends-with", self._owner] if name == "controller" else []
+        return [name, *self._given, *ends_with]
+
     def _launch(self, name: str, *, restarts: int = 0) -> None:
         if restarts == 0:
             self._on_progress(f"starting the {name}")
-        command = [sys.executable, "-m", "penstock", name, *self._given]
-        if name == "controller":
-            command += ["--ends-with", self._owner]
+        command = [sys.executable, "-m", "penstock", *self.arguments_of(name)]
         process = start_child(command, log_file=self.log_of(name))
         self._children[name] = _Child(name, process, time.monotonic(), restarts)
 

@@ -5,7 +5,7 @@ line of text.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 TOPIC_NAME_LENGTH_MAX = 249
@@ -26,12 +26,22 @@ def is_topic_name(text: str) -> bool:
 class TopicPartition:
     topic: str
     partition: int
+    # Kept, because a step of the controller looks up each partition many times.
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not is_topic_name(self.topic):
             raise ValueError(f"not a Kafka topic name: {self.topic!r}")
         if not 0 <= self.partition <= PARTITION_MAX:
             raise ValueError(f"not a Kafka partition number: {self.partition!r}")
+        object.__setattr__(self, "_hash", hash((self.topic, self.partition)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int]]:
+        """Made anew where it is unpickled: hashes of texts differ from process to process."""
+        return type(self), (self.topic, self.partition)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

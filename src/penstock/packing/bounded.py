@@ -42,13 +42,14 @@ def _settled(
 ) -> Members:
     """Packed again from each answer until it stays, so that the next run leaves it alone."""
     tally = Tally.of(problem)
-    for _ in range(_ROUNDS_MAX):
+    rounds, is_settled = 0, False
+    while rounds < _ROUNDS_MAX and not is_settled:
+        rounds += 1
         members = pack(tally)
         if _count(members) > consumers_max:
             members = _least_overloaded(problem, tally, consumers_max, pack)
         home = _home(tally, members)
-        if home == tally.home:
-            return members
+        is_settled = home == tally.home
         problem = replace(problem, current=tally.answer(members).assignment)
         tally = replace(tally, home=home)
     return members

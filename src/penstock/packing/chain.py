@@ -51,15 +51,15 @@ class ChainPacking:
 
     def _members(self, tally: Tally) -> Members:
         members = self._once(tally)
-        for _ in range(_ROUNDS_MAX):
-            if not _is_misplaced(tally, members):
-                break
+        rounds, is_settled = 0, False
+        while rounds < _ROUNDS_MAX and not is_settled and _is_misplaced(tally, members):
+            rounds += 1
             owner = {item: consumer for consumer, items in members.items() for item in items}
             home = tuple(owner[item] for item in range(len(tally.sizes)))
-            if home == tally.home:
-                break
-            tally = replace(tally, home=home)
-            members = self._once(tally)
+            is_settled = home == tally.home
+            if not is_settled:
+                tally = replace(tally, home=home)
+                members = self._once(tally)
         return members
 
     def _once(self, tally: Tally) -> Members:

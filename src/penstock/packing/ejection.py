@@ -64,15 +64,12 @@ class _Search:
         self._cost[first] = 0
         smallest = size[first]
         self._displace(first, smallest, 0)
-        for _ in range(ITEMS_DISPLACED_MAX):
-            if not self._frontier:
-                return None
+        displaced = 0
+        while self._frontier and displaced < ITEMS_DISPLACED_MAX:
+            displaced += 1
             cost, _, item = heappop(self._frontier)
-            if cost > self._cost_max:
-                return None
-            if cost > self._cost[item]:
-                continue
-            chain = self._ended_by(item, cost)
+            # An item that was reached more cheaply since has been seen to already.
+            chain = self._ended_by(item, cost) if cost == self._cost[item] else None
             if chain is not None:
                 return chain
             if size[item] < smallest:

@@ -51,9 +51,9 @@ def _cheapest_of_at_least(held: list[tuple[int, int]], over: int) -> list[int]:
 def _biggest_until(held: list[tuple[int, int]], over: int) -> tuple[int, list[int]]:
     load = 0
     items: list[int] = []
-    for size, item in reversed(held):
+    biggest_first = reversed(held)
+    while load < over:
+        size, item = next(biggest_first)
         load += size
         items.append(item)
-        if load >= over:
-            break
     return load, items

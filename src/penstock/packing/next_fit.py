@@ -19,8 +19,7 @@ class LastOpened:
     def changed(self, consumer: int, before: int | None, after: int | None) -> None:
         if before is None:
             self._consumer = consumer
-        if consumer == self._consumer:
-            self._room = -1 if after is None else after
+        self._room = -1 if after is None else after  # nobody else is ever filled
 
     def choose(self, size: int) -> int | None:
         return self._consumer if size <= self._room else None

@@ -32,10 +32,10 @@ def observe(
     elapsed_s = now_s - trend.at_s
     weight = 1 - exp(-elapsed_s / memory_s)
     slopes: dict[TopicPartition, float] = {}
-    for partition in sorted(write_speed_bytes_per_s):
+    for partition, speed in write_speed_bytes_per_s.items():
         before = trend.speed_bytes_per_s.get(partition)
         if before is not None:
-            latest = (write_speed_bytes_per_s[partition] - before) / elapsed_s
+            latest = (speed - before) / elapsed_s
             known = trend.slope_bytes_per_s2.get(partition, 0.0)
             slopes[partition] = known + weight * (latest - known)
     return Trend(now_s, dict(write_speed_bytes_per_s), slopes)
@@ -45,5 +45,5 @@ def forecast(trend: Trend, horizon_s: float) -> dict[TopicPartition, float]:
     """What each partition is expected to write `horizon_s` from the last measurement; never < 0."""
     return {
         partition: max(0.0, speed + trend.slope_bytes_per_s2.get(partition, 0.0) * horizon_s)
-        for partition, speed in sorted(trend.speed_bytes_per_s.items())
+        for partition, speed in trend.speed_bytes_per_s.items()
     }

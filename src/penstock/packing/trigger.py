@@ -1,23 +1,24 @@
 """When to repack: a pure policy, the same in `penstock simulate --trigger` and in the controller.
 
-    memory, verdict = decide(policy, memory, speeds, assignment, now_s)
+    memory, verdict = decide(policy, memory, group, now_s)
     if verdict.repack:
-        packing = algorithm.pack(problem_for(policy, speeds, assignment))
-        if is_worthwhile(policy, verdict, assignment, packing): ...carry it out
-        memory = after_repack(memory, verdict, now_s, changed=...)
+        packing = algorithm.pack(problem_for(policy, group, assignment))
+        if is_worthwhile(policy, verdict.reason, assignment, packing): ...carry it out
+        memory = after_repack(memory, verdict.reason, now_s, changed=...)
 
 Two capacities keep it calm. A consumer raises the alarm above `capacity_bytes_per_s`, but is packed
 only to a share of it (the hysteresis), so that a packing does not stand at the brink. A consumer
 between the two is left as it is: it gets nothing more and loses nothing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf, nextafter
 from typing import ClassVar
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
+from penstock.model.wording import some
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.problem import Packing, PackingProblem
 from penstock.packing.scores import loads_bytes_per_s
@@ -26,12 +27,30 @@ from penstock.packing.scores import loads_bytes_per_s
 class Reason(StrEnum):
     """Why to repack, the most urgent first."""
 
-    CONSUMER_GONE = "consumer-gone"
     UNASSIGNED_PARTITION = "unassigned-partition"
     PARTITION_VANISHED = "partition-vanished"
     OVER_CAPACITY = "over-capacity"
     FEWER_CONSUMERS = "fewer-consumers"
     CALM = "calm"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """What the trigger looks at: who carries how much of what it can, and what nobody reads.
+
+    Only consumers that can work appear. The load of a partition is its write speed, and in the live
+    group what it takes to be rid of a backlog. `is_fresh` is whether the load was measured lately.
+    """
+
+    owner: Mapping[TopicPartition, ConsumerId]
+    load_bytes_per_s: Mapping[TopicPartition, float]
+    load_by_consumer: Mapping[ConsumerId, float]
+    partitions_by_consumer: Mapping[ConsumerId, int]
+    capacity_by_consumer: Mapping[ConsumerId, float]
+    unread: tuple[TopicPartition, ...] = ()
+    vanished: tuple[TopicPartition, ...] = ()
+    is_fresh: bool = True
+    is_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +62,16 @@ class TriggerPolicy:
 
     HYSTERESIS: ClassVar[float] = 0.1
     SCALE_DOWN_PERIOD_S: ClassVar[float] = 60.0
+    REPACK_INTERVAL_S: ClassVar[float] = 3.0
+    FUTILE_WAIT_S: ClassVar[float] = 15.0
 
     capacity_bytes_per_s: float
     hysteresis: float = HYSTERESIS
     scale_down_period_s: float = SCALE_DOWN_PERIOD_S
     consumers_saved_min: int = 1
     over_capacity_s: float = 0.0
-    futile_wait_s: float = 60.0
+    repack_interval_s: float = REPACK_INTERVAL_S
+    futile_wait_s: float = FUTILE_WAIT_S
     partitions_per_consumer_max: int | None = None
     consumers_max: int | None = None
 
@@ -58,7 +80,8 @@ class TriggerPolicy:
             raise ValueError(f"a capacity is a finite number > 0, got {self.capacity_bytes_per_s}")
         if not 0 <= self.hysteresis < 1:
             raise ValueError(f"hysteresis is a share from 0 to below 1, got {self.hysteresis}")
-        for wait_s in (self.scale_down_period_s, self.over_capacity_s, self.futile_wait_s):
+        waits_s = (self.scale_down_period_s, self.over_capacity_s)
+        for wait_s in (*waits_s, self.repack_interval_s, self.futile_wait_s):
             if not 0 <= wait_s < inf:
                 raise ValueError(f"a wait is a finite number of seconds >= 0, got {wait_s}")
         if self.consumers_saved_min < 1:
@@ -75,6 +98,7 @@ class TriggerMemory:
 
     over_since_s: Mapping[ConsumerId, float] = field(default_factory=dict)
     looked_for_fewer_at_s: float | None = None
+    repacked_at_s: float | None = None
     futile_at_s: float | None = None
 
 
@@ -88,68 +112,95 @@ class Verdict:
         return self.reason is not Reason.CALM
 
 
-def decide(
+def view_of(
     policy: TriggerPolicy,
-    memory: TriggerMemory,
     write_speed_bytes_per_s: Mapping[TopicPartition, float],
     assignment: Assignment,
-    now_s: float,
-    *,
-    consumers_alive: Collection[ConsumerId] | None = None,
+) -> GroupView:
+    """A group as it is in a simulation: nobody dies, nobody is behind, all speeds are known."""
+    owners = assignment.owners
+    holding = {consumer: len(held) for consumer, held in assignment.items() if held}
+    loads = loads_bytes_per_s(assignment, write_speed_bytes_per_s)
+    return GroupView(
+        owner=owners,
+        load_bytes_per_s=write_speed_bytes_per_s,
+        load_by_consumer={consumer: loads[consumer] for consumer in holding},
+        partitions_by_consumer=holding,
+        capacity_by_consumer=dict.fromkeys(holding, policy.capacity_bytes_per_s),
+        unread=tuple(p for p in write_speed_bytes_per_s if p not in owners),
+        vanished=tuple(p for p in owners if p not in write_speed_bytes_per_s),
+    )
+
+
+def decide(
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
 ) -> tuple[TriggerMemory, Verdict]:
-    """One measurement in, a verdict out. `consumers_alive` is None where deaths are not seen."""
-    memory = _watch_overload(policy, memory, write_speed_bytes_per_s, assignment, now_s)
-    verdict = _membership(write_speed_bytes_per_s, assignment, consumers_alive)
-    if verdict is None:
-        verdict = _overload(policy, memory, now_s)
+    """One look at the group in, a verdict out."""
+    memory = _watch_overload(memory, group, now_s)
+    if memory.looked_for_fewer_at_s is None:
+        memory = replace(memory, looked_for_fewer_at_s=now_s)
+    verdict = _membership(group)
     if verdict is not None:
         return memory, verdict
-    last = memory.looked_for_fewer_at_s
-    if last is None:
-        return replace(memory, looked_for_fewer_at_s=now_s), _calm("The load is carried.")
-    if now_s - last < policy.scale_down_period_s:
-        return memory, _calm("The load is carried.")
-    memory = replace(memory, looked_for_fewer_at_s=now_s)
-    return memory, _fewer(policy, write_speed_bytes_per_s, assignment)
+    if not group.is_fresh:
+        return memory, _calm("the last measurement is too old to act on")
+    if _is_within(memory.repacked_at_s, policy.repack_interval_s, now_s):
+        return memory, _calm("the last plan was made a moment ago")
+    verdict = _overload(policy, memory, now_s)
+    return (memory, verdict) if verdict is not None else _scale_down(policy, memory, group, now_s)
+
+
+def _scale_down(
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
+) -> tuple[TriggerMemory, Verdict]:
+    """On its own, slower timer."""
+    if _is_within(memory.looked_for_fewer_at_s, policy.scale_down_period_s, now_s):
+        return memory, _calm("the load is carried")
+    if group.is_behind:
+        return memory, _calm("the group is behind, and is not made smaller")
+    return replace(memory, looked_for_fewer_at_s=now_s), _fewer(policy, group)
 
 
 def problem_for(
     policy: TriggerPolicy,
-    write_speed_bytes_per_s: Mapping[TopicPartition, float],
+    group: GroupView,
     assignment: Assignment,
     forecast_bytes_per_s: Mapping[TopicPartition, float] | None = None,
 ) -> PackingProblem:
     """The question to the packer: pack to the lower capacity, leave alone who is in between."""
-    capacity = policy.packing_capacity_bytes_per_s
-    loads = loads_bytes_per_s(assignment, write_speed_bytes_per_s)
-    in_between = {
-        ConsumerId(consumer): nextafter(load, inf)
-        for consumer, load in loads.items()
-        if capacity < load <= policy.capacity_bytes_per_s
+    usual = policy.packing_capacity_bytes_per_s
+    capacities = {
+        consumer: _packed_to(capacity, policy.hysteresis, group.load_by_consumer.get(consumer, 0.0))
+        for consumer, capacity in group.capacity_by_consumer.items()
     }
     return PackingProblem(
-        write_speed_bytes_per_s=write_speed_bytes_per_s,
+        write_speed_bytes_per_s=group.load_bytes_per_s,
         current=assignment,
-        capacity_bytes_per_s=capacity,
-        capacity_bytes_per_s_by_consumer=in_between,
+        capacity_bytes_per_s=usual,
+        capacity_bytes_per_s_by_consumer={c: x for c, x in capacities.items() if x != usual},
         partitions_per_consumer_max=policy.partitions_per_consumer_max,
         consumers_max=policy.consumers_max,
         forecast_bytes_per_s=forecast_bytes_per_s or {},
     )
 
 
+def _packed_to(capacity: float, hysteresis: float, load: float) -> float:
+    packed_to = capacity * (1 - hysteresis)
+    return nextafter(load, inf) if packed_to < load <= capacity else packed_to
+
+
 def is_worthwhile(
-    policy: TriggerPolicy, verdict: Verdict, assignment: Assignment, packing: Packing
+    policy: TriggerPolicy, reason: Reason, assignment: Assignment, packing: Packing
 ) -> bool:
     """What must be repaired is; a packing that only saves consumers must save enough of them."""
-    if verdict.reason is not Reason.FEWER_CONSUMERS:
-        return verdict.repack
-    saved = _holding(assignment) - _holding(packing.assignment)
+    if reason is not Reason.FEWER_CONSUMERS:
+        return reason is not Reason.CALM
+    saved = _number(assignment.owners.values()) - _number(packing.assignment.owners.values())
     return saved >= policy.consumers_saved_min
 
 
 def after_repack(
-    memory: TriggerMemory, verdict: Verdict, now_s: float, *, changed: bool
+    memory: TriggerMemory, reason: Reason, now_s: float, *, changed: bool
 ) -> TriggerMemory:
     """To be called after every repack.
 
@@ -157,8 +208,8 @@ def after_repack(
     once; looking in vain for fewer consumers has its own timer.
     """
     if changed:
-        return replace(memory, over_since_s={}, futile_at_s=None)
-    if verdict.reason is Reason.OVER_CAPACITY:
+        return replace(memory, over_since_s={}, repacked_at_s=now_s, futile_at_s=None)
+    if reason is Reason.OVER_CAPACITY:
         return replace(memory, futile_at_s=now_s)
     return memory
 
@@ -167,68 +218,64 @@ def _calm(words: str) -> Verdict:
     return Verdict(Reason.CALM, words)
 
 
-def _holding(assignment: Assignment) -> int:
-    return sum(1 for partitions in assignment.values() if partitions)
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    return some([str(partition) for partition in sorted(partitions)])
 
 
-def _membership(
-    speeds: Mapping[TopicPartition, float],
-    assignment: Assignment,
-    consumers_alive: Collection[ConsumerId] | None,
-) -> Verdict | None:
-    owners = assignment.owners
-    if consumers_alive is not None:
-        gone = [c for c in assignment if assignment[c] and c not in consumers_alive]
-        if gone:
-            return Verdict(Reason.CONSUMER_GONE, f"Consumer {gone[0]} is gone.")
-    unowned = sorted(partition for partition in speeds if partition not in owners)
-    if unowned:
-        words = f"{len(unowned)} partitions have no consumer, first {unowned[0]}."
+def _number(owners: Iterable[ConsumerId]) -> int:
+    return len(set(owners))
+
+
+def _is_within(since_s: float | None, wait_s: float, now_s: float) -> bool:
+    return since_s is not None and now_s - since_s < wait_s
+
+
+def _membership(group: GroupView) -> Verdict | None:
+    if group.unread:
+        words = f"nobody reads {_names(group.unread)}"
         return Verdict(Reason.UNASSIGNED_PARTITION, words)
-    vanished = sorted(partition for partition in owners if partition not in speeds)
-    if vanished:
-        words = f"{len(vanished)} partitions are gone, first {vanished[0]}."
+    if group.vanished:
+        words = f"gone are {_names(group.vanished)}"
         return Verdict(Reason.PARTITION_VANISHED, words)
     return None
 
 
-def _watch_overload(
-    policy: TriggerPolicy,
-    memory: TriggerMemory,
-    speeds: Mapping[TopicPartition, float],
-    assignment: Assignment,
-    now_s: float,
-) -> TriggerMemory:
+def _watch_overload(memory: TriggerMemory, group: GroupView, now_s: float) -> TriggerMemory:
     """Since when each consumer is over its capacity.
 
     One partition alone is never too much: no packing could help it.
     """
-    loads = loads_bytes_per_s(assignment, speeds)
     over = {
         consumer: memory.over_since_s.get(consumer, now_s)
-        for consumer in assignment
-        if loads[consumer] > policy.capacity_bytes_per_s and len(assignment[consumer]) > 1
+        for consumer, load in group.load_by_consumer.items()
+        if load > group.capacity_by_consumer[consumer]
+        and group.partitions_by_consumer[consumer] > 1
     }
-    return replace(memory, over_since_s=over)
+    return memory if over == memory.over_since_s else replace(memory, over_since_s=over)
 
 
 def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> Verdict | None:
-    if memory.futile_at_s is not None and now_s - memory.futile_at_s < policy.futile_wait_s:
+    if _is_within(memory.futile_at_s, policy.futile_wait_s, now_s):
         return None
     over = [
         c for c, since in memory.over_since_s.items() if now_s - since >= policy.over_capacity_s
     ]
     if not over:
         return None
-    words = f"{len(over)} consumers are over their capacity, first {over[0]}."
-    return Verdict(Reason.OVER_CAPACITY, words)
+    names = some([str(consumer) for consumer in sorted(over)])
+    return Verdict(Reason.OVER_CAPACITY, f"more is written than consumers {names} carry")
 
 
-def _fewer(
-    policy: TriggerPolicy, speeds: Mapping[TopicPartition, float], assignment: Assignment
-) -> Verdict:
-    least = consumers_at_least(problem_for(policy, speeds, Assignment()))
-    held = _holding(assignment)
+def _fewer(policy: TriggerPolicy, group: GroupView) -> Verdict:
+    """Whether fewer would do even if each could carry as much as the strongest."""
+    strongest = max(group.capacity_by_consumer.values(), default=policy.capacity_bytes_per_s)
+    problem = PackingProblem(
+        group.load_bytes_per_s,
+        Assignment(),
+        strongest * (1 - policy.hysteresis),
+        partitions_per_consumer_max=policy.partitions_per_consumer_max,
+    )
+    least, held = consumers_at_least(problem), len(group.partitions_by_consumer)
     if held - least < policy.consumers_saved_min:
-        return _calm(f"{held} consumers carry the load; no fewer than {least} could.")
-    return Verdict(Reason.FEWER_CONSUMERS, f"{held} consumers carry what {least} might.")
+        return _calm(f"{held} consumers carry the load; no fewer than {least} could")
+    return Verdict(Reason.FEWER_CONSUMERS, f"{least} consumers may do instead of {held}")

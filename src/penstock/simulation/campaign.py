@@ -12,6 +12,7 @@ from penstock.controller.invariants import InvariantError
 from penstock.controller.state import Phase
 from penstock.controller.transitions import TransitionError
 from penstock.simulation.checkers import ViolationError
+from penstock.simulation.controller_actor import ControllerActor
 from penstock.simulation.faults import inject
 from penstock.simulation.ledger import Ledger
 from penstock.simulation.scenario import Scenario
@@ -54,8 +55,7 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> Outcome:
         world.run_until(scenario.war_ms)
         faults = _faults(world)
         world.make_peace()
-        converged_ms = _until_converged(world)
-        acting, starts = _work_done(world)
+        converged_ms, acting, starts = _until_converged(world)
         _stays_calm(world)
         _drains(world)
     except (ViolationError, InvariantError, TransitionError, StormError) as error:
@@ -86,19 +86,33 @@ def _faults(world: World) -> dict[str, int]:
     return dict(world.happened) | {name: number for name, number in weather.items() if number}
 
 
-def _until_converged(world: World) -> int:
-    """L1, L4, L5: within the bound, and without a hand from outside."""
-    peace_ms = world.clock.now_ms
+def _until_converged(world: World) -> tuple[int, int, int]:
+    """L1, L4, L5: within both bounds, and without a hand from outside.
+
+    The bound in steps counts those that did something new. A consumer that is made on the way, to
+    grow or to take a dead one's place, counts as one of the group's.
+    """
+    peace_ms, leader = world.clock.now_ms, world.leader
+    before = _work_done(leader)
     while (reason := world.checker.why_not_converged()) is not None:
         if world.clock.now_ms - peace_ms > CONVERGE_MS_MAX:
             raise ViolationError("L1", f"not converged after {CONVERGE_MS_MAX} ms: {reason}")
         world.run_until(world.clock.now_ms + LOOK_MS)
-    return world.clock.now_ms - peace_ms
+    if world.leader is not leader:
+        leader, before = world.leader, (0, 0, 0)
+    acting, starts, made = (
+        now - then for now, then in zip(_work_done(leader), before, strict=True)
+    )
+    consumers = made + (0 if leader is None else len(leader.state.consumers))
+    if acting > (most := 2 * starts + consumers + 10):
+        raise ViolationError("L1", f"converged in {acting} steps, {most} would do")
+    return world.clock.now_ms - peace_ms, acting, starts
 
 
-def _work_done(world: World) -> tuple[int, int]:
-    leader = world.leader
-    return (0, 0) if leader is None else (leader.acting_steps, leader.starts_sent)
+def _work_done(leader: ControllerActor | None) -> tuple[int, int, int]:
+    if leader is None:
+        return 0, 0, 0
+    return leader.acting_steps, leader.state.epochs_used, leader.consumers_made
 
 
 def _stays_calm(world: World) -> None:

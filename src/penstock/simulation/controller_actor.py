@@ -30,11 +30,12 @@ class ControllerActor:
         self.is_paused = False
         # Counts down over effects; the process dies when it reaches zero.
         self.effects_to_live: int | None = None
+        # For L1: steps that did something new, and consumers that were made.
         self.acting_steps = 0
-        self.starts_sent = 0
+        self.consumers_made = 0
         self._tick_number = 0
         self._held_back: list[Callable[[], None]] = []
-        self.machine = Machine(world.policy)
+        self.machine = Machine()
         self.state, effects = self.machine.begin(
             controller_epoch=epoch,
             settings=world.settings,
@@ -82,12 +83,11 @@ class ControllerActor:
         if self.state.holdings is not before.holdings or self.state.plan is not before.plan:
             check_whole(self.state)
         self.world.checker.controller_stepped(self, before, self.state, effects)
+        self.acting_steps += _is_acting(before, self.state, effects)
         self._run(effects)
 
     def _run(self, effects: tuple[act.Effect, ...]) -> None:
-        acting = False
         for effect in effects:
-            acting = acting or not isinstance(effect, (act.WaitUntil, act.SaveState))
             self._do(effect)
             if self.effects_to_live is not None:
                 self.effects_to_live -= 1
@@ -96,7 +96,6 @@ class ControllerActor:
                     self.crash()
             if not self.is_alive:
                 return
-        self.acting_steps += acting
 
     def _do(self, effect: act.Effect) -> None:
         world = self.world
@@ -107,6 +106,7 @@ class ControllerActor:
         elif isinstance(effect, act.ListDeployments):
             world.deployment.list(self)
         elif isinstance(effect, act.CreateConsumer):
+            self.consumers_made += 1
             world.deployment.create(self, effect.consumer, effect.version)
         elif isinstance(effect, act.DeleteConsumer):
             world.deployment.delete(self, effect.consumer)
@@ -138,7 +138,16 @@ class ControllerActor:
                 self.feed(inputs.LeadershipLost)
             return
         if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
-            if isinstance(message, StartConsumingCommand):
-                self.starts_sent += len(message.partitions)
             world.checker.sent(self, message)
             world.to_consumer(self, message)
+
+
+def _is_acting(before: State, after: State, effects: tuple[act.Effect, ...]) -> bool:
+    """Whether a step did something new: neither only asked, nor only said it again."""
+    if before.counts.get("commands_resent", 0) != after.counts.get("commands_resent", 0):
+        return False
+    return any(
+        not isinstance(effect, (act.WaitUntil, act.SaveState, act.ListDeployments))
+        and not (isinstance(effect, act.Send) and isinstance(effect.message, StateQuery))
+        for effect in effects
+    )

@@ -5,9 +5,9 @@ tests pin the numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from penstock.controller.state import HoldingStatus, Phase
+from penstock.controller.state import HoldingStatus, Phase, State
 from penstock.messages import Message
 from penstock.simulation.small_world import (
     PARTITIONS,
@@ -37,29 +37,59 @@ def has_converged(world: SmallWorld) -> bool:
 
 
 def key_of(world: SmallWorld) -> object:
-    """What makes two worlds the same: everything but the absolute time."""
-    state = world.controller
-    now = state.now_ms
+    """What makes two worlds the same: everything that can matter later, and no absolute time."""
     return (
-        state.phase,
-        state.controller_epoch,
-        state.plan_number,
-        state.epochs_used,
-        tuple((c, r.status, r.incarnation, r.sequence) for c, r in sorted(state.consumers.items())),
-        tuple(
-            (p, h.consumer, h.incarnation, h.epoch, h.status, now - h.since_ms, now - h.sent_ms)
-            for p, h in sorted(state.holdings.items())
-        ),
-        None if state.plan is None else state.plan.open,
-        tuple(sorted(state.answers)),
-        state.is_confirming,
+        _controller_key(world.controller),
+        None if world.saved is None else _saved_key(world.saved),
         tuple(_life_key(life) for life in world.lives),
         tuple(tuple(_message_key(m) for m in box) for box in world.to_consumer),
         tuple(_message_key(m) for m in world.to_controller),
         world.ledger,
         world.faults_left,
-        world.saved is None or (world.saved.plan_number, world.saved.controller_epoch),
+        world.fenced,
         world.quiet_rounds,
+    )
+
+
+def _controller_key(state: State) -> object:
+    """Times as ages; without the history and the counts, which decide nothing."""
+    now = state.now_ms
+    speeds, plan, trigger = state.speeds, state.plan, state.trigger
+    return (
+        (state.phase, state.controller_epoch, state.plan_number, state.epochs_used),
+        (state.queries_sent, now - state.phase_since_ms, now - state.ticked_ms),
+        tuple(
+            (c, r.status, r.incarnation, r.sequence, now - r.since_ms, now - r.heard_ms)
+            for c, r in sorted(state.consumers.items())
+        ),
+        tuple((c, now - d.since_ms, now - d.sent_ms) for c, d in sorted(state.departing.items())),
+        tuple(sorted(state.incarnation_floor.items())),
+        tuple(
+            (p, replace(h, since_ms=now - h.since_ms, sent_ms=now - h.sent_ms))
+            for p, h in sorted(state.holdings.items())
+        ),
+        tuple((p, now - parked.until_ms) for p, parked in sorted(state.parked.items())),
+        None
+        if speeds is None
+        else (now - speeds.measured_ms, tuple(sorted(speeds.bytes_per_s.items()))),
+        None
+        if plan is None
+        else (plan.number, tuple(sorted(plan.target.items())), plan.open, now - plan.made_ms),
+        (state.is_listed, state.is_confirming, state.is_confirmed),
+        (now - state.listed_ms, now - state.asked_ms),
+        tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),
+        (state.packing_number, state.packing_code),
+        (tuple(sorted(trigger.over_since_s.items())), trigger.futile_at_s),
+    )
+
+
+def _saved_key(saved: State) -> object:
+    """What the next life takes from it."""
+    return (
+        (saved.controller_epoch, saved.plan_number, saved.queries_sent),
+        tuple(sorted(saved.incarnation_floor.items())),
+        tuple((c, r.status, r.incarnation) for c, r in sorted(saved.consumers.items())),
+        tuple(sorted(saved.departing)),
     )
 
 
@@ -89,30 +119,20 @@ class Explored:
 
 
 def explore(
-    faults: int,
-    *,
-    has_all_orders: bool = True,
-    has_batches: bool = True,
-    after_each: Callable[[int], None] | None = None,
+    faults: int, *, records: int, after_each: Callable[[int], None] | None = None
 ) -> Explored:
     """Every state that can be reached. Raises at the first violation.
 
-    Without `has_all_orders` what is no fault happens in one order only, and what overtakes is a
-    fault: that is how three faults stay within reach.
+    `records` is how many each partition has to be carried: none leaves the batches out.
     """
-    start = beginning(faults)
+    start = beginning(faults, records)
     seen = {hash(key_of(start))}
     todo = [start]
     endings = 0
     while todo:
         world = todo.pop()
-        following = list(ordinary(world, has_batches=has_batches))
-        if not has_all_orders:
-            following = following[:1]
+        following = list(ordinary(world))
         if not following:
-            if has_converged(world) and not world.faults_left:
-                endings += 1
-                continue
             if has_converged(world):
                 endings += 1
             else:

@@ -20,6 +20,7 @@ from penstock.packing.trigger import (
     decide,
     is_worthwhile,
     problem_for,
+    view_of,
 )
 from penstock.simulation.stream import Stream
 
@@ -138,17 +139,19 @@ def _live_through(
     if live.asked_at_s is not None and now_s - live.asked_at_s < way.period_s:
         return None, None
     live.asked_at_s = now_s
-    live.memory, verdict = decide(way.policy, live.memory, speeds, live.assignment, now_s)
+    group = view_of(way.policy, speeds, live.assignment)
+    live.memory, verdict = decide(way.policy, live.memory, group, now_s)
     if not verdict.repack:
         return None, verdict.reason
     ahead = forecast(live.trend, way.look_ahead_s) if way.look_ahead_s else None
     began = clock()
-    packing = algorithm.pack(problem_for(way.policy, speeds, live.assignment, ahead))
+    packing = algorithm.pack(problem_for(way.policy, group, live.assignment, ahead))
     took_s = clock() - began
     before = live.assignment
-    if is_worthwhile(way.policy, verdict, live.assignment, packing):
+    if is_worthwhile(way.policy, verdict.reason, live.assignment, packing):
         live.assignment = packing.assignment
-    live.memory = after_repack(live.memory, verdict, now_s, changed=live.assignment != before)
+    changed = live.assignment != before
+    live.memory = after_repack(live.memory, verdict.reason, now_s, changed=changed)
     return took_s, verdict.reason
 
 

@@ -39,7 +39,6 @@ ONE, TWO = ConsumerId(1), ConsumerId(2)
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(3))
 FUTURE = Assignment({ONE: PARTITIONS[:1], TWO: PARTITIONS[1:]})
 SPEEDS: dict[TopicPartition, float | None] = dict.fromkeys(PARTITIONS, 1.0)
-END_OFFSET = 2
 QUIET_MS = 1_000
 QUIET_ROUNDS_MAX = 40
 SETTINGS = ControllerSettings(
@@ -76,12 +75,16 @@ class SmallWorld:
     to_controller: tuple[FromConsumer, ...]
     ledger: tuple[int, int, int]
     faults_left: int
+    records: int = 0
     fenced: frozenset[tuple[int, int]] = frozenset()
     quiet_rounds: int = 0
 
 
-def beginning(faults: int) -> SmallWorld:
-    """Both consumers are up; the first reads two partitions, and one of them is to move."""
+def beginning(faults: int, records: int) -> SmallWorld:
+    """Both consumers are up; the first reads two partitions, and one of them is to move.
+
+    From then on batches carry `records` records of each partition.
+    """
     machine = Machine()
     state, _ = machine.begin(controller_epoch=1, settings=SETTINGS, now_ms=0)
     lives = (Life(Ownership(ONE, 1)), Life(Ownership(TWO, 1)))
@@ -99,7 +102,7 @@ def beginning(faults: int) -> SmallWorld:
     world = _step(world, inputs.Tick(QUIET_MS))
     if world.controller.phase is not Phase.GROUP_MANAGEMENT:
         raise ValueError("the world does not begin with a plan")
-    return replace(world, faults_left=faults)
+    return replace(world, faults_left=faults, records=records)
 
 
 def _settled(world: SmallWorld) -> SmallWorld:
@@ -281,7 +284,7 @@ def _batch_ended(world: SmallWorld, index: int) -> SmallWorld:
 # What can happen next
 
 
-def ordinary(world: SmallWorld, *, has_batches: bool = True) -> Iterator[SmallWorld]:
+def ordinary(world: SmallWorld) -> Iterator[SmallWorld]:
     """What happens without any fault, in every order."""
     if world.to_controller:
         first, *rest = world.to_controller
@@ -296,12 +299,9 @@ def ordinary(world: SmallWorld, *, has_batches: bool = True) -> Iterator[SmallWo
             yield _ledger_read(world, index)
         if life.batch:
             yield _batch_ended(world, index)
-        elif has_batches:
-            ranges = {
-                p: start
-                for p, start in life.ownership.readable.items()
-                if start < END_OFFSET and world.controller.plan_number > 2
-            }
+        else:
+            readable = life.ownership.readable
+            ranges = {p: start for p, start in readable.items() if start < world.records}
             if ranges:
                 yield _batch_begun(world, index, ranges)
 

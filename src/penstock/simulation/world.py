@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from penstock.controller import effects as act
 from penstock.controller.inputs import Packed, PackingFailed, SpeedsMeasured
-from penstock.controller.policy import PlainPolicy, Policy
 from penstock.controller.saved_state import decode_state, encode_state
 from penstock.controller.state import State
 from penstock.messages import FromConsumer, Message
@@ -49,13 +48,10 @@ class Log:
 
 
 class World:
-    def __init__(
-        self, scenario: Scenario, *, policy: Policy | None = None, ledger: Ledger | None = None
-    ) -> None:
+    def __init__(self, scenario: Scenario, *, ledger: Ledger | None = None) -> None:
         self.scenario = scenario
         self.chance = random.Random(scenario.seed + 1)
         self.clock = VirtualClock()
-        self.policy = policy or PlainPolicy()
         self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)

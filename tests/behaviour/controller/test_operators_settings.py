@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.controller.policy import trigger_policy
 from penstock.controller.process.loop import controller_settings
 from penstock.model import Assignment, TopicPartition
 from penstock.packing import PackingProblem
@@ -39,3 +40,25 @@ def test_capacity_and_hysteresis_become_a_target() -> None:
     )
     assert settings.capacity_bytes_per_s == 3e6
     assert settings.target_utilisation == pytest.approx(0.9)
+
+
+def test_the_live_trigger_is_the_simulated_one() -> None:
+    """Every option of the trigger reaches the machine, and both ask the same policy."""
+    flags = {
+        "packing.capacity": "3MB/s",
+        "packing.hysteresis": "0.25",
+        "packing.scale_down_period": "90s",
+        "packing.consumers_saved_min": "2",
+        "packing.over_capacity_for": "4s",
+        "packing.look_ahead": "30s",
+        "packing.partitions_per_consumer_max": "9",
+        "packing.consumers_max": "5",
+        "controller.plan_interval": "7s",
+    }
+    for given in ({"packing.consumers_max": "100"}, flags):
+        settings = load_settings(flags=given, environment={}).settings
+        simulated = settings.packing.trigger_policy(
+            plan_interval_s=settings.controller.plan_interval
+        )
+        assert trigger_policy(controller_settings(settings)) == simulated
+    assert controller_settings(settings).look_ahead_ms == 30_000

@@ -86,7 +86,7 @@ def test_every_damage_is_seen() -> None:
         {"holdings": {"t-0": [1]}},
         {"history": 3},
         {"roll_out": {"request": {}, "version": 1, "total": 1}},
-        {"settings": {}},
+        {"settings": None},
         {"pauses": [["sideways", None, "", ""]]},
     ],
 )
@@ -102,3 +102,12 @@ def test_a_file_too_large_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) ->
     """Size before content."""
     monkeypatch.setattr(state_file, "STATE_BYTES_MAX", 10)
     assert isinstance(decode_state(encode_state(rich_state())), BrokenState)
+
+
+def test_the_state_of_an_older_release_is_read() -> None:
+    """A setting that it did not know has its default; pauses and changed settings live on."""
+    content = state_as_json(rich_state())
+    del content["settings"]["look_ahead_ms"]
+    state = decode_state(state_file.encode_state("controller", content))
+    assert isinstance(state, State)
+    assert state.settings == rich_state().settings

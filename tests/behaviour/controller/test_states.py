@@ -177,7 +177,7 @@ def test_a_plan_that_gains_nothing_is_not_made() -> None:
         "tick +500",
     )
     lines = shrinking.tell("packed 1: orders-0; 2: orders-1 orders-2")
-    assert lines[0].startswith("  nothing_to_gain: the packer needs as many")
+    assert lines[0].startswith("  nothing_to_gain: the packer saves 0 consumers")
 
 
 def test_what_cannot_be_helped_is_said() -> None:

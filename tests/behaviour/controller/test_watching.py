@@ -82,8 +82,43 @@ def test_a_backlog_adds_to_the_load_and_holds_the_group_together() -> None:
     assert "orders-0=75 orders-1=75 orders-2=30" in pack
 
 
+def test_the_packer_is_told_where_the_speeds_are_heading() -> None:
+    """+1/s, then +1.1/s, smoothed: +0.298/s, or 8.95 in half a minute. Told only if asked."""
+    lines = (
+        *TWO_CONSUMERS,
+        "10000 ms pass",
+        "speeds orders-0=50 orders-1=40 orders-2=40",
+        "10000 ms pass",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2",
+        "consumer 2 reports orders-2@1.3",
+        "speeds orders-0=61 orders-1=40 orders-2=40",
+    )
+    for settings, expected in (
+        ("settings look_ahead_ms=30000 silence_ms_max=60000", {0: 69.95, 1: 40.0, 2: 40.0}),
+        ("settings silence_ms_max=60000", {}),
+    ):
+        teller = after(settings, *lines)
+        _, effects = Machine().step(state_of(teller), inputs.Tick(teller.now_ms + 500))
+        (problem,) = [e.problem for e in effects if hasattr(e, "problem")]
+        ahead = {p.partition: x for p, x in problem.forecast_bytes_per_s.items()}
+        assert ahead == pytest.approx(expected, abs=0.05)
+
+
+def test_a_plan_must_save_enough_consumers() -> None:
+    """With a minimum gain of two, one consumer fewer is not even worth the question."""
+    teller = after(
+        "settings consumers_saved_min=2",
+        *TWO_CONSUMERS,
+        "60000 ms pass",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2",
+        "consumer 2 reports orders-2@1.3",
+        "speeds orders-0=10 orders-1=10 orders-2=10",
+    )
+    assert not any("pack" in line for line in teller.tell("tick +500"))
+
+
 def test_capacity_is_learned_from_reports() -> None:
-    """What a consumer has shown replaces the figure of the settings."""
+    """What a consumer has shown replaces the figure of the settings, for those who come too."""
     teller = after(
         "settings capacity_is_learned=yes",
         *TWO_CONSUMERS,
@@ -94,7 +129,7 @@ def test_capacity_is_learned_from_reports() -> None:
     state, effects = Machine().step(state_of(teller), inputs.Tick(teller.now_ms + 500))
     (problem,) = [e.problem for e in effects if hasattr(e, "problem")]
     assert problem.capacity_of(ConsumerId(1)) == 70.0
-    assert problem.capacity_of(ConsumerId(2)) == 100.0
+    assert problem.capacity_of(ConsumerId(2)) == problem.capacity_of(ConsumerId(9)) == 70.0
     assert "consumers 1 carry" in state.packing_words
 
 

@@ -1,5 +1,10 @@
 """A partition's name and number are checked against Kafka's own rules."""
 
+import os
+import pickle
+import subprocess
+import sys
+
 import pytest
 
 from penstock.model import TopicPartition
@@ -30,3 +35,24 @@ def test_numbers_outside_kafkas_range_are_refused(number: int) -> None:
     """Partition numbers are 32-bit and not negative."""
     with pytest.raises(ValueError, match="partition number"):
         TopicPartition("orders", number)
+
+
+def test_a_pickled_partition_is_found_again_in_another_process() -> None:
+    """The hash is kept, but never carried to where hashes of texts are others."""
+    partition = TopicPartition("orders", 7)
+    raw = pickle.dumps({partition: "found"})
+    script = (
+        "import pickle, sys\n"
+        "from penstock.model import TopicPartition\n"
+        "held = pickle.load(sys.stdin.buffer)\n"
+        "print({**held}[TopicPartition('orders', 7)])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=raw,
+        capture_output=True,
+        env={**os.environ, "PYTHONHASHSEED": "17"},
+        check=False,
+    )
+    assert done.stdout == b"found\n", done.stderr
+    assert hash(partition) == hash(TopicPartition("orders", 7))

@@ -13,6 +13,7 @@ SEEDS = (31,)
 NAMES = ("CHAIN@0", "CHAIN@0.2", "CHAIN", *(algorithm.name for algorithm in PUBLISHED))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("delta", [10, 25])
 def test_targets_of_the_default_knob(delta: int) -> None:
     """Against MWF: CBS at most 0.45 of its, R at most the share asked for at this delta."""
@@ -21,6 +22,7 @@ def test_targets_of_the_default_knob(delta: int) -> None:
     assert found["CHAIN"][1] <= R_OF_MWF_MAX[delta] * found["MWF"][1]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("delta", [10, 25])
 def test_targets_of_the_fewest_consumers(delta: int) -> None:
     """Against BFD: never more consumers, on any measurement, and R at most the share asked for."""
@@ -30,6 +32,7 @@ def test_targets_of_the_fewest_consumers(delta: int) -> None:
     assert found["CHAIN@0"][1] <= R_OF_BFD_MAX[delta] * found["BFD"][1]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("delta", [10, 25])
 def test_front_dominates_all_published(delta: int) -> None:
     """For each of the twelve, a point of our front is at least as good in both scores."""

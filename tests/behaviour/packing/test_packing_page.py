@@ -27,7 +27,8 @@ def test_settings_build_the_algorithm_and_the_policy() -> None:
     }
     packing = load_settings(None, flags, {}).settings.packing
     assert packing.chosen_algorithm().name == "CHAIN@0.2"
-    policy = packing.trigger_policy()
+    policy = packing.trigger_policy(plan_interval_s=4)
+    assert policy.repack_interval_s == 4
     assert policy.capacity_bytes_per_s == 3e6
     assert policy.packing_capacity_bytes_per_s == 2.25e6
     assert (policy.scale_down_period_s, policy.consumers_max) == (600, 7)
@@ -35,8 +36,9 @@ def test_settings_build_the_algorithm_and_the_policy() -> None:
 
 def test_defaults_of_settings_are_the_defaults_of_the_policy() -> None:
     """One place says what the studies found."""
-    packing = Settings().packing
-    assert packing.trigger_policy() == TriggerPolicy(capacity_bytes_per_s=packing.capacity)
+    packing, interval_s = Settings().packing, Settings().controller.plan_interval
+    found = packing.trigger_policy(plan_interval_s=interval_s)
+    assert found == TriggerPolicy(capacity_bytes_per_s=packing.capacity)
     assert packing.chosen_algorithm() == ALGORITHMS[0]
 
 

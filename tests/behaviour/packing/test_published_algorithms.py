@@ -11,6 +11,7 @@ DELTA, SEEDS = 25, (31, 32)
 NAMES = tuple(algorithm.name for algorithm in PUBLISHED)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_come_close_to_the_published_table(name: str) -> None:
     """R within 5 % and CBS within 0.01 on seeds of our own; the study does it at full length."""

@@ -11,11 +11,11 @@ from penstock.packing.trigger import (
     Reason,
     TriggerMemory,
     TriggerPolicy,
-    Verdict,
     after_repack,
     decide,
     is_worthwhile,
     problem_for,
+    view_of,
 )
 
 POLICY = TriggerPolicy(capacity_bytes_per_s=100, hysteresis=0.2, scale_down_period_s=300)
@@ -34,7 +34,7 @@ def held(*consumers: list[int]) -> Assignment:
 
 
 def reason(values: dict[TopicPartition, float], assignment: Assignment, now_s: float = 0) -> Reason:
-    return decide(POLICY, FRESH, values, assignment, now_s)[1].reason
+    return decide(POLICY, FRESH, view_of(POLICY, values, assignment), now_s)[1].reason
 
 
 def test_calm_while_the_load_is_carried() -> None:
@@ -44,21 +44,21 @@ def test_calm_while_the_load_is_carried() -> None:
 
 def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
     """More than it carries, at once."""
-    memory, verdict = decide(POLICY, FRESH, speeds(60, 45), held([0, 1]), 7)
+    memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 7)
     assert (verdict.reason, verdict.repack) == (Reason.OVER_CAPACITY, True)
-    assert "first 1" in verdict.words
+    assert "consumers 1 carry" in verdict.words
     assert memory.over_since_s == {ONE: 7}
 
 
 def test_over_capacity_may_have_to_last() -> None:
     """With a wait set, the alarm is raised only when it has lasted."""
     patient = replace(POLICY, over_capacity_s=10)
-    memory, verdict = decide(patient, FRESH, speeds(60, 45), held([0, 1]), 0)
+    memory, verdict = decide(patient, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 0)
     assert not verdict.repack
-    memory, verdict = decide(patient, memory, speeds(10, 45), held([0, 1]), 5)
-    memory, verdict = decide(patient, memory, speeds(60, 45), held([0, 1]), 9)
+    memory, verdict = decide(patient, memory, view_of(POLICY, speeds(10, 45), held([0, 1])), 5)
+    memory, verdict = decide(patient, memory, view_of(POLICY, speeds(60, 45), held([0, 1])), 9)
     assert not verdict.repack, "it was within its capacity in between"
-    _, verdict = decide(patient, memory, speeds(60, 45), held([0, 1]), 19)
+    _, verdict = decide(patient, memory, view_of(POLICY, speeds(60, 45), held([0, 1])), 19)
     assert verdict.reason is Reason.OVER_CAPACITY
 
 
@@ -68,32 +68,28 @@ def test_one_partition_alone_is_never_an_alarm() -> None:
 
 
 def test_what_nobody_reads_and_what_is_gone() -> None:
-    """A new partition, a vanished one and a dead consumer each ask for a repacking."""
+    """A new partition and a vanished one each ask for a repacking."""
     assert reason(speeds(10, 10), held([0])) is Reason.UNASSIGNED_PARTITION
     assert reason(speeds(10), held([0, 1])) is Reason.PARTITION_VANISHED
-    _, verdict = decide(POLICY, FRESH, speeds(10), held([0]), 0, consumers_alive={TWO})
-    assert verdict.reason is Reason.CONSUMER_GONE
-    _, verdict = decide(POLICY, FRESH, speeds(10), held([0]), 0, consumers_alive={ONE})
-    assert verdict.reason is Reason.CALM
 
 
 def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
     """Not at first, not before the period is over, then once per period."""
     spread = held([0], [1])
-    memory, verdict = decide(POLICY, FRESH, speeds(10, 10), spread, 0)
+    memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(10, 10), spread), 0)
     assert verdict.reason is Reason.CALM
-    memory, verdict = decide(POLICY, memory, speeds(10, 10), spread, 299)
+    memory, verdict = decide(POLICY, memory, view_of(POLICY, speeds(10, 10), spread), 299)
     assert verdict.reason is Reason.CALM
-    memory, verdict = decide(POLICY, memory, speeds(10, 10), spread, 300)
+    memory, verdict = decide(POLICY, memory, view_of(POLICY, speeds(10, 10), spread), 300)
     assert verdict.reason is Reason.FEWER_CONSUMERS
-    _, verdict = decide(POLICY, memory, speeds(10, 10), spread, 301)
+    _, verdict = decide(POLICY, memory, view_of(POLICY, speeds(10, 10), spread), 301)
     assert verdict.reason is Reason.CALM
 
 
 def test_no_look_where_no_fewer_could_do() -> None:
     """The lower bound at the packing capacity says it without packing."""
     memory = TriggerMemory(looked_for_fewer_at_s=0)
-    _, verdict = decide(POLICY, memory, speeds(50, 45), held([0], [1]), 1000)
+    _, verdict = decide(POLICY, memory, view_of(POLICY, speeds(50, 45), held([0], [1])), 1000)
     assert verdict.reason is Reason.CALM
     assert "no fewer than 2" in verdict.words
 
@@ -101,18 +97,20 @@ def test_no_look_where_no_fewer_could_do() -> None:
 def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
     """A packing that only saves consumers must save enough; a repair is always worthwhile."""
     policy = replace(POLICY, consumers_saved_min=2)
-    fewer = Verdict(Reason.FEWER_CONSUMERS, "")
+    fewer = Reason.FEWER_CONSUMERS
     two, three = Packing(held([0, 1], [2])), held([0], [1], [2])
     assert not is_worthwhile(policy, fewer, three, two)
     assert is_worthwhile(policy, fewer, three, Packing(held([0, 1, 2])))
-    assert is_worthwhile(policy, Verdict(Reason.OVER_CAPACITY, ""), three, two)
-    assert not is_worthwhile(policy, Verdict(Reason.CALM, ""), three, two)
+    assert is_worthwhile(policy, Reason.OVER_CAPACITY, three, two)
+    assert not is_worthwhile(policy, Reason.CALM, three, two)
 
 
 def test_who_is_between_the_two_capacities_is_left_alone() -> None:
     """Packed to 80, alarmed above 100: one at 95 keeps all and gets nothing more."""
     assignment = held([0, 1], [2, 3], [4])
-    question = problem_for(POLICY, speeds(50, 45, 60, 45, 20), assignment)
+    question = problem_for(
+        POLICY, view_of(POLICY, speeds(50, 45, 60, 45, 20), assignment), assignment
+    )
     assert question.capacity_of(ONE) >= 95
     assert question.capacity_of(TWO) == 80
     after = DEFAULT.pack(question).assignment
@@ -123,19 +121,60 @@ def test_who_is_between_the_two_capacities_is_left_alone() -> None:
 
 def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
     """With all consumers taken and overloaded, the next try waits; a change ends the wait."""
-    over = Verdict(Reason.OVER_CAPACITY, "")
+    over = Reason.OVER_CAPACITY
     memory = after_repack(FRESH, over, 0, changed=False)
-    values, assignment = speeds(60, 60), held([0, 1])
-    assert decide(POLICY, memory, values, assignment, 59)[1].reason is Reason.CALM
-    assert decide(POLICY, memory, values, assignment, 60)[1].reason is Reason.OVER_CAPACITY
+    group = view_of(POLICY, speeds(60, 60), held([0, 1]))
+    assert decide(POLICY, memory, group, 14)[1].reason is Reason.CALM
+    assert decide(POLICY, memory, group, 15)[1].reason is Reason.OVER_CAPACITY
     memory = after_repack(memory, over, 10, changed=True)
-    assert decide(POLICY, memory, values, assignment, 11)[1].reason is Reason.OVER_CAPACITY
+    assert decide(POLICY, memory, group, 13)[1].reason is Reason.OVER_CAPACITY
+
+
+def test_two_repacks_are_some_time_apart() -> None:
+    """Unless a partition has no reader: that is never made to wait."""
+    memory = after_repack(FRESH, Reason.OVER_CAPACITY, 10, changed=True)
+    group = view_of(POLICY, speeds(60, 60), held([0, 1]))
+    assert decide(POLICY, memory, group, 12.9)[1].reason is Reason.CALM
+    assert decide(POLICY, memory, group, 13)[1].reason is Reason.OVER_CAPACITY
+    unread = view_of(POLICY, speeds(60, 60), held([0]))
+    assert decide(POLICY, memory, unread, 10)[1].reason is Reason.UNASSIGNED_PARTITION
+
+
+def test_an_old_measurement_is_no_reason_for_a_move() -> None:
+    """Neither up nor down; what nobody reads is still seen to."""
+    group = replace(view_of(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
+    assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.CALM
+    unread = replace(group, unread=(named(7),))
+    assert decide(POLICY, FRESH, unread, 0)[1].reason is Reason.UNASSIGNED_PARTITION
+
+
+def test_a_group_that_is_behind_is_not_made_smaller() -> None:
+    """And looks again as soon as it has caught up, not a period later."""
+    memory = TriggerMemory(looked_for_fewer_at_s=0)
+    caught_up = view_of(POLICY, speeds(10, 10), held([0], [1]))
+    memory, verdict = decide(POLICY, memory, replace(caught_up, is_behind=True), 300)
+    assert verdict.reason is Reason.CALM
+    assert decide(POLICY, memory, caught_up, 301)[1].reason is Reason.FEWER_CONSUMERS
+
+
+def test_each_consumer_has_its_own_capacity() -> None:
+    """The alarm, the question to the packer and the look for fewer all use it."""
+    group = replace(
+        view_of(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
+        capacity_by_consumer={ONE: 50.0, TWO: 200.0, THREE: 100.0},
+    )
+    assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.OVER_CAPACITY
+    question = problem_for(POLICY, group, held([0, 1], [2]))
+    assert [question.capacity_of(c) for c in (ONE, TWO, THREE)] == [40.0, 160.0, 80.0]
+    calm = replace(group, capacity_by_consumer={ONE: 70.0, TWO: 200.0})
+    memory = TriggerMemory(looked_for_fewer_at_s=0)
+    assert decide(POLICY, memory, calm, 300)[1].words == "1 consumers may do instead of 2"
 
 
 def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
     """The two have their own timers."""
-    memory = after_repack(FRESH, Verdict(Reason.FEWER_CONSUMERS, ""), 0, changed=False)
-    assert decide(POLICY, memory, speeds(60, 60), held([0, 1]), 1)[1].repack
+    memory = after_repack(FRESH, Reason.FEWER_CONSUMERS, 0, changed=False)
+    assert decide(POLICY, memory, view_of(POLICY, speeds(60, 60), held([0, 1])), 1)[1].repack
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,11 @@ def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     for measurement in (*before, *after):
         busy, idle = measurement.partitions
         assert idle.write_speed_bytes_per_s in {None, 0.0}
-        for speed in (busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s):
-            # What was written before the start would be megabytes in the first interval.
-            assert speed is None or 0 < speed < 1_500_000
-    assert fits(after[-1].partitions[0].write_speed_bytes_per_s, produced, within=0.3)
+        told, raw = busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s
+        # What was written before the start would be megabytes in the first interval.
+        assert told is None or 0 < told < 600_000
+        assert raw is None or 0 < raw < 1_500_000
+    assert fits(after[-1].partitions[0].write_speed_bytes_per_s, produced, within=0.15)
     assert after[-1].partitions[0].source == "log_dirs"
     assert after[-1].partitions[0].topic_id is not None
     events = [json.loads(line)["event"] for line in log_file.read_text().splitlines()]

@@ -48,7 +48,7 @@ def test_retention_is_no_slow_down(tidy_kafka: EmbeddedKafka) -> None:
         # The producer of a busy machine comes in bursts; the records it wrote are counted anyway.
         assert one.records_per_s is not None
         assert fits(one.bytes_per_s, 1000 * one.records_per_s, within=0.2), one
-    assert fits(speeds[-1].bytes_per_s, produced, within=0.5), (speeds[-1], produced)
+    assert fits(speeds[-1].bytes_per_s, produced, within=0.2), (speeds[-1], produced)
 
 
 def test_compaction_is_no_slow_down(tidy_kafka: EmbeddedKafka) -> None:
@@ -80,7 +80,7 @@ def test_compaction_is_no_slow_down(tidy_kafka: EmbeddedKafka) -> None:
         # The producer of a busy machine comes in bursts; the records it wrote are counted anyway.
         assert one.records_per_s is not None
         assert fits(one.bytes_per_s, 1000 * one.records_per_s, within=0.2), one
-    assert fits(speeds[-1].bytes_per_s, produced, within=0.5), (speeds[-1], produced)
+    assert fits(speeds[-1].bytes_per_s, produced, within=0.2), (speeds[-1], produced)
 
 
 def _size(kafka: EmbeddedKafka, topic: str) -> int:

@@ -56,11 +56,12 @@ class Ears:
         prefix = settings.topics.prefix
         self._own = TopicPartition(f"{prefix}-controller", 0)
         self._service = TopicPartition(f"{prefix}-service", 0)
-        self.service_next_offset = service_since
         # Opened here and not in the thread: a missing topic must stop the controller at once.
         self._mail = FollowedTopics(
             settings.kafka, {self._own: AT_THE_END, self._service: service_since}
         )
+        # A number from the first moment on: what is asked while nobody leads is read by the next.
+        self.service_next_offset = self._mail.starts[self._service]
         self._threads = [
             threading.Thread(target=self._guarded, args=(self._read_mail,), daemon=True),
             threading.Thread(target=self._guarded, args=(self._read_speeds,), daemon=True),

@@ -279,6 +279,9 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         silence_ms_max=_ms(own.silence),
         plan_interval_ms=_ms(own.plan_interval),
         scale_down_period_ms=_ms(packing.scale_down_period),
+        consumers_saved_min=packing.consumers_saved_min,
+        over_capacity_ms=_ms(packing.over_capacity_for),
+        look_ahead_ms=_ms(packing.look_ahead),
         speeds_stale_after_ms=_ms(own.speeds_stale),
     )
 

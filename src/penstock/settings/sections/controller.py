@@ -1,5 +1,6 @@
 """How the controller leads the group: bounds, patience, and where it remembers."""
 
+from penstock.packing.trigger import TriggerPolicy
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
 
@@ -29,7 +30,8 @@ class ControllerSection(Section):
         20, "How many consumers may be made in a minute: a lying monitor cannot start more.", ge=1
     )
     plan_interval: Duration = option(
-        3.0, "Two plans are at least this far apart, unless a partition has no reader."
+        TriggerPolicy.REPACK_INTERVAL_S,
+        "Two plans are at least this far apart, unless a partition has no reader.",
     )
     silence: Duration = option(
         8.0, "A consumer that says nothing for so long is fenced and replaced.", gt=0

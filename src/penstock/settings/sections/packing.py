@@ -56,13 +56,14 @@ class PackingSettings(Section):
     def chosen_algorithm(self) -> PackingAlgorithm:
         return algorithm_named(self.algorithm, self.knob)
 
-    def trigger_policy(self) -> TriggerPolicy:
+    def trigger_policy(self, *, plan_interval_s: float) -> TriggerPolicy:
         return TriggerPolicy(
             capacity_bytes_per_s=self.capacity,
             hysteresis=self.hysteresis,
             scale_down_period_s=self.scale_down_period,
             consumers_saved_min=self.consumers_saved_min,
             over_capacity_s=self.over_capacity_for,
+            repack_interval_s=plan_interval_s,
             partitions_per_consumer_max=self.partitions_per_consumer_max or None,
             consumers_max=self.consumers_max or None,
         )

@@ -1,0 +1,150 @@
+"""What `penstock status`, `plan` and `history` make of what the controller wrote."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.program import invoked
+from kit.story import TWO_CONSUMERS, after
+from penstock.controller.snapshot import snapshot
+from penstock.errors import NotFeasibleError
+
+BEHIND = (
+    *TWO_CONSUMERS,
+    "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=800 behind_records=8",
+    "consumer 2 reports orders-2@1.3, behind_log_bytes=100 behind_records=1",
+)
+
+
+def written(folder: Path, *lines: str, age_s: float = 0.0) -> list[str]:
+    """Where a controller to whom all of this happened has left its status."""
+    teller = after(*lines)
+    assert teller.state is not None
+    unix_ms = round((time.time() - age_s) * 1000)
+    status = snapshot(teller.state, unix_ms, is_degraded=False)
+    (folder / "status.json").write_text(json.dumps(status), encoding="utf-8")
+    return ["--set", f"controller.directory={folder}"]
+
+
+def as_data(*arguments: str) -> Any:
+    return json.loads(invoked(*arguments, "-o", "json").stdout)
+
+
+def test_status_tells_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
+    """For each consumer and for the group; seconds are those of writing at the present speed."""
+    where = written(tmp_path, *BEHIND)
+    found = as_data("status", *where)
+    assert (found["behind_records"], found["behind_bytes"]) == (9, 900)
+    assert found["behind_s"] == pytest.approx(900 / 120)
+    assert [one["behind_s"] for one in found["consumers"]] == [10.0, 2.5]
+    shown = invoked("status", *where)
+    assert shown.exit_code == 0
+    assert "8, 10.0 s" in shown.stdout
+    assert "behind 9, 7.5 s (records, time)" in shown.stdout
+
+
+def test_a_lag_without_writing_has_no_seconds(tmp_path: Path) -> None:
+    """What waits is shown in records; how old it is cannot be told."""
+    where = written(tmp_path, *BEHIND, "speeds orders-0=0 orders-1=0 orders-2=0")
+    assert as_data("status", *where)["behind_s"] is None
+    assert "9, ? s" in invoked("status", *where).stdout
+
+
+def test_bars_are_filled_with_partitions(tmp_path: Path) -> None:
+    """Two partitions of 40 in a capacity of 100: eight blocks each, and four dots."""
+    shown = invoked("status", *written(tmp_path, *TWO_CONSUMERS)).stdout
+    assert "█" * 8 + "▓" * 8 + "·" * 4 in shown
+    assert "█" * 8 + "·" * 12 in shown
+
+
+def test_moves_in_progress_are_shown(tmp_path: Path) -> None:
+    """Which partition goes from where to where, and how far it is."""
+    lines = (*TWO_CONSUMERS[:-1],)  # the last start is not acknowledged yet
+    where = written(tmp_path, *lines)
+    assert "moving 1: orders-2 2->2 (starting)" in invoked("status", *where).stdout
+    assert as_data("status", *where)["moves"] == [
+        {"partition": "orders-2", "at": 2, "to": 2, "status": "starting"}
+    ]
+
+
+def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
+    """Its last words are shown with their age; the exit code is 1, and there is no plan."""
+    where = written(tmp_path, *TWO_CONSUMERS, age_s=200)
+    shown = invoked("status", *where)
+    assert shown.exit_code == 1
+    assert "The controller has said nothing for 3 min." in shown.stdout
+    found = as_data("status", *where)
+    assert found["is_stale"]
+    assert 199 < found["age_s"] < 260
+    planned = invoked("plan", *where)
+    assert planned.exit_code == 1
+    assert "has said nothing for 3 min" in str(planned.exception)
+
+
+def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
+    """An operator sees what is held back, until when and why."""
+    pause = "request r1: pause direction=down until_unix_ms=4102444800000 reason=sale"
+    where = written(tmp_path, *TWO_CONSUMERS, pause)
+    shown = " ".join(invoked("status", *where).stdout.split())
+    assert "paused (down) until 21" in shown or "paused (down) until 20" in shown
+    assert ": sale" in shown
+    assert as_data("status", *where)["pauses"] == [
+        {"direction": "down", "until_unix_ms": 4102444800000, "reason": "sale"}
+    ]
+
+
+def test_history_tells_what_and_why(tmp_path: Path) -> None:
+    """Newest last, as many as asked for."""
+    where = written(tmp_path, *TWO_CONSUMERS)
+    decisions = as_data("history", *where)
+    assert decisions[0]["code"] == "first_start"
+    assert as_data("history", *where, "--last", "1") == decisions[-1:]
+    assert "nobody reads orders-0" in " ".join(invoked("history", *where).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("speeds", "exit_code", "moves"),
+    [
+        ("speeds orders-0=40 orders-1=40 orders-2=40", 0, 0),
+        ("speeds orders-0=80 orders-1=80 orders-2=10", 7, 1),
+    ],
+)
+def test_plan_says_by_its_exit_code_whether_something_would_change(
+    tmp_path: Path, speeds: str, exit_code: int, moves: int
+) -> None:
+    """Nothing to do is 0; changes pending is 7, and they are listed."""
+    where = written(tmp_path, *TWO_CONSUMERS, speeds)
+    done = invoked("plan", *where, "-o", "json")
+    assert done.exit_code == exit_code
+    data = json.loads(done.stdout)
+    assert len(data["moves"]) >= moves
+    assert bool(data["moves"]) == bool(moves)
+
+
+def test_plan_that_is_not_feasible_says_so(tmp_path: Path) -> None:
+    """Two consumers at most, and three partitions that need one each."""
+    speeds = "speeds orders-0=90 orders-1=90 orders-2=90"
+    where = written(tmp_path, "settings consumers_max=2", *TWO_CONSUMERS, speeds)
+    error = invoked("plan", *where).exception
+    assert isinstance(error, NotFeasibleError)
+    assert error.exit_code == 6
+
+
+def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
+    """A learned capacity and a backlog count as they do when the controller plans."""
+    lines = (
+        "settings capacity_is_learned=yes catch_up_ms=10000",
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
+        "consumer 2 reports orders-2@1.3, behind_log_bytes=100",
+    )
+    where = written(tmp_path, *lines)
+    asked = as_data("status", *where)["question"]
+    assert asked["load_bytes_per_s"]["orders-2"] == pytest.approx(50.0)
+    assert asked["capacity_bytes_per_s"] <= 70.0
+    done = invoked("plan", *where, "-o", "json")
+    assert done.exit_code == 7
+    assert {move["from"] for move in json.loads(done.stdout)["moves"]} == {1}

@@ -1,0 +1,56 @@
+"""The load generator and topics that were only just made."""
+
+import threading
+import time
+
+import pytest
+
+from penstock.broker import EmbeddedKafka
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.producer import NotThereError, RecordProducer
+from penstock.load import LoadGenerator, Target
+from penstock.load.shapes import Constant
+from penstock.model import TopicPartition
+
+pytestmark = pytest.mark.broker
+
+
+def test_a_topic_that_is_not_there_yet_is_waited_for(kafka: EmbeddedKafka) -> None:
+    """Begun before its topic was made, the load fails no record."""
+    targets = [Target(TopicPartition("made-late", number), Constant(50_000.0)) for number in (0, 1)]
+    generator = LoadGenerator(kafka.settings, targets, run_id="late")
+    results = []
+    thread = threading.Thread(target=lambda: results.append(generator.run(1.0)))
+    thread.start()
+    time.sleep(1.0)  # it has asked and found nothing
+    Administration(kafka.settings).create_topic("made-late", partitions=2)
+    thread.join()
+    assert results[0].records_failed == 0, results[0].first_failure
+    assert results[0].records_acknowledged > 50
+
+
+def test_a_partition_added_a_moment_ago_is_written_to(kafka: EmbeddedKafka) -> None:
+    """A producer that knew the topic as smaller asks again instead of giving up."""
+    administration = Administration(kafka.settings)
+    administration.create_topic("grown-late", partitions=1)
+    producer = RecordProducer(kafka.settings)
+    errors: list[Exception] = []
+    arrived: list[int] = []
+
+    def delivered(error: Exception | None, size: int) -> None:
+        arrived.append(size) if error is None else errors.append(error)
+
+    producer.send("grown-late", 0, b"one", on_delivery=delivered)
+    producer.flush(10)
+    administration.grow_topic("grown-late", 3)
+    producer.send("grown-late", 2, b"two", on_delivery=delivered)
+    producer.flush(10)
+    assert not errors
+    assert arrived == [3, 3]
+
+
+def test_a_topic_that_never_comes_is_said_in_our_words(kafka: EmbeddedKafka) -> None:
+    """The wait is bounded, and the error says what is missing."""
+    producer = RecordProducer(kafka.settings)
+    with pytest.raises(NotThereError, match="no-such-0"):
+        producer.wait_until_known([TopicPartition("no-such", 0)], timeout_s=0.5)

@@ -1,0 +1,80 @@
+"""What consumers can carry is learned from a backlog; the backlog is gone in time.
+
+A group of its own: its consumers carry little, because their batches are small, and the capacity in
+the settings is a hundred times too high.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kit.live_group import LiveGroup, made_group, working
+from kit.processes import processes_naming
+from penstock.jars import JarSet, fetch
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.live,
+    pytest.mark.timeout(300),
+]
+SET_BYTES_PER_S = 20e6
+CATCH_UP_S = 45.0
+# From a backlog to consumers that are up and have their partitions.
+GROWTH_S = 25.0
+
+
+@pytest.fixture(scope="module")
+def learning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
+    for jar_set in JarSet:
+        fetch(jar_set)
+    folder = tmp_path_factory.mktemp("learning")
+    group = made_group(
+        folder,
+        packing__capacity=f"{SET_BYTES_PER_S:.0f}B/s",
+        consumer__batch_bytes="256KiB",
+        controller__capacity_is_learned="true",
+        controller__catch_up=f"{CATCH_UP_S:.0f}s",
+    )
+    with group:
+        yield LiveGroup(group)
+    assert processes_naming(str(folder)) == []
+
+
+def carried(status: dict[str, Any]) -> float:
+    """What the consumers at work carry together, as the group is sized by it."""
+    at_work = [one for one in status["consumers"] if one["partitions"]]
+    return float(sum(one["capacity_bytes_per_s"] for one in at_work))
+
+
+def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: LiveGroup) -> None:
+    """The group grows by the learned capacity, is not made smaller while behind, and catches up."""
+    learning.administration.create_topic("outage", partitions=8)
+    before = learning.converged({"outage": 8})
+    assert working(before) == 1
+    learning.load("outage=250kB/s", seconds=8)
+    begun_s = time.monotonic()
+    learned = learning.until(
+        lambda status: any(one["measured_capacity_bytes_per_s"] for one in status["consumers"]),
+        "a consumer has learned what it carries",
+    )
+    assert min(one["capacity_bytes_per_s"] for one in learned["consumers"]) < SET_BYTES_PER_S / 10
+    grown = learning.until(
+        lambda status: working(status) >= 2 and status["phase"] == "Sentinel",
+        "more consumers at work",
+        within_s=GROWTH_S,
+    )
+    assert any("over_capacity" in one["words"] for one in grown["history"])
+    status = grown
+    while status["behind_bytes"] > 0:
+        assert time.monotonic() - begun_s < CATCH_UP_S + GROWTH_S, status
+        newer = learning.status() or status
+        # Twice what is tolerated (5 s of capacity): what is shown may be a few seconds old.
+        if min(status["behind_bytes"], newer["behind_bytes"]) > 10 * carried(status):
+            assert working(newer) >= working(status), "made smaller while behind"
+        status = newer
+        time.sleep(0.3)
+    learning.until(lambda status: working(status) <= 1, "one consumer at work again")
+    learning.exact("outage", 8)

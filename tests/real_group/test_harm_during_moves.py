@@ -1,0 +1,105 @@
+"""The live group harmed while partitions move and in every state of its controller.
+
+Real broker, real Spark, real processes, real -9. After each: converged, exact, nothing left.
+"""
+
+import signal
+
+import pytest
+
+from kit.live_group import LiveGroup, until_dead, working
+from penstock.messages import StartConsumingCommand, StopConsumingCommand
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.live,
+    pytest.mark.timeout(300),
+]
+# More than one consumer carries, so that some of its partitions have to move.
+OVERLOAD = "80kB/s"
+PARTITIONS = 6
+
+
+def on_one_consumer(live: LiveGroup, *topics: str) -> None:
+    """Make the topics and wait until one consumer has all there is."""
+    for topic in topics:
+        live.administration.create_topic(topic, partitions=PARTITIONS)
+    live.converged(dict.fromkeys(topics, PARTITIONS))
+    live.until(lambda status: working(status) <= 1, "one consumer at work")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("phase", ["Synchronize", "Sentinel", "Reassign", "Group Management"])
+def test_a_controller_killed_in_any_state_is_succeeded(
+    live: LiveGroup, phase: str, moment: str
+) -> None:
+    """-9 before the step into the state is saved or sent, or after: the next one goes on."""
+    topic = f"{phase}-{moment}".replace(" ", "-").lower()
+    on_one_consumer(live, topic)
+    epoch = live.converged()["controller_epoch"]
+    deadly = live.led_by_one_that_dies(phase, moment)
+    with live.loading(f"{topic}={OVERLOAD}", seconds=20):
+        until_dead(deadly)
+        live.until(
+            lambda status: (
+                status["controller_epoch"] > epoch
+                and status["phase"] == "Sentinel"
+                and working(status) >= 2
+            ),
+            "a successor has brought the group to its size",
+        )
+    live.exact(topic, PARTITIONS)
+
+
+@pytest.mark.parametrize("side", ["giver", "taker"])
+def test_a_consumer_killed_in_mid_hand_over_loses_nothing(live: LiveGroup, side: str) -> None:
+    """-9 as the stop or the start reaches it: its partitions find another way."""
+    topic = f"handed-{side}"
+    on_one_consumer(live, topic)
+    with live.commands() as commands, live.loading(f"{topic}={OVERLOAD}", seconds=20):
+        victim = commands.first(StopConsumingCommand, topic)
+        if side == "taker":
+            victim = commands.first(StartConsumingCommand, topic)
+        process = live.consumer_process(victim)
+        live.hurt(process, signal.SIGKILL)
+        until_dead(process)
+    live.exact(topic, PARTITIONS)
+
+
+def test_a_broker_restarted_during_a_move_loses_nothing(live: LiveGroup) -> None:
+    """-9 and back on the same data: everybody waits for it, and the move goes on."""
+    on_one_consumer(live, "outage")
+    broker = live.group.broker
+    assert broker is not None
+    with live.commands() as commands, live.loading(f"outage={OVERLOAD}", seconds=25):
+        commands.first(StopConsumingCommand, "outage")
+        for node in list(broker.nodes):
+            broker.kill(node)
+            broker.restart(node)
+        live.until(lambda status: working(status) >= 2, "two consumers at work")
+    live.exact("outage", PARTITIONS)
+
+
+def test_partitions_added_during_a_move_are_read_from_their_start(live: LiveGroup) -> None:
+    """They join the plan and lose no record."""
+    on_one_consumer(live, "added")
+    with live.commands() as commands, live.loading(f"added={OVERLOAD}", seconds=20):
+        commands.first(StopConsumingCommand, "added")
+        live.administration.grow_topic("added", PARTITIONS + 3)
+        live.load(f"added:{PARTITIONS}-{PARTITIONS + 2}=50kB/s", seconds=3)
+    live.exact("added", PARTITIONS + 3)
+
+
+def test_a_topic_deleted_during_a_move_does_not_hold_the_others(live: LiveGroup) -> None:
+    """Its partitions vanish from the plan, in whatever state they were; the rest goes on."""
+    on_one_consumer(live, "doomed", "staying")
+    live.load("doomed=40kB/s", seconds=2)
+    with live.commands() as commands, live.loading(f"staying={OVERLOAD}", seconds=20):
+        commands.first(StopConsumingCommand)
+        live.administration.delete_topic("doomed")
+        live.until(
+            lambda status: not any(name.startswith("doomed") for name in status["partitions"]),
+            "the deleted topic is forgotten",
+        )
+    live.exact("staying", PARTITIONS)
