@@ -41,6 +41,7 @@ from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, SparkSettings
 
 ROUNDS = 3
+WARM_UP_ROUNDS = 3  # Java needs some seconds of the same work before it is as fast as it gets
 PARTITIONS, TOPICS = 24, 24
 RECORD_BYTES = 1000
 SMALL_BATCHES = 20
@@ -187,11 +188,12 @@ def _arrow(rows: Sequence[Any]) -> Any:
 
 def run(bench: Bench) -> int:
     per_partition = bench.records // PARTITIONS
-    step = per_partition // (ROUNDS + 1)
+    rounds = WARM_UP_ROUNDS + ROUNDS
+    step = per_partition // rounds
     say(f"filling {bench.records} records")
     bench.fill("one", PARTITIONS, per_partition)
     times: dict[str, list[float]] = {name: [] for name in ("noop", "penstock", "python")}
-    for round_number in range(ROUNDS + 1):  # the first warms Java and the page cache up
+    for round_number in range(rounds):
         start = round_number * step
         planned = bench.plan("one", PARTITIONS, start, start + step)
         with timed(times["noop"]):
@@ -200,7 +202,11 @@ def run(bench: Bench) -> int:
             bench.carry(planned)
         with timed(times["python"]):
             bench.python(planned)
-    speed = {name: step * PARTITIONS / statistics.median(some[1:]) for name, some in times.items()}
+        say("  ".join(f"{name} {some[-1]:.2f} s" for name, some in times.items()))
+    speed = {
+        name: step * PARTITIONS / statistics.median(some[WARM_UP_ROUNDS:])
+        for name, some in times.items()
+    }
     speed["streaming"] = bench.streaming("one", per_partition)
     for name, value in speed.items():
         say(f"{name:10} {value * RECORD_BYTES / 1e6:8.1f} MB/s")
@@ -222,17 +228,21 @@ def run(bench: Bench) -> int:
 
 
 def many_topics(bench: Bench, records: int) -> float:
+    """Batches of as many records as the 24 partitions of one topic had."""
     per_partition = records // (TOPICS * 10)
     names = [f"many-{number}" for number in range(TOPICS)]
     for name in names:
-        bench.fill(name, 10, per_partition)
-    half = per_partition // 2
+        bench.fill(name, 10, per_partition * (1 + ROUNDS))
     times: list[float] = []
-    for start, end in ((0, half), (half, per_partition)):
-        planned = [one for name in names for one in bench.plan(name, 10, start, end)]
+    for number in range(1 + ROUNDS):
+        start = number * per_partition
+        planned = [
+            one for name in names for one in bench.plan(name, 10, start, start + per_partition)
+        ]
         with timed(times):
             bench.carry(planned)
-    return (per_partition - half) * 10 * TOPICS / times[-1]
+        say(f"24 topics {times[-1]:.2f} s")
+    return per_partition * 10 * TOPICS / statistics.median(times[1:])
 
 
 def small_batches(bench: Bench) -> tuple[float, float]:

@@ -286,6 +286,22 @@ class Group:
         ).values():
             future.result(20)
 
+    def time_to_answer_s(self, number: int) -> float:
+        """From before a query is sent until its answer is read; nothing here waits in steps."""
+        self.listen()
+        asked = time.monotonic()
+        query = self.ask(number)
+        while time.monotonic() - asked < WAIT_S:
+            message = self._reader.poll(1.0)
+            if message is None or message.error() is not None:
+                continue
+            read = decode(message.value(), message.headers())
+            assert isinstance(read, Message), read
+            self.heard.append(read)
+            if isinstance(read, StateQueryResponse) and read.query_number == query:
+                return time.monotonic() - asked
+        raise AssertionError(f"consumer {number} did not answer")
+
     def answer(self, number: int, query: int) -> StateQueryResponse:
         def found() -> StateQueryResponse | None:
             answers = self.said(StateQueryResponse, number)

@@ -1,6 +1,7 @@
 """Records and partitions that cannot be carried: kept apart, said aloud, never skipped."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 from kit.lake import Carrier, new_topic_name, produce
-from penstock.model import OffsetRange, TopicPartition
+from penstock.model import Epoch, OffsetRange, TopicPartition
 from penstock.pipeline import (
+    Claim,
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
@@ -19,6 +21,7 @@ from penstock.pipeline import (
     TopicMadeAgainError,
     TransformationFailedError,
 )
+from penstock.pipeline.lake_commit import StaleLedgerError
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
@@ -82,6 +85,31 @@ def test_dead_letters_are_kept_once_when_the_writer_dies_in_between(
     assert verdict.is_exact
     assert verdict.partitions[0].ledger == 5
     assert verdict.partitions[0].dead_letters == (3 if heir == "decode" else 2)
+
+
+@pytest.mark.parametrize("sleeps_at", ["dead-letters-written", "dead-letters-committed"])
+def test_a_zombie_with_another_transformation_keeps_no_letter_that_its_heir_decodes(
+    make_carrier: MakeCarrier, sleeps_at: str
+) -> None:
+    """Before its letters count it is fenced out; after, its heir finds them: one place anyway."""
+    zombie, topic = _with_topic(make_carrier, "decode")
+    heir = make_carrier(2, tables={topic: {"transformation": "kit.transformations:decode_all"}})
+    produce(zombie.settings.kafka, topic, {0: [b"broken 0", b'{"id":"a"}', b"broken 2"]})
+
+    def claimed(carrier: Carrier, number: int) -> list[PlannedRange]:
+        claim = Claim("controller-topic", Epoch(1, number))
+        return [replace(one, claim=claim) for one in carrier.plan(topic)]
+
+    def sleep(point: str) -> None:
+        if point == sleeps_at:
+            assert not heir.carry(claimed(heir, 2)).failures
+
+    zombie.pipeline._at_point = sleep
+    lost = zombie.carry(claimed(zombie, 1)).failures
+    assert [type(error) for error in lost.values()] == [StaleLedgerError]
+    verdict = heir.verify(topic)
+    assert verdict.is_exact, verdict
+    assert verdict.partitions[0].dead_letters == (0 if sleeps_at == "dead-letters-written" else 2)
 
 
 def test_one_poisoned_partition_does_not_stop_the_others(make_carrier: MakeCarrier) -> None:

@@ -4,7 +4,7 @@ The only room that imports pyspark or deltalake. A consumer plans ranges, hands 
 `Pipeline.carry` and reads `Pipeline.next_offsets`; what happens to ownership is not decided here.
 """
 
-from penstock.pipeline.batch import BatchResult, PlannedRange, Timings, Writer
+from penstock.pipeline.batch import BatchResult, Claim, PlannedRange, Timings, Writer
 from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.failures import (
     LakeRefusedError,
@@ -21,6 +21,7 @@ from penstock.pipeline.session import start_session
 
 __all__ = [
     "BatchResult",
+    "Claim",
     "LakeRefusedError",
     "LogTruncatedError",
     "OffsetOutOfRangeError",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import PenstockError
-from penstock.model import OffsetRange, TopicPartition
+from penstock.model import Epoch, OffsetRange, TopicPartition
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -19,6 +19,18 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Under which epoch a partition is carried, and whose epochs these are.
+
+    Epochs are ordered only among those that one controller topic gave out (`authority` is its id):
+    when that topic is lost and made again, its numbers begin again, and the old ones bind nobody.
+    """
+
+    authority: str
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedRange:
     """A range to carry, and the ledger entry from which it was planned.
 
@@ -29,6 +41,7 @@ class PlannedRange:
     range: OffsetRange
     topic_id: str
     ledger_offset: int | None = None
+    claim: Claim | None = None
 
     def __post_init__(self) -> None:
         if self.ledger_offset is not None and self.range.start < self.ledger_offset:
@@ -48,6 +61,17 @@ class PlannedRange:
 def application_id(group: str, topic_id: str, partition: TopicPartition) -> str:
     """The name of a partition's entry in the ledger. A topic made again has another id."""
     return f"{group}/{topic_id}/{partition.partition}"
+
+
+def epoch_ids(application_id: str, authority: str) -> tuple[str, str]:
+    """Two more entries a partition: the epoch of its last commit, a number each.
+
+    They stand beside the offset's entry, never among the partitions of a topic.
+    """
+    return (
+        f"epoch/{application_id}/{authority}/controller",
+        f"epoch/{application_id}/{authority}/number",
+    )
 
 
 @dataclass(frozen=True, slots=True)

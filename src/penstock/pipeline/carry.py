@@ -1,4 +1,4 @@
-"""Carries a batch of ranges into the lake: one Spark pass and one commit a table.
+"""Carries a batch of ranges into the lake: one commit a table, and as few Spark passes as can be.
 
     pipeline = Pipeline(settings, start_session(settings.spark))
     pipeline.next_offsets({partition: topic_id, ...})
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -21,7 +22,7 @@ from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.model import TopicPartition
+from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
     PlannedRange,
@@ -37,12 +38,15 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
-from penstock.pipeline.ledger import next_offsets
+from penstock.pipeline.ledger import last_epochs, next_offsets
+from penstock.pipeline.shared_pass import SharedPass, shared_groups
+from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 
 SPARK_FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError)
 Point = Callable[[str], None]
+Work = Callable[[], BatchResult]
 
 
 def _nothing(_: str) -> None:
@@ -64,7 +68,8 @@ class Pipeline:
     def table(self, name: str) -> LakeTable:
         with self._lock:
             if name not in self._tables:
-                self._tables[name] = LakeTable(self._settings.lake, name)
+                lake = self._settings.lake
+                self._tables[name] = LakeTable(lake, name, has_fences=name == lake.dead_letters)
             return self._tables[name]
 
     def next_offsets(
@@ -73,6 +78,16 @@ class Pipeline:
         """Where the ledger says each partition goes on; None where it has never been carried."""
         return next_offsets(self._settings.lake, topic_ids, self.table)
 
+    def last_epochs(
+        self, topic_ids: Mapping[TopicPartition, str], authority: str
+    ) -> dict[TopicPartition, Epoch]:
+        """Under which of the authority's epochs each partition was last carried, where known.
+
+        To be read after `next_offsets`: then nobody stands at an offset that was committed under
+        an epoch he has not seen.
+        """
+        return last_epochs(self._settings.lake, topic_ids, authority, self.table)
+
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; nothing is raised that concerns only some partitions."""
         by_table: dict[str, list[PlannedRange]] = {}
@@ -80,39 +95,93 @@ class Pipeline:
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
-        if len(by_table) <= 1:
-            results = [self._carry_table(name, some, writer) for name, some in by_table.items()]
+        is_local = TableStorage(self._settings.lake, "").is_local
+        groups = shared_groups(self._settings.lake, by_table, is_local=is_local)
+        together = {name for names in groups for name in names}
+        works: list[Work] = [
+            partial(self._carry_together, {name: by_table[name] for name in names}, writer)
+            for names in groups
+        ]
+        works += [
+            partial(self._carry_table, name, some, writer)
+            for name, some in by_table.items()
+            if name not in together
+        ]
+        return self._side_by_side(works)
+
+    def _side_by_side(self, works: Sequence[Work]) -> BatchResult:
+        if len(works) <= 1:
+            results = [work() for work in works]
         else:
-            workers = min(self._settings.spark.tables_at_once, len(by_table))
+            workers = min(self._settings.spark.tables_at_once, len(works))
             with ThreadPoolExecutor(workers, thread_name_prefix="penstock-table") as pool:
-                futures = [
-                    pool.submit(self._carry_table, name, some, writer)
-                    for name, some in by_table.items()
-                ]
-                results = [future.result() for future in futures]
+                results = list(pool.map(lambda work: work(), works))
         total = BatchResult()
         for result in results:
             total += result
         return total
 
+    def _carry_together(
+        self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer
+    ) -> BatchResult:
+        """Tables in one pass; if anything is wrong with it, each by itself, to find out what."""
+        shared = SharedPass(
+            [
+                (work := self._work(name), TableBatch(work, some, self._folder(some, writer)))
+                for name, some in by_table.items()
+            ]
+        )
+        try:
+            files = shared.write()
+        except (PenstockError, OSError, *SPARK_FAILURES) as error:
+            shared.drop(error)
+            return self._one_by_one(by_table, writer, error)
+
+        def otherwise(batch: TableBatch, error: Exception) -> BatchResult:
+            name = self._settings.lake.table_of(batch.planned[0].partition.topic).table
+            return self._not_carried(name, batch, writer, error)
+
+        return shared.commit(files, otherwise)
+
+    def _one_by_one(
+        self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer, error: Exception
+    ) -> BatchResult:
+        """What one pass could not do is done by table, unless it can be done by none."""
+        planned = [one for some in by_table.values() for one in some]
+        try:
+            wrong = ranges_not_there(self._kafka, planned)
+        except PenstockError as unreachable:
+            return BatchResult(failures={one.partition: unreachable for one in planned})
+        said = in_our_words(error, ", ".join(by_table))
+        if not wrong and isinstance(said, SparkFailedError):
+            return BatchResult(failures={one.partition: said for one in planned})
+        return self._side_by_side(
+            [partial(self._carry_table, name, some, writer) for name, some in by_table.items()]
+        )
+
+    def _folder(self, planned: Sequence[PlannedRange], writer: Writer) -> str:
+        number = next(self._numbers)
+        return batch_folder(self._settings.lake.group, writer, number, witness_of(planned))
+
     def _carry_table(
         self, name: str, planned: Sequence[PlannedRange], writer: Writer
     ) -> BatchResult:
         """One table's ranges; on a failure those at fault are set apart and the rest goes on."""
-        folder = batch_folder(
-            self._settings.lake.group, writer, next(self._numbers), witness_of(planned)
-        )
-        batch = TableBatch(self._work(name), planned, folder)
+        batch = TableBatch(self._work(name), planned, self._folder(planned, writer))
         try:
             return batch.run()
-        except StaleLedgerError as error:
-            batch.drop(error)
-            lost = dict.fromkeys(error.stored, error)
-            rest = frozenset(one.partition for one in planned) - set(lost)
-            return BatchResult(failures=lost, dropped=rest)
         except (PenstockError, *SPARK_FAILURES) as error:
-            batch.drop(error)
-            return self._set_apart(name, planned, writer, error)
+            return self._not_carried(name, batch, writer, error)
+
+    def _not_carried(
+        self, name: str, batch: TableBatch, writer: Writer, error: Exception
+    ) -> BatchResult:
+        batch.drop(error)
+        if isinstance(error, StaleLedgerError):
+            lost = dict.fromkeys(error.stored, error)
+            rest = frozenset(one.partition for one in batch.planned) - set(lost)
+            return BatchResult(failures=lost, dropped=rest)
+        return self._set_apart(name, batch.planned, writer, error)
 
     def _set_apart(
         self, name: str, planned: Sequence[PlannedRange], writer: Writer, error: Exception

@@ -4,20 +4,44 @@ Two tables cannot share a commit. So the dead letters of a batch commit first, b
 in a ledger of their own, and then the table. A crash in between leaves the dead letters' ledger
 ahead: whoever carries the range next finds the records already kept, and leaves them out before
 the transformation sees them. Such a record is in one place whatever dies in between.
+
+And whatever sleeps: before its first batch of a partition an owner puts up a fence, a commit in the
+letters' ledger that says its epoch. Letters of an older epoch are refused from then on, and those
+that came before are found by the look-up. So a zombie with another transformation cannot keep as a
+letter what the owner decodes.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.dataset
 from deltalake import DeltaTable
 from pyspark.sql import functions
 
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange, witness_text
-from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.lake_commit import LakeTable, LedgerMove, StaleLedgerError
 from penstock.pipeline.write_batch import WrittenFile
+
+LETTERS_SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in (
+                ("topic", "string"),
+                ("partition", "integer"),
+                ("offset", "long"),
+                ("reason", "string"),
+                ("key", "binary"),
+                ("value", "binary"),
+                ("topic_id", "string"),
+            )
+        ],
+    }
+)
+FENCE_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +75,34 @@ def ledger_of_dead_letters(
     return {partition: known[name] for partition, name in ids.items()}
 
 
+def put_up_fence(table: LakeTable, group: str, planned: Sequence[PlannedRange], name: str) -> None:
+    """Once a claim: from here on nobody with an older one adds letters of these partitions."""
+    new = [
+        one
+        for one in sorted(planned)
+        if one.claim is not None and not table.has_claimed(one.application_id(group), one.claim)
+    ]
+    if not new:
+        return
+    table.open_for(LETTERS_SCHEMA, ())
+    for attempt in range(1, FENCE_ATTEMPTS + 1):
+        ledger = ledger_of_dead_letters(table, group, new)
+        moves = [_fence(one, group, ledger[one.partition]) for one in new]
+        try:
+            table.commit(moves, [], batch=f"{name}/fence-{attempt}")
+        except StaleLedgerError:
+            # A zombie's letters came first: look again. Behind a newer owner's fence we stay out.
+            if attempt == FENCE_ATTEMPTS or table.are_outdated(moves):
+                raise
+        else:
+            return
+
+
+def _fence(one: PlannedRange, group: str, ledger: int | None) -> LedgerMove:
+    at = one.range.start if ledger is None else ledger
+    return LedgerMove(one.partition, one.application_id(group), ledger, at, one.claim)
+
+
 def already_kept(
     table: LakeTable,
     planned: Sequence[PlannedRange],
@@ -60,6 +112,9 @@ def already_kept(
     ahead = [one for one in sorted(planned) if (ledger[one.partition] or 0) > one.range.start]
     if not ahead:
         return []
+    # Late: it weighs more than ten megabytes, and few consumers ever need it.
+    import pyarrow.dataset  # noqa: PLC0415 -- as said above
+
     field = pyarrow.dataset.field
     stored = DeltaTable(table.storage.uri, storage_options=table.storage.options or None)
     dataset = stored.to_pyarrow_dataset()
@@ -97,6 +152,7 @@ def dead_letter_moves(
             one.application_id(group),
             ledger[one.partition],
             max(one.range.end, ledger[one.partition] or 0),
+            one.claim,
         )
         for one in sorted(planned)
     ]

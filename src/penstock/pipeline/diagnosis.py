@@ -28,7 +28,8 @@ _LAKE_REFUSES = re.compile(
 _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
-    r"ExecutorLostFailure|OutOfMemoryError|Failed to get broadcast",
+    r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|OutOfMemoryError|"
+    r"Failed to get broadcast",
 )
 _KAFKA_IS_GONE = re.compile(
     r"TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition"

@@ -19,7 +19,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from penstock.model import TopicPartition
+from penstock.model import Epoch, TopicPartition
+from penstock.pipeline.batch import Claim, epoch_ids
 from penstock.pipeline.failures import LakeRefusedError, SchemaChangedError, StaleWriterError
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.write_batch import WrittenFile
@@ -38,10 +39,15 @@ class LedgerMove:
     application_id: str
     expected: int | None
     next_offset: int
+    claim: Claim | None = None
 
     def is_allowed(self, stored: int | None) -> bool:
         """The law: only whoever planned from what the ledger says now may move it."""
         return stored == self.expected
+
+    def is_outdated(self, last_epoch: Epoch | None) -> bool:
+        """Somebody who was told to start later has committed already: it is his."""
+        return self.claim is not None and last_epoch is not None and last_epoch > self.claim.epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +93,18 @@ def _milliseconds(moment: Any) -> int:
 class LakeTable:
     """One Delta table as a ledger and a list of files. Calls are taken one after another."""
 
-    def __init__(self, lake: LakeSettings, name: str) -> None:
+    def __init__(self, lake: LakeSettings, name: str, *, has_fences: bool = False) -> None:
         self.name = name
         self.storage = TableStorage(lake, name)
         self._lake = lake
         self._lock = threading.RLock()
         self._opened: DeltaTable | None = None
         self._schema_seen: str | None = None
+        # Claims this process has committed under. Whoever else commits moves the offset as well,
+        # so as long as that is ours, so is the epoch, and neither is looked up or written again.
+        self._claims: dict[str, Claim] = {}
+        # Where a fence may move an epoch and leave the offset, every commit looks epochs up.
+        self._has_fences = has_fences
 
     def _table(self) -> DeltaTable | None:
         """The newest version; None when the table does not exist yet."""
@@ -120,6 +131,20 @@ class LakeTable:
                 for name in sorted(application_ids)
             }
 
+    def last_epochs(self, application_ids: Iterable[str], authority: str) -> dict[str, Epoch]:
+        """The epoch of each entry's last commit, where one was made under this authority."""
+        with self._lock:
+            table = self._table()
+            if table is None:
+                return {}
+            found = {name: _last_epoch(table, name, authority) for name in sorted(application_ids)}
+            return {name: epoch for name, epoch in found.items() if epoch is not None}
+
+    def has_claimed(self, application_id: str, claim: Claim) -> bool:
+        """Whether this process has committed under the claim."""
+        with self._lock:
+            return self._claims.get(application_id) == claim
+
     def require_current(self, moves: Sequence[LedgerMove]) -> None:
         """Raise if the ledger has moved on from what these moves expect."""
         with self._lock:
@@ -128,6 +153,12 @@ class LakeTable:
                 self._require_current(table, moves)
             elif any(move.expected is not None for move in moves):
                 self._require_table()
+
+    def are_outdated(self, moves: Sequence[LedgerMove]) -> bool:
+        """Whether a later claim stands in the way of one of them."""
+        with self._lock:
+            table = self._require_table()
+            return any(self._is_outdated(table, move) for move in moves)
 
     def drop_uncommitted(self, folder: str) -> None:
         """Remove a batch's files, unless a version names them."""
@@ -242,11 +273,14 @@ class LakeTable:
     ) -> int:
         """Name the files and move the ledger, or raise; the version of the commit."""
         added = [_add_action(file, changes_data=changes_data) for file in files]
-        properties = CommitProperties(
-            custom_metadata={BATCH_KEY: batch, **(notes or {})},
-            app_transactions=[Transaction(move.application_id, move.next_offset) for move in moves],
-        )
         with self._lock:
+            properties = CommitProperties(
+                custom_metadata={BATCH_KEY: batch, **(notes or {})},
+                app_transactions=[
+                    *(Transaction(move.application_id, move.next_offset) for move in moves),
+                    *(entry for move in moves for entry in self._claim_entries(move)),
+                ],
+            )
             failed: Exception | None = None
             base = -1
             for _ in range(COMMIT_ATTEMPTS):
@@ -267,6 +301,7 @@ class LakeTable:
                 except (CommitFailedError, DeltaError, OSError) as error:
                     failed = error
                     continue  # it may have happened: look at the log before anything else
+                self._claims |= {one.application_id: one.claim for one in moves if one.claim}
                 return int(table.version())
             if failed is not None and self._holds_now(batch, since=base):
                 return int(self._require_table().version())
@@ -286,10 +321,26 @@ class LakeTable:
         stale: dict[TopicPartition, int | None] = {}
         for move in moves:
             stored = table.transaction_version(move.application_id)
-            if not move.is_allowed(stored):
+            if not move.is_allowed(stored) or self._is_outdated(table, move):
                 stale[move.partition] = stored
         if stale:
             raise StaleLedgerError(self.name, stale)
+
+    def _is_outdated(self, table: DeltaTable, move: LedgerMove) -> bool:
+        claim = move.claim
+        is_known = not self._has_fences and self._claims.get(move.application_id) == claim
+        if claim is None or is_known:
+            return False
+        return move.is_outdated(_last_epoch(table, move.application_id, claim.authority))
+
+    def _claim_entries(self, move: LedgerMove) -> list[Transaction]:
+        """The first commit under a claim says so; the ledger remembers it from then on."""
+        claim = move.claim
+        if claim is None or self._claims.get(move.application_id) == claim:
+            return []
+        names = epoch_ids(move.application_id, claim.authority)
+        parts = (claim.epoch.controller_epoch, claim.epoch.number)
+        return [Transaction(name, part) for name, part in zip(names, parts, strict=True)]
 
     def _holds_now(self, batch: str, *, since: int) -> bool:
         return self._holds(batch, since=since, until=self._require_table().version())
@@ -317,6 +368,13 @@ class StaleLedgerError(StaleWriterError):
         said = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(stored.items()))
         super().__init__(f"Another writer has moved the ledger of table {table}: {said}.")
         self.stored = dict(stored)
+
+
+def _last_epoch(table: DeltaTable, application_id: str, authority: str) -> Epoch | None:
+    controller, number = (
+        table.transaction_version(name) for name in epoch_ids(application_id, authority)
+    )
+    return None if controller is None or number is None else Epoch(controller, number)
 
 
 def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:

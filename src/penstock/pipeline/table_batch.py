@@ -16,6 +16,7 @@ from penstock.pipeline.dead_letters import (
     dead_letter_folder,
     dead_letter_moves,
     ledger_of_dead_letters,
+    put_up_fence,
     with_topic_ids,
     without,
 )
@@ -64,8 +65,8 @@ class TableBatch:
 
     def __init__(self, work: TableWork, planned: Sequence[PlannedRange], folder: str) -> None:
         self._work = work
-        self._planned = sorted(planned)
-        self._folder = folder
+        self.planned = sorted(planned)
+        self.folder = folder
         self._group = work.settings.lake.group
         self._tally = _Tally()
         self._is_committing = False
@@ -73,17 +74,25 @@ class TableBatch:
     def run(self) -> BatchResult:
         """Carry the ranges or raise; in both cases nothing of it is half visible."""
         work = self._work
-        # Most writers that lost their partitions are told here, before any work.
-        work.table.require_current(self._moves())
-        work.at_point("planned")
+        self.begin()
         for number, (settings, planned) in enumerate(self._parts()):
             self._pass(settings, planned, number)
-        files = written_files(work.table.storage, self._folder)
-        self._require_all(files)
+        files = written_files(work.table.storage, self.folder)
+        require_all(work.table.storage.uri, files, self._tally.rows)
         work.at_point("files-written")
         # What was read came from these topics if they are still the ones that were planned for.
-        for wrong in topics_made_again(work.kafka, self._planned).values():
+        for wrong in topics_made_again(work.kafka, self.planned).values():
             raise wrong
+        return self.commit(files)
+
+    def begin(self) -> None:
+        """Most writers that lost their partitions are told here, before any work."""
+        self._work.table.require_current(self._moves())
+        self._work.at_point("planned")
+
+    def commit(self, files: list[WrittenFile]) -> BatchResult:
+        """Everything is written and checked: make it count."""
+        work = self._work
         began = time.monotonic()
         for pending in self._tally.pending:
             work.dead_letters.commit(pending.moves, pending.files, batch=pending.folder)
@@ -91,24 +100,10 @@ class TableBatch:
         work.at_point("before-commit")
         self._is_committing = True
         work.table.commit(
-            self._moves(), files, batch=self._folder, notes={RANGES_KEY: self._ranges()}
+            self._moves(), files, batch=self.folder, notes={RANGES_KEY: self._ranges()}
         )
         work.at_point("committed")
         return self._result(files, commit_s=time.monotonic() - began)
-
-    def _require_all(self, files: Sequence[WrittenFile]) -> None:
-        """Offsets are committed only with every row that Spark says it wrote.
-
-        Spark and this process look at the lake by different ways: should they ever see different
-        places, the batch fails instead of leaving a hole.
-        """
-        found = sum(file.records for file in files)
-        if found != self._tally.rows:
-            raise LakeRefusedError(
-                f"Spark wrote {self._tally.rows} rows to {self._work.table.storage.uri}, but "
-                f"{found} are there.",
-                remedy="Spark and the consumer must see the same lake.root.",
-            )
 
     def drop(self, error: Exception) -> None:
         """The batch will not commit: its files go, unless nobody knows what became of it.
@@ -118,30 +113,34 @@ class TableBatch:
         """
         if self._is_committing and not isinstance(error, StaleWriterError):
             return
-        self._work.table.storage.delete_folder(self._folder)
+        self._work.table.storage.delete_folder(self.folder)
         for pending in self._tally.pending:
             self._work.dead_letters.drop_uncommitted(pending.folder)
 
     def _moves(self) -> list[LedgerMove]:
         return [
             LedgerMove(
-                one.partition, one.application_id(self._group), one.ledger_offset, one.range.end
+                one.partition,
+                one.application_id(self._group),
+                one.ledger_offset,
+                one.range.end,
+                one.claim,
             )
-            for one in self._planned
+            for one in self.planned
         ]
 
     def _ranges(self) -> dict[str, list[int]]:
         """For whoever reads the log: what this commit carried of which partition."""
         return {
             one.application_id(self._group): [one.range.start, one.range.end]
-            for one in self._planned
+            for one in self.planned
         }
 
     def _parts(self) -> list[tuple[TableSettings, list[PlannedRange]]]:
         """Topics that share the table and go through the same function are read together."""
         lake = self._work.settings.lake
         parts: list[tuple[TableSettings, list[PlannedRange]]] = []
-        for one in self._planned:
+        for one in self.planned:
             settings = lake.table_of(one.partition.topic)
             for known, planned in parts:
                 if known == settings:
@@ -158,10 +157,11 @@ class TableBatch:
         ledger: dict[TopicPartition, int | None] = {}
         kept: list[tuple[str, int, int]] = []
         if table.transformation:
+            put_up_fence(work.dead_letters, self._group, planned, self.folder)
             ledger = ledger_of_dead_letters(work.dead_letters, self._group, planned)
             kept = already_kept(work.dead_letters, planned, ledger)
         counted = Observation()
-        raw = self._raw(planned, kept).observe(counted, *_counts())
+        raw = self._raw(planned, kept).observe(counted, *counts())
         read = time.monotonic()
         transformed = transform(raw, table)
         work.table.open_for(transformed.rows.schema.json(), table.partition_by)
@@ -187,7 +187,7 @@ class TableBatch:
     def _part(self, planned: Sequence[PlannedRange], number: int) -> str:
         """Files of one topic alone say so in their path: a topic made again is told from it."""
         ids = sorted({one.topic_id for one in planned})
-        return f"{self._folder}/" + (f"topic-{ids[0]}" if len(ids) == 1 else f"mixed-{number}")
+        return f"{self.folder}/" + (f"topic-{ids[0]}" if len(ids) == 1 else f"mixed-{number}")
 
     def _write_dead_letters(
         self,
@@ -202,7 +202,7 @@ class TableBatch:
         letters = with_topic_ids(letters, planned)
         work.dead_letters.open_for(letters.schema.json(), ())
         witness = planned[0]
-        folder = dead_letter_folder(self._folder, witness, ledger[witness.partition])
+        folder = dead_letter_folder(self.folder, witness, ledger[witness.partition])
         pending = PendingDeadLetters(folder, dead_letter_moves(self._group, planned, ledger), [])
         self._tally.pending.append(pending)
         write_rows(letters, work.dead_letters.storage, folder, self._write_options(()))
@@ -232,7 +232,7 @@ class TableBatch:
     def _result(self, files: list[WrittenFile], *, commit_s: float) -> BatchResult:
         tally = self._tally
         return BatchResult(
-            carried={one.partition: one.range.end for one in self._planned},
+            carried={one.partition: one.range.end for one in self.planned},
             records=tally.records,
             decoded_bytes=tally.decoded_bytes,
             dead_letters=tally.dead_letters,
@@ -242,7 +242,21 @@ class TableBatch:
         )
 
 
-def _counts() -> list[Any]:
+def require_all(place: str, files: Sequence[WrittenFile], written: int) -> None:
+    """Offsets are committed only with every row that Spark says it wrote.
+
+    Spark and this process look at the lake by different ways: should they ever see different
+    places, the batch fails instead of leaving a hole.
+    """
+    found = sum(file.records for file in files)
+    if found != written:
+        raise LakeRefusedError(
+            f"Spark wrote {written} rows to {place}, but {found} are there.",
+            remedy="Spark and the consumer must see the same lake.root.",
+        )
+
+
+def counts() -> list[Any]:
     """What the records of a pass add up to; counted while they flow."""
     sizes = [
         functions.coalesce(functions.octet_length(name), functions.lit(0))

@@ -28,6 +28,11 @@ _WRITE_OPTIONS = {
     # Values are mostly unlike one another: trying a dictionary for them costs and brings nothing.
     "parquet.enable.dictionary#value": "false",
     "parquet.enable.dictionary#offset": "false",
+    # A task holds one row group in memory. At 128 MiB, Parquet's own choice, two tasks and the
+    # readers do not fit into a heap of 1 GB; compaction makes larger ones for those who read.
+    "parquet.block.size": str(16 * 2**20),
+    # As pyarrow has it; Spark would take level 3, which is slower on records that compress badly.
+    "parquet.compression.codec.zstd.level": "1",
 }
 
 

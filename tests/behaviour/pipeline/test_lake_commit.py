@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable
 
-from penstock.model import TopicPartition
-from penstock.pipeline import LakeRefusedError, SchemaChangedError, StaleWriterError
+from penstock.model import Epoch, TopicPartition
+from penstock.pipeline import Claim, LakeRefusedError, SchemaChangedError, StaleWriterError
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.write_batch import WrittenFile, written_files
 from penstock.settings.sections import LakeSettings
@@ -172,3 +172,54 @@ def test_a_vanished_table_is_not_made_anew(tmp_path: Path) -> None:
     table = LakeTable(_lake(tmp_path), "orders")
     with pytest.raises(LakeRefusedError, match="vanished"):
         table.require_current([_move(5, 9)])
+
+
+def _claimed(expected: int | None, end: int, number: int, authority: str = "c1") -> LedgerMove:
+    place = TopicPartition("orders", 0)
+    return LedgerMove(place, "g/id/0", expected, end, Claim(authority, Epoch(7, number)))
+
+
+def test_the_ledger_names_the_epoch_of_its_last_commit(tmp_path: Path) -> None:
+    """Whoever reads it learns under which claim the partition was carried last."""
+    table = _table(tmp_path)
+    assert table.last_epochs(["g/id/0"], "c1") == {}
+    table.commit([_claimed(None, 3, number=4)], _files(table, 0, 3), batch="b1")
+    table.commit([_claimed(3, 5, number=4)], _files(table, 3, 5), batch="b2")
+    other = LakeTable(_lake(tmp_path), "orders")
+    assert other.last_epochs(["g/id/0"], "c1") == {"g/id/0": Epoch(7, 4)}
+    other.commit([_claimed(5, 6, number=9)], _files(other, 5, 6), batch="b3")
+    assert table.last_epochs(["g/id/0"], "c1") == {"g/id/0": Epoch(7, 9)}
+
+
+def test_an_older_claim_cannot_commit_even_at_the_right_offset(tmp_path: Path) -> None:
+    """A zombie that learned the newest offset is refused for its epoch."""
+    table = _table(tmp_path)
+    table.commit([_claimed(None, 3, number=9)], _files(table, 0, 3), batch="b1")
+    zombie = LakeTable(_lake(tmp_path), "orders")
+    with pytest.raises(StaleWriterError):
+        zombie.commit([_claimed(3, 5, number=4)], _files(zombie, 3, 5), batch="b2")
+    assert _offsets(tmp_path) == [0, 1, 2]
+    assert table.last_epochs(["g/id/0"], "c1") == {"g/id/0": Epoch(7, 9)}
+
+
+def test_epochs_of_a_lost_controller_topic_bind_nobody(tmp_path: Path) -> None:
+    """When the controller's topic is made again its epochs begin anew, and carrying goes on."""
+    table = _table(tmp_path)
+    table.commit([_claimed(None, 3, number=9)], _files(table, 0, 3), batch="b1")
+    later = LakeTable(_lake(tmp_path), "orders")
+    assert later.last_epochs(["g/id/0"], "c2") == {}
+    later.commit([_claimed(3, 5, number=1, authority="c2")], _files(later, 3, 5), batch="b2")
+    assert _offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_an_epoch_is_written_once(tmp_path: Path) -> None:
+    """Commits after the first under a claim carry one ledger entry a partition, not three."""
+    table = _table(tmp_path)
+    for start in (0, 3, 6):
+        move = _claimed(start or None, start + 3, number=4)
+        table.commit([move], _files(table, start, start + 3), batch=f"b{start}")
+    entries = [
+        sum('"txn"' in line for line in log.read_text(encoding="utf-8").splitlines())
+        for log in sorted((tmp_path / "orders" / "_delta_log").glob("*.json"))[1:]
+    ]
+    assert entries == [3, 1, 1]

@@ -1,6 +1,7 @@
 """Partitions come and go while a batch runs; the others never wait for them."""
 
 import signal
+import statistics
 import time
 
 import pytest
@@ -54,7 +55,7 @@ def test_commands_and_questions_are_heard_while_a_batch_runs(group: Group) -> No
 
 
 def test_idle_it_uses_next_to_nothing_and_answers_at_once(group: Group) -> None:
-    """Twenty-four quiet partitions: little CPU, and an answer within 100 ms (best of five)."""
+    """Twenty-four quiet partitions: little CPU, and an answer within 100 ms (median of twenty)."""
     _, places = make_topic(group, "quiet", 24)
     child = group.start(1)
     group.command_start(1, places)
@@ -62,15 +63,13 @@ def test_idle_it_uses_next_to_nothing_and_answers_at_once(group: Group) -> None:
     wait_for("Spark", lambda: child.events("spark_ready"))
     time.sleep(2)
     used, began = child.cpu_s(), time.monotonic()
-    waits = []
-    for _ in range(5):
-        time.sleep(1)
-        asked = time.monotonic()
-        group.answer(1, group.ask(1))
-        waits.append(time.monotonic() - asked)
+    time.sleep(4)
     share = (child.cpu_s() - used) / (time.monotonic() - began)
-    # The kit looks every 50 ms, so that much of the wait is its own.
-    assert min(waits) < 0.15
+    waits = []
+    for _ in range(20):
+        time.sleep(0.1)
+        waits.append(group.time_to_answer_s(1))
+    assert statistics.median(waits) <= 0.1, waits
     assert share < 0.05
     assert child.memory_mb() < 250
 

@@ -60,3 +60,27 @@ def test_two_consumers_told_to_own_the_same_partitions(group: Group) -> None:
     assert {row.reason for row in stopped.values()} <= {StopReason.LEDGER_REFUSED}
     assert [child.end() for child in children] == [0, 0]
     assert_exact(group, topic)
+
+
+def test_whoever_slept_before_reading_the_ledger_leaves_the_partition_to_its_heir(
+    group: Group,
+) -> None:
+    """Paused between its start and the ledger, it wakes, finds a higher epoch, takes nothing."""
+    topic, places = make_topic(group, "sleeper", 2, 100)
+    sleeper = group.start(1, at="reading-ledger", action="pause")
+    group.command_start(1, places)
+    wait_for("the sleeper to be paused", sleeper.is_paused)
+    heir = group.start(2)
+    group.command_start(2, places)
+    wait_rows(group, topic, 200)
+    sleeper.send(signal.SIGCONT)
+    lost = wait_for(
+        "the sleeper to give up", lambda: len(group.stopped(1)) == 2 and group.stopped(1)
+    )
+    assert {row.reason for row in lost.values()} == {StopReason.LEDGER_REFUSED}
+    assert group.started(1) == {}
+    add_records(group, topic, 2, 50)
+    wait_rows(group, topic, 300)
+    assert group.stopped(2) == {}
+    assert [sleeper.end(), heir.end()] == [0, 0]
+    assert_exact(group, topic)

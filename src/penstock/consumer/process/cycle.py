@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.consumer.books import Books, retry_wait_s
+from penstock.consumer.books import Books, Page, retry_wait_s
 from penstock.consumer.inputs import BatchBegan, BatchEnded, Input
 from penstock.consumer.ownership import Ownership
 from penstock.consumer.pace import (
@@ -26,7 +26,7 @@ from penstock.consumer.process.world import World
 from penstock.consumer.ranges import RangePlan, plan_ranges
 from penstock.errors import PenstockError
 from penstock.messages import StopReason
-from penstock.model import TopicPartition
+from penstock.model import Epoch, OffsetRange, TopicPartition
 from penstock.pipeline import BatchResult, PlannedRange
 from penstock.settings import Settings
 
@@ -197,10 +197,11 @@ class Cycle:
     def _begin(self, plan: RangePlan, now: float) -> None:
         self.books.turn += 1
         planned = []
+        owned = self._ownership().owned
         for one in plan.ranges:
             page = self.books.pages[one.partition]
             page.last_turn = self.books.turn
-            planned.append(PlannedRange(one, page.topic_id, page.ledger_offset))
+            planned.append(self._planned(one, page, owned[one.partition].epoch))
         self._allowance = self._allowance.without(plan.size_bytes)
         is_full = plan.is_full and plan.size_bytes >= 0.5 * self._pace.budget_bytes
         follows = now - self._diary.batch_ended_s < 1.0 and self._pace.full_in_a_row > 0
@@ -212,6 +213,9 @@ class Cycle:
         self._carrying.ask(
             lambda: self._world.carry(planned), self._batch_done, self._batch_crashed
         )
+
+    def _planned(self, one: OffsetRange, page: Page, epoch: Epoch) -> PlannedRange:
+        return PlannedRange(one, page.topic_id, page.ledger_offset, self._world.claim(epoch))
 
     def _batch_crashed(self, error: Exception) -> None:
         """Nobody expected this: end here, and let the next life read the ledger."""

@@ -112,7 +112,7 @@ class Standings:
             elif wanted is not None:
                 del self._wanted[partition]
                 self._books.open_page(partition, entry.topic_id, entry.ledger)
-                self._feed(LedgerRead(partition, wanted.epoch, entry.next_offset))
+                self._feed(LedgerRead(partition, wanted.epoch, entry.next_offset, entry.last_epoch))
             elif partition in self._books.pages:
                 self._settle(partition, entry)
         self._next_weigh_s = min(self._next_weigh_s, now_s())
@@ -122,8 +122,14 @@ class Standings:
         """A batch of unknown outcome: the ledger says whether it counted."""
         self._books.settle(partition, entry.ledger)
         if entry.ledger is not None and partition in self._ownership().readable:
+            epoch = self._ownership().owned[partition].epoch
+            is_lost = entry.last_epoch is not None and entry.last_epoch > epoch
             self._feed(BatchBegan((partition,)))
-            self._feed(BatchEnded(committed={partition: entry.ledger}))
+            self._feed(
+                BatchEnded(refused=(partition,))
+                if is_lost
+                else BatchEnded(committed={partition: entry.ledger})
+            )
 
     def _not_in_kafka(self, partition: TopicPartition) -> None:
         """A new partition may not be known everywhere yet; one that stays away is gone."""

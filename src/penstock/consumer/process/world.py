@@ -8,8 +8,8 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizes
-from penstock.model import TopicPartition
-from penstock.pipeline import BatchResult, Pipeline, PlannedRange, Writer, start_session
+from penstock.model import Epoch, TopicPartition
+from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.orphans import remove_orphans
 from penstock.pipeline.storage import table_names
@@ -19,11 +19,15 @@ from penstock.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Where a partition stands: `ledger` is None when it has never been carried."""
+    """Where a partition stands: `ledger` is None when it has never been carried.
+
+    `last_epoch` is that of its last commit, if it was made under our controller's topic.
+    """
 
     topic_id: str
     ledger: int | None
     next_offset: int
+    last_epoch: Epoch | None = None
 
 
 class World:
@@ -36,6 +40,7 @@ class World:
         self._kafka = Administration(settings.kafka)
         self._sizes: LogSizes | None = None
         self._session: Any = None
+        self._authority: str | None = None
         # The ledger can be read before Spark is there.
         self._pipeline = Pipeline(settings, None, at_point=at_point)
 
@@ -91,17 +96,27 @@ class World:
     ) -> dict[TopicPartition, LedgerEntry]:
         """Where each partition goes on. One that Kafka does not have is left out."""
         wanted = sorted(partitions)
-        topics = self._kafka.topics({one.topic for one in wanted})
+        self._at_point("reading-ledger")
+        orders = f"{self._settings.topics.prefix}-controller"
+        topics = self._kafka.topics({orders, *(one.topic for one in wanted)})
+        self._authority = topics[orders].topic_id if orders in topics else None
         ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}
         ledger = self._pipeline.next_offsets(ids)
+        epochs: Mapping[TopicPartition, Epoch] = {}
+        if self._authority is not None:
+            epochs = self._pipeline.last_epochs(ids, self._authority)
         new = [one for one in ids if ledger[one] is None]
         starts = self._kafka.start_offsets(new)
         found: dict[TopicPartition, LedgerEntry] = {}
         for one, topic_id in ids.items():
             offset = ledger[one] if ledger[one] is not None else starts.get(one)
             if offset is not None:
-                found[one] = LedgerEntry(topic_id, ledger[one], offset)
+                found[one] = LedgerEntry(topic_id, ledger[one], offset, epochs.get(one))
         return found
+
+    def claim(self, epoch: Epoch) -> Claim | None:
+        """What a commit under this epoch claims; known once a ledger has been read."""
+        return None if self._authority is None else Claim(self._authority, epoch)
 
     def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._kafka.start_offsets(partitions)
