@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.demo.ambush import Ambush
 from penstock.demo.observation import (
     HandOver,
     Moment,
@@ -22,7 +23,7 @@ from penstock.kafka_io.whole_topic import read_partition
 from penstock.load import LoadGenerator, LoadResult, Target
 from penstock.local_group import LocalGroup
 from penstock.messages import Refusal, StartConsumingEvent, StopConsumingEvent, decode
-from penstock.processes import is_alive, send_signal
+from penstock.processes import send_signal
 from penstock.settings import Settings
 from penstock.verification import Verdict, carried_so_far, verify
 
@@ -110,15 +111,21 @@ class Demo:
         """The load runs beside; this thread watches, and does the harm when it is time."""
         begun_s = time.monotonic()
         loads = [self._load(group, self._story.targets(), self._story.duration_s)]
-        todo = self._harm(group, administration, loads)
-        while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
-            self._watch(group, at_s)
-            for harm in [one for one in todo if one.is_due(at_s, self._status(group))]:
-                todo.remove(harm)
-                words = harm.do(at_s)
-                self.run.incidents.append(Incident(at_s, words))
-                self._say(f"{at_s:5.0f} s: {words}")
-            time.sleep(LOOK_EVERY_S)
+        ambush = Ambush(group.settings, lambda: group.process_of("controller"))
+        todo = self._harm(group, administration, loads, ambush)
+        try:
+            while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
+                self._watch(group, at_s)
+                for harm in [one for one in todo if one.is_due(at_s)]:
+                    words = harm.do(at_s)
+                    if words is None:  # not yet
+                        continue
+                    todo.remove(harm)
+                    self.run.incidents.append(Incident(at_s, words))
+                    self._say(f"{at_s:5.0f} s: {words}")
+                time.sleep(LOOK_EVERY_S)
+        finally:
+            ambush.leave()
         for thread in loads:
             thread.join()
         if todo:
@@ -144,7 +151,11 @@ class Demo:
         return thread
 
     def _harm(
-        self, group: LocalGroup, administration: Administration, loads: list[threading.Thread]
+        self,
+        group: LocalGroup,
+        administration: Administration,
+        loads: list[threading.Thread],
+        ambush: Ambush,
     ) -> "list[_Harm]":
         def kill_consumer(_: float) -> str:
             status = self._status(group) or {"consumers": []}
@@ -157,12 +168,8 @@ class Demo:
             send_signal(group.deployment.process_of(consumer), signal.SIGKILL)
             return f"consumer {consumer} killed with -9"
 
-        def kill_controller(_: float) -> str:
-            process = group.process_of("controller")
-            if not is_alive(process):
-                raise PenstockError("The controller was dead already.")
-            send_signal(process, signal.SIGKILL)
-            return "controller killed with -9 during a move"
+        def kill_controller(_: float) -> str | None:
+            return "controller killed with -9 during a move" if ambush.has_struck() else None
 
         def add_partitions(at_s: float) -> str:
             count = self._story.partitions_per_topic + self._story.grown_by
@@ -174,7 +181,7 @@ class Demo:
 
         return [
             _Harm(self._story.kill_consumer_at_s, kill_consumer),
-            _Harm(self._story.kill_controller_after_s, kill_controller, needs_a_move=True),
+            _Harm(self._story.kill_controller_after_s, kill_controller),
             _Harm(self._story.add_partitions_at_s, add_partitions),
         ]
 
@@ -210,13 +217,10 @@ class Demo:
 @dataclass(frozen=True, slots=True)
 class _Harm:
     after_s: float
-    do: Callable[[float], str]
-    needs_a_move: bool = False
+    do: Callable[[float], str | None]
 
-    def is_due(self, at_s: float, status: dict[str, Any] | None) -> bool:
-        if at_s < self.after_s or status is None:
-            return False
-        return bool(status["moves"]) or not self.needs_a_move
+    def is_due(self, at_s: float) -> bool:
+        return at_s >= self.after_s
 
 
 def said_by_consumers(settings: Settings) -> list[SaidByConsumer]:
