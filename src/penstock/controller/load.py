@@ -82,7 +82,10 @@ def view(turn: Turn) -> GroupView:
                 if partition in load:
                     load[partition] += extra / partitions
     capacities = _capacities(turn)
-    tolerated = settings.behind_tolerated_ms / 1_000 * sum(capacities[c] for c in counts)
+    # Judged by what would be left: it is one consumer fewer that has to carry the backlog.
+    at_work = [capacities[consumer] for consumer in counts]
+    left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
+    tolerated = settings.behind_tolerated_ms / 1_000 * left_bytes_per_s
     return GroupView(
         owner=owner,
         load_bytes_per_s=load,

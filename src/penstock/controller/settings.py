@@ -20,7 +20,7 @@ class ControllerSettings:
     target_utilisation: float = 0.85
     # The time in which a backlog should be gone; it adds to the load that is planned for.
     catch_up_ms: int = 120_000
-    # A group further behind than this many seconds of its capacity is not made smaller.
+    # A group that would be further behind than this with one consumer fewer is not made smaller.
     behind_tolerated_ms: int = 5_000
     partitions_per_consumer_max: int | None = None
 

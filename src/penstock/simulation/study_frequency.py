@@ -50,14 +50,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    periods_s: tuple[float, ...] = (5, 60)
-    hystereses: tuple[float, ...] = (0, 0.05, 0.1, 0.2, 0.3)
+    periods_s: tuple[float, ...] = (5, 15, 60)
+    hystereses: tuple[float, ...] = (0, 0.05, 0.1, 0.15, 0.2, 0.3)
     scale_down_periods_s: tuple[float, ...] = (60, 300, 900)
-    seeds: tuple[int, ...] = (11,)
+    seeds: tuple[int, ...] = (11, 12, 13, 14, 15)
     measurements: int = 721
-    partitions: int = 40
+    partitions: int = 60
     knobs: tuple[float, ...] = (0, 0.3, 0.5, 0.7, 1)
-    look_aheads_s: tuple[float, ...] = (60,)
+    look_aheads_s: tuple[float, ...] = (30, 60, 120)
 
     def settings(self) -> list[Setting]:
         return [

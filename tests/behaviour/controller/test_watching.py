@@ -74,8 +74,12 @@ def test_a_backlog_adds_to_the_load_and_holds_the_group_together() -> None:
         "consumer 1 reports orders-0@1.1 orders-1@1.2",
         "speeds orders-0=30 orders-1=30 orders-2=30",
     )
-    behind = after(*lines, "consumer 2 reports orders-2@1.3, behind_log_bytes=300")
-    assert not any("pack" in line for line in behind.tell("tick +500"))
+    for behind_bytes, is_packed in ((300, False), (150, False), (90, True)):
+        report = f"consumer 2 reports orders-2@1.3, behind_log_bytes={behind_bytes}"
+        told = after(*lines, report).tell("tick +500")
+        assert any("pack" in line for line in told) == is_packed, (
+            "one alone carries 100 in a second"
+        )
     far_behind = after(*lines, "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=900")
     far_behind.tell("consumer 2 reports orders-2@1.3")
     pack = far_behind.tell("tick +500")[0]

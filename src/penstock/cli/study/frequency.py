@@ -1,7 +1,5 @@
 """`penstock study frequency`: how often to repack, and how much room to leave."""
 
-import shlex
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +26,7 @@ def frequency(
 ) -> None:
     """Replay five kinds of load through the live trigger under many policies.
 
-    Scores consumer-hours, moves per hour and seconds over capacity. The whole study takes about ten
+    Scores consumer-hours, moves per hour and seconds over capacity. The whole study takes a few
     minutes on two cores; the runs are spread by PySpark.
 
     Examples:
@@ -54,6 +52,5 @@ def frequency(
     runs = plan.runs_of(plan.variants(best(outcomes, WEIGHT_CHOSEN)))
     with study_progress("variants", len(runs)) as on_progress:
         variants = spread(runs, carry_out, master=master, on_progress=on_progress)
-    command = shlex.join(["penstock", *sys.argv[1:]])
-    date = datetime.now(UTC).date().isoformat()
+    command, date = "penstock study frequency", datetime.now(UTC).date().isoformat()
     say(f"Wrote {write_page(folder, plan, outcomes, variants, command, date)}.")

@@ -24,7 +24,8 @@ class ControllerSection(Section):
         120.0, "The time in which a backlog should be gone; it adds to the load planned for.", gt=0
     )
     behind_tolerated: Duration = option(
-        5.0, "A group further behind than this much of its capacity is not made smaller."
+        5.0,
+        "A group that, with one consumer fewer, would be further behind than this is left as it is.",
     )
     creations_per_minute_max: int = option(
         20, "How many consumers may be made in a minute: a lying monitor cannot start more.", ge=1
