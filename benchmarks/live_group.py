@@ -30,7 +30,7 @@ from penstock.demo.observation import SaidByConsumer, hand_overs
 from penstock.processes import send_signal
 
 PARTITIONS = 24
-# Each step takes one consumer more, at nine tenths of the capacity each.
+# Each step takes one consumer more, at 85 % of the capacity each.
 STAIRS = (0.7, 1.5, 2.3, 3.1, 3.9)
 SWAPS, SWAP_EVERY_S = 16, 12.0
 CONSUMERS = 10

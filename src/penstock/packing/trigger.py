@@ -60,8 +60,8 @@ class TriggerPolicy:
     `hysteresis` is the share of a consumer's capacity left free when packing.
     """
 
-    HYSTERESIS: ClassVar[float] = 0.1
-    SCALE_DOWN_PERIOD_S: ClassVar[float] = 60.0
+    HYSTERESIS: ClassVar[float] = 0.15
+    SCALE_DOWN_PERIOD_S: ClassVar[float] = 300.0
     REPACK_INTERVAL_S: ClassVar[float] = 3.0
     FUTILE_WAIT_S: ClassVar[float] = 15.0
 

@@ -34,12 +34,12 @@ def test_no_maximum_means_none(
 
 
 def test_capacity_and_hysteresis_become_a_target() -> None:
-    """Packed to nine tenths by default; the alarm is at the whole."""
+    """Packed to 85 % by default; the alarm is at the whole."""
     settings = controller_settings(
         load_settings(flags={"packing.capacity": "3MB/s"}, environment={}).settings
     )
     assert settings.capacity_bytes_per_s == 3e6
-    assert settings.target_utilisation == pytest.approx(0.9)
+    assert settings.target_utilisation == pytest.approx(0.85)
 
 
 def test_the_live_trigger_is_the_simulated_one() -> None:

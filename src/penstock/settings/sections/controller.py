@@ -25,7 +25,7 @@ class ControllerSection(Section):
     )
     behind_tolerated: Duration = option(
         5.0,
-        "A group that, with one consumer fewer, would be further behind than this is left as it is.",
+        "A group that would be further behind than this with one consumer fewer is left as it is.",
     )
     creations_per_minute_max: int = option(
         20, "How many consumers may be made in a minute: a lying monitor cannot start more.", ge=1
