@@ -53,7 +53,11 @@ def test_three_brokers_survive_the_loss_of_one(broker_jars: None) -> None:
     with EmbeddedKafka(BrokerPlan(brokers=3, heap_mib=256)) as cluster:
         administration = Administration(cluster.settings)
         administration.create_topic("replicated", partitions=3)
-        assert administration.topics(["replicated"])["replicated"].replication_factor == 3
+        end_s = time.monotonic() + 20
+        while "replicated" not in (seen := administration.topics(["replicated"])):
+            assert time.monotonic() < end_s, "the topic stayed unknown"
+            time.sleep(0.1)  # a broker that did not make it learns of it a moment later
+        assert seen["replicated"].replication_factor == 3
         producer = RecordProducer(cluster.settings)
         cluster.kill(2)
         for number in range(30):
