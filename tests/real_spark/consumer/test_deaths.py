@@ -26,6 +26,8 @@ def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None
     assert group.report(1).previous_shutdown == "uncontrolled"
     group.command_start(1, places)
     wait_rows(group, topic, 300)
+    # Everything may be in the lake already, from the life before: then nothing else waits for it.
+    wait_for("the new starts", lambda: len(group.started(1, incarnation=second)) == len(places))
     starts = group.started(1, incarnation=second)
     assert starts == dict.fromkeys(places, 100 if point == "committed" else 40)
     assert again.end() == 0

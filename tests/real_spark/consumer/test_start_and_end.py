@@ -40,6 +40,8 @@ def test_ends_in_order_in_mid_batch_and_the_next_life_knows(group: Group) -> Non
     assert group.report(1).previous_shutdown == "controlled"
     group.command_start(1, places)
     wait_rows(group, topic, 10_000)
+    # Everything may be in the lake already, from the life before: then nothing else waits for it.
+    wait_for("the new starts", lambda: len(group.started(1, incarnation=second)) == len(places))
     assert group.started(1, incarnation=second) == {
         one: row.next_offset for one, row in stops.items()
     }
