@@ -61,6 +61,8 @@ class BatchEnded(Input):
 
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     refused: Collection[TopicPartition] = ()
+    # Those that were in it; None is all that are in a batch. What is settled meanwhile is not.
+    partitions: Collection[TopicPartition] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,8 @@ def _batch_began(turn: _Turn, given: BatchBegan) -> None:
 
 def _batch_ended(turn: _Turn, given: BatchEnded) -> None:
     """Commits move on; a refused one is given up at once: somebody else writes this partition."""
-    for partition in sorted(p for p, owned in turn.owned.items() if owned.is_in_batch):
+    ended = turn.owned if given.partitions is None else given.partitions
+    for partition in sorted(p for p, own in turn.owned.items() if own.is_in_batch and p in ended):
         owned = replace(turn.owned[partition], is_in_batch=False)
         if partition in given.committed:
             owned = replace(owned, next_offset=given.committed[partition])

@@ -152,6 +152,17 @@ def test_a_stop_of_the_old_and_a_start_of_the_new_cross() -> None:
     assert ReadLedger(A, Epoch(1, 9)) in script.effects
 
 
+def test_settling_one_partition_does_not_end_the_batch_of_another() -> None:
+    """An outcome of before becomes known while a batch runs: that batch still counts in full."""
+    script = Script().owning(A, B)
+    script.take(inputs.BatchBegan([B]))
+    script.take(inputs.BatchBegan([A]))
+    script.take(inputs.BatchEnded({A: 50}, partitions=(A,)))
+    assert script.own.owned[B].is_in_batch
+    script.take(inputs.BatchEnded({B: 60}, partitions=(B,)))
+    assert script.own.readable == {A: 50, B: 60}
+
+
 def test_a_refused_commit_gives_the_partition_up() -> None:
     """Somebody else writes it: this consumer stops itself, and says so."""
     script = Script().owning(A, B)

@@ -234,7 +234,8 @@ class Cycle:
         self._put_off(outcome, now)
         if outcome.committed:
             self._on_commit(outcome.committed)
-        self._feed(BatchEnded(committed=outcome.committed, refused=tuple(outcome.refused)))
+        carried = tuple(one.partition for one in batch.plan.ranges)
+        self._feed(BatchEnded(outcome.committed, tuple(outcome.refused), carried))
         for partition, (reason, error) in outcome.stopped.items():
             self.standings.stop(
                 partition, reason, self._ownership().readable.get(partition), str(error)

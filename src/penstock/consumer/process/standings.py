@@ -126,9 +126,9 @@ class Standings:
             is_lost = entry.last_epoch is not None and entry.last_epoch > epoch
             self._feed(BatchBegan((partition,)))
             self._feed(
-                BatchEnded(refused=(partition,))
+                BatchEnded(refused=(partition,), partitions=(partition,))
                 if is_lost
-                else BatchEnded(committed={partition: entry.ledger})
+                else BatchEnded(committed={partition: entry.ledger}, partitions=(partition,))
             )
 
     def _not_in_kafka(self, partition: TopicPartition) -> None:
