@@ -26,7 +26,9 @@ from itertools import pairwise
 import typer
 from live_group_stage import CAPACITY_BYTES_PER_S, Stage, now_ms, within_capacity_s
 
+from penstock.cli.service import ask
 from penstock.demo.observation import SaidByConsumer, hand_overs
+from penstock.messages import Resume
 from penstock.processes import send_signal
 
 PARTITIONS = 24
@@ -227,10 +229,7 @@ class Asked:
         self._thread.start()
 
     def _ask(self) -> None:
-        from penstock.cli.service import _ask  # noqa: PLC0415 -- what the command does
-        from penstock.messages import Resume  # noqa: PLC0415 -- as above
-
-        _ask(self._stage.group.settings, Resume(request_id=f"bench-{now_ms()}"), "60s")
+        ask(self._stage.group.settings, Resume(request_id=f"bench-{now_ms()}"), "60s")
         self._done_s = time.monotonic()
 
     def wait(self) -> float:

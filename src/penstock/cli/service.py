@@ -70,7 +70,7 @@ def pause(
         until_unix_ms=None if until is None else _moment_ms(until),
         reason=reason,
     )
-    _finish(_ask(loaded, request, wait), output)
+    _finish(ask(loaded, request, wait), output)
 
 
 def resume(
@@ -84,7 +84,7 @@ def resume(
     """End a pause, or one side of it."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     request = Resume(request_id=_name("resume"), direction=direction)
-    _finish(_ask(loaded, request, wait), output)
+    _finish(ask(loaded, request, wait), output)
 
 
 @app.command()
@@ -111,7 +111,7 @@ def send(
     if kind not in KINDS:
         raise UsageError(f"There is no request {kind!r}; use one of {', '.join(KINDS)}.")
     request = _made(KINDS[kind], kind, content)
-    _finish(_ask(loaded, request, wait), output)
+    _finish(ask(loaded, request, wait), output)
 
 
 def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest:
@@ -148,7 +148,7 @@ def _moment_ms(text: str) -> int:
     return round((moment if moment.tzinfo else moment.astimezone(UTC)).timestamp() * 1000)
 
 
-def _ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer:
+def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer:
     """Send it, and follow the answers until the last one."""
     try:
         wait_s = parse_duration(wait)
