@@ -53,6 +53,15 @@ def speed_of(one: Meter, name: LogName, now_s: float) -> float:
     return float(speeds.bytes_per_s[list(speeds.names).index(name)])
 
 
+@pytest.mark.parametrize(
+    "speed_filter", [PlainWindow(), Exponential(4.0), StepAdapting(2.0, tolerance=0.02, noise=4.0)]
+)
+def test_no_interval_yet_is_unknown(speed_filter: SpeedFilter) -> None:
+    """Of two partitions nothing has been seen twice: both unknown, in every filter."""
+    nothing = np.zeros((0, 2))
+    assert np.isnan(speed_filter.speeds(nothing, nothing)).tolist() == [True, True]
+
+
 def test_first_look_is_unknown_and_second_is_right() -> None:
     """A monitor that just started says unknown, then the truth; never zero in between."""
     one = meter(ORDERS)

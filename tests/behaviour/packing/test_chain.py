@@ -95,6 +95,32 @@ def test_look_ahead_never_leaves_capacity_unheld() -> None:
     assert numbers(ChainPacking(0.5).pack(question)) == {1: {0}, 2: {1, 2}}
 
 
+def test_one_consumer_takes_all_where_none_is_large_enough() -> None:
+    """Allowed one consumer, and both small ones too small: one of them takes it all, flagged."""
+    packing = ChainPacking(0).pack(problem([41, 60], special={1: 30, 2: 30}, consumers_max=1))
+    assert len(packing.assignment) == 1
+    assert packing.overloaded
+
+
+def test_the_most_allowed_takes_its_own_back_first() -> None:
+    """With one consumer allowed, what is packed twice goes back where the first round put it."""
+    packing = ChainPacking(0).pack(problem([1, 101], special={3: 101}, consumers_max=1))
+    assert numbers(packing) == {1: {0, 1}}
+
+
+def test_a_large_partition_goes_to_the_consumer_made_for_it() -> None:
+    """101 is too much for any but consumer 2, which is opened for it and fills up with the rest."""
+    packing = ChainPacking(0).pack(problem([0, 0, 101], [0, 0, 1], special={2: 101}))
+    assert numbers(packing) == {2: {0, 1, 2}}
+
+
+def test_an_oversize_partition_stays_alone() -> None:
+    """Its consumer has no room to give and is not emptied, though a bound says fewer might do."""
+    packing = ChainPacking(0).pack(problem([37, 64, 64, 101]))
+    assert numbers(packing) == {1: {3}, 2: {1}, 3: {2}, 4: {0}}
+    assert packing.oversize == (named(3),)
+
+
 @pytest.mark.parametrize("knob", [-0.1, 1.1, float("nan")])
 def test_a_knob_outside_its_range_is_refused(knob: float) -> None:
     """One clear error."""
