@@ -28,6 +28,7 @@ from penstock.controller.inputs import (
 )
 from penstock.controller.process.ears import Inbox
 from penstock.deployment import DeploymentBackend, DeploymentError, DeploymentTemplate
+from penstock.errors import PenstockError
 from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import algorithm_named
@@ -98,7 +99,7 @@ class Hands:
         try:
             self._make_mailboxes(consumer)
             self._deployment.create(consumer, self.template)
-        except (DeploymentError, OSError) as error:
+        except (PenstockError, OSError) as error:  # Kafka away, no such right, a full disk
             reason = str(error)
             self._log.error("create_failed", consumer=consumer, error=reason)
             self._say(lambda now_ms: CreationFailed(now_ms, consumer, reason))
