@@ -5,6 +5,7 @@ and starts none. What a server decides at its own start (memory, jars) is in con
 """
 
 import os
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -94,6 +95,9 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
             ) from error
         return session  # type: ignore[no-any-return] # the builder of two kinds has no type
     leave_connect_mode()
+    if spark.master.startswith("local["):
+        # Python workers are ours too. On a cluster another Python may have to be named.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = builder.master(spark.master).appName(name)
     for option, value in {**start_options(spark), **spark.options}.items():
         builder = builder.config(option, value)
