@@ -8,6 +8,7 @@ record that is gone, and a broker that stays silent, are errors.
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -22,7 +23,11 @@ CHUNK_RECORDS_MAX = 20_000
 CHUNK_RECORDS_FIRST = 1_000
 # How long a chunk may take to fill up. It also bounds how much a chunk of huge records can hold.
 POLL_S = 0.05
+_NEVER = 2**63
 _GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+
+# A topic, and messages of one of its partitions.
+Run = tuple[str, list[Any]]
 
 _kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
@@ -36,7 +41,7 @@ class KafkaSilentError(Exception):
 
 
 class AssignedReader:
-    """One batch's ranges; `chunks` yields lists of messages until all of them are read."""
+    """One batch's ranges; `chunks` yields their messages until all of them are read."""
 
     def __init__(
         self,
@@ -51,7 +56,7 @@ class AssignedReader:
         self._ranges = ranges
         self._silence_s_max = silence_s_max
 
-    def chunks(self) -> Iterator[list[Any]]:
+    def chunks(self) -> Iterator[list[Run]]:
         """Every record of the ranges, in the order of its partition."""
         try:
             # The same partition twice cannot be assigned: pieces of one range come one by one.
@@ -64,7 +69,7 @@ class AssignedReader:
             self._consumer.close()
             raise
 
-    def _read(self, ranges: Sequence[RangeToRead]) -> Iterator[list[Any]]:
+    def _read(self, ranges: Sequence[RangeToRead]) -> Iterator[list[Run]]:
         self._ends = {(one.topic, one.partition): one.end for one in ranges}
         self._consumer.assign(
             [TopicPartition(one.topic, one.partition, one.start) for one in ranges]
@@ -74,14 +79,13 @@ class AssignedReader:
         heard_s = time.monotonic()
         while self._ends:
             found = self._consumer.consume(max(1, min(wanted, left)), timeout=POLL_S)
-            rows = self._sorted_out(found)
+            runs = self._sorted_out(found)
             now_s = time.monotonic()
-            if rows:
+            if runs:
                 heard_s = now_s
-                left -= len(rows)
-                held = sum(len(one) for one in rows)
-                wanted = max(1, min(CHUNK_RECORDS_MAX, CHUNK_BYTES * len(rows) // max(1, held)))
-                yield rows
+                left -= sum(len(run) for _, run in runs)
+                wanted = _records_a_chunk(found)
+                yield runs
             elif now_s - heard_s > self._silence_s_max:
                 raise KafkaSilentError(f"Kafka did not give {self._missing()} for too long")
 
@@ -89,38 +93,51 @@ class AssignedReader:
         (topic, partition), end = min(self._ends.items())
         return f"{topic}-{partition} up to {end} (and {len(self._ends) - 1} more)"
 
-    def _sorted_out(self, found: Sequence[Any]) -> list[Any]:
-        """The records of the ranges; what lies behind them ends its range."""
-        rows, ended = [], set()
-        ends = self._ends
-        for message in found:
-            where = (message.topic(), message.partition())
-            error = message.error()
-            end = ends.get(where)
-            if error is not None:
-                self._heed(error, message)
-                is_over = error.code() == KafkaError._PARTITION_EOF
-                if is_over and end is not None and message.offset() >= end:
-                    ended.add(where)
-            elif end is not None:
-                offset = message.offset()
-                if offset < end:
-                    rows.append(message)
-                if offset >= end - 1:
-                    ended.add(where)
+    def _sorted_out(self, found: Sequence[Any]) -> list[Run]:
+        """The records of the ranges, in runs of a partition; what lies behind ends its range."""
+        ended = {where for where in map(self._heed, found) if where is not None}
+        runs = []
+        for where, group in groupby((one for one in found if one.error() is None), key=_place):
+            end = self._ends.get(where)
+            if end is None:
+                continue  # fetched ahead, of a range that is over
+            run = list(group)
+            if run[-1].offset() >= end - 1:
+                ended.add(where)
+                run = [one for one in run if one.offset() < end]
+            if run:
+                runs.append((where[0], run))
         if ended:
             for where in ended:
-                del ends[where]
+                del self._ends[where]
             self._consumer.incremental_unassign([TopicPartition(*where) for where in sorted(ended)])
-        return rows
+        return runs
 
-    def _heed(self, error: KafkaError, message: Any) -> None:
+    def _heed(self, message: Any) -> tuple[str, int] | None:
+        """What is no record: the partition whose range ends with the log; None for all others."""
+        error = message.error()
+        if error is None:
+            return None
         if error.code() in _GONE:
             raise RecordsGoneError(
                 f"{message.topic()}-{message.partition()} has no record at the offset asked for"
             )
         if error.fatal():
             raise KafkaSilentError(f"the Kafka client failed: {error.str()}")
+        where = _place(message)
+        is_over = error.code() == KafkaError._PARTITION_EOF
+        return where if is_over and message.offset() >= self._ends.get(where, _NEVER) else None
+
+
+def _place(message: Any) -> tuple[str, int]:
+    return message.topic(), message.partition()
+
+
+def _records_a_chunk(found: Sequence[Any]) -> int:
+    """As many as make a chunk, if the next are like every sixteenth of these."""
+    sample = found[::16]
+    size = max(1, sum(map(len, sample)))
+    return max(1, min(CHUNK_RECORDS_MAX, CHUNK_BYTES * len(sample) // size))
 
 
 def _rounds(ranges: Sequence[RangeToRead]) -> list[list[RangeToRead]]:
@@ -155,6 +172,9 @@ def _consumer(key: tuple[object, ...], kafka: Mapping[str, str | int | float | b
             "queued.max.messages.kbytes": 32_768,
             "fetch.queue.backoff.ms": 2,
             "fetch.wait.max.ms": 50,
+            # Of a partition at a time. What is fetched beyond a range's end is thrown away, and
+            # with many partitions ranges are small.
+            "fetch.message.max.bytes": 262_144,
         }
     )
     return _kept[key]

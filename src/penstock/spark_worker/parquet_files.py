@@ -6,7 +6,8 @@ either way.
 
 import datetime as dt
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,17 @@ _DICTIONARY = ("topic", "partition", "timestampType")
 _WITH_RANGES = ("topic", "partition", "offset", "timestamp", "timestampType")
 
 
-def columns_of(messages: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """The messages as columns. Kafka's clients number the types of timestamps from 0 or from -1."""
-    made = {
+def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """The messages of a topic as columns. The clients count a timestamp's types from 0 and -1."""
+    stamps = [one.timestamp() for one in messages]
+    made: dict[str, Callable[[], Any]] = {
         "key": lambda: [one.key() for one in messages],
         "value": lambda: [one.value() for one in messages],
-        "topic": lambda: [one.topic() for one in messages],
+        "topic": lambda: pa.repeat(pa.scalar(topic), len(messages)),
         "partition": lambda: [one.partition() for one in messages],
         "offset": lambda: [one.offset() for one in messages],
-        "timestamp": lambda: [one.timestamp()[1] * 1000 for one in messages],
-        "timestampType": lambda: [one.timestamp()[0] - 1 for one in messages],
+        "timestamp": lambda: [ms * 1000 for _, ms in stamps],
+        "timestampType": lambda: [kind - 1 for kind, _ in stamps],
         "headers": lambda: [one.headers() for one in messages],
     }
     return [pa.array(made[name](), _TYPES[name]) for name in names]
@@ -74,11 +76,11 @@ class _OpenFile:
         )
 
     def add(self, messages: Sequence[Any]) -> None:
-        rows = pa.table(columns_of(messages, self._names), schema=self._schema)
+        rows = pa.table(columns_of(self.topic, messages, self._names), schema=self._schema)
         self._pending.append(rows)
         self.pending_bytes += rows.nbytes
         self.records += len(messages)
-        self.decoded_bytes += sum(len(one) for one in messages)
+        self.decoded_bytes += sum(map(len, messages))  # of the values
         self.decoded_bytes += sum(len(one.key() or b"") for one in messages)
 
     def flush(self) -> None:
@@ -104,8 +106,8 @@ class ParquetFiles:
         self._compression = compression
         self._open: dict[tuple[str, str], _OpenFile] = {}
 
-    def add(self, messages: Sequence[Any]) -> None:
-        for (topic, day), some in self._by_file(messages).items():
+    def add(self, runs: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        for (topic, day), some in self._by_file(runs).items():
             self._file(topic, day).add(some)
         while sum(one.pending_bytes for one in self._open.values()) > PENDING_BYTES_MAX:
             max(self._open.values(), key=lambda one: one.pending_bytes).flush()
@@ -118,19 +120,17 @@ class ParquetFiles:
         for file in self._open.values():
             file.abandon()
 
-    def _by_file(self, messages: Sequence[Any]) -> dict[tuple[str, str], Sequence[Any]]:
-        only = next(iter(self._tables)) if len(self._tables) == 1 else None
-        if only is not None and not self._tables[only].is_dated:
-            return {(only, ""): messages}
+    def _by_file(
+        self, runs: Sequence[tuple[str, Sequence[Any]]]
+    ) -> dict[tuple[str, str], list[Any]]:
         found: dict[tuple[str, str], list[Any]] = {}
-        days: dict[int, str] = {}
-        for one in messages:
-            topic, day = one.topic(), ""
-            if self._tables[topic].is_dated:
-                number = one.timestamp()[1] // _MS_A_DAY
-                day = days.get(number) or days.setdefault(number, _day(number))
-            found.setdefault((topic, day), []).append(one)
-        return {**found}
+        for topic, messages in runs:
+            if not self._tables[topic].is_dated:
+                found.setdefault((topic, ""), []).extend(messages)
+                continue
+            for number, some in groupby(messages, key=lambda one: one.timestamp()[1] // _MS_A_DAY):
+                found.setdefault((topic, _day(number)), []).extend(some)
+        return found
 
     def _file(self, topic: str, day: str) -> _OpenFile:
         if (topic, day) not in self._open:

@@ -26,8 +26,8 @@ def carried(work: StraightWork, number: int) -> Any:
     files = ParquetFiles(tables, work.compression)
     reader = AssignedReader(work.kafka, work.readers_name, ranges, work.silence_s_max)
     try:
-        for messages in reader.chunks():
-            files.add(messages)
+        for runs in reader.chunks():
+            files.add(runs)
         return part_rows(files.close())
     except BaseException:
         files.abandon()
