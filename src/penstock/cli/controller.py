@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.process import ControllerProcess
+from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
 from penstock.processes.owner import end_with, owner_from_text
 
@@ -23,15 +24,25 @@ def controller(
 ) -> None:
     """Lead the group: watch the speeds, plan, and move partitions between consumers.
 
-    Consumers are local processes below `controller.directory`. They stay when the controller ends
-    and are found again by the next one. Only one controller leads: a newer one fences the older at
+    Consumers are local processes below `controller.directory`, or Deployments of a Kubernetes
+    cluster (`controller.deployment=kubernetes`). They stay when the controller ends and are found
+    again by the next one. Only one controller leads: a newer one fences the older at
     the broker, which then ends with exit code 8.
     """
-    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
         end_with(owner_from_text(ends_with))
-    given = settings_arguments(settings, overrides, bootstrap_server)
-    ControllerProcess(loaded, local_deployment(loaded, given, ends_with)).run()
+    deployment: DeploymentBackend
+    if loaded.settings.controller.deployment == "kubernetes":
+        # Late, because its client is slow to import and only needed here.
+        from penstock.deployment.kubernetes import kubernetes_deployment  # noqa: PLC0415
+
+        flags = settings_arguments(None, overrides, bootstrap_server)
+        deployment = kubernetes_deployment(loaded, flags)
+    else:
+        given = settings_arguments(settings, overrides, bootstrap_server)
+        deployment = local_deployment(loaded.settings, given, ends_with)
+    ControllerProcess(loaded.settings, deployment).run()
 
 
 def settings_arguments(
