@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    HealthPort,
+    Overrides,
+    SettingsFile,
+    effective_settings,
+    health_answers,
+)
 from penstock.controller.process import ControllerProcess
 from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
@@ -17,6 +24,7 @@ def controller(
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
+    health_port: HealthPort = None,
     ends_with: Annotated[
         str | None,
         typer.Option(hidden=True, help="A process (PID:TICKS) that the group does not outlive."),
@@ -32,17 +40,18 @@ def controller(
     loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
         end_with(owner_from_text(ends_with))
-    deployment: DeploymentBackend
-    if loaded.settings.controller.deployment == "kubernetes":
-        # Late, because its client is slow to import and only needed here.
-        from penstock.deployment.kubernetes import kubernetes_deployment  # noqa: PLC0415
+    with health_answers(health_port) as health:
+        deployment: DeploymentBackend
+        if loaded.settings.controller.deployment == "kubernetes":
+            # Late, because its client is slow to import and only needed here.
+            from penstock.deployment.kubernetes import kubernetes_deployment  # noqa: PLC0415
 
-        flags = settings_arguments(None, overrides, bootstrap_server)
-        deployment = kubernetes_deployment(loaded, flags)
-    else:
-        given = settings_arguments(settings, overrides, bootstrap_server)
-        deployment = local_deployment(loaded.settings, given, ends_with)
-    ControllerProcess(loaded.settings, deployment).run()
+            flags = settings_arguments(None, overrides, bootstrap_server)
+            deployment = kubernetes_deployment(loaded, flags)
+        else:
+            given = settings_arguments(settings, overrides, bootstrap_server)
+            deployment = local_deployment(loaded.settings, given, ends_with)
+        ControllerProcess(loaded.settings, deployment, health=health).run()
 
 
 def settings_arguments(
