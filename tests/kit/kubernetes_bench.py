@@ -2,14 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kit.kubernetes_cluster import Cluster, until
+from kit.kubernetes_cluster import Cluster, role_rules, until
 from penstock.deployment import DeploymentBackend
 from penstock.deployment.kubernetes import KubernetesDeployment
 from penstock.deployment.kubernetes.api import Api
-from penstock.deployment.kubernetes.credentials import Access
 from penstock.deployment.kubernetes.manifests import PodPlan
 from penstock.deployment.kubernetes.names import CONSUMER_LABEL
 from penstock.deployment.kubernetes.refusals import Right
@@ -32,13 +31,15 @@ class SimulatedBench:
         cluster: Cluster,
         *,
         on_call: Callable[[Right], None] = lambda _: None,
-        access: Access | None = None,
+        host: str | None = None,
+        rules: Sequence[Mapping[str, Any]] | None = None,
         **changes: Any,
     ) -> None:
         self.cluster = cluster
         self.namespace = cluster.new_namespace()
         self._on_call = on_call
-        self._access = access or cluster.controller_access(self.namespace)
+        cluster.bind(self.namespace, role_rules() if rules is None else rules)
+        self._access = cluster.access_with(cluster.token(self.namespace), self.namespace, host=host)
         settings = {"image": IMAGE, "image_pull_policy": "Never", "grace_period": "5s", **changes}
         self.plan = PodPlan(
             group=GROUP,
@@ -66,7 +67,8 @@ class SimulatedBench:
 
     def running_pod(self, consumer: ConsumerId) -> Any:
         def found() -> Any:
-            pods = [one for one in self.pods_of(consumer) if _is_running(one)]
+            staying = [one for one in self.pods_of(consumer) if not _is_ending(one)]
+            pods = [one for one in staying if _is_running(one)]
             return pods[0] if pods else None
 
         return until(found, f"a pod of consumer {consumer} runs", 60)
@@ -104,6 +106,10 @@ class SimulatedBench:
         for one in self._made:
             one.close()
         self.cluster.forget_namespace(self.namespace)
+
+
+def _is_ending(pod: Any) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
 
 
 def _is_running(pod: Any) -> bool:

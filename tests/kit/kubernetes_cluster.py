@@ -5,10 +5,10 @@
 checkout. Every session has ports and folders of its own, and takes down what a killed session left.
 """
 
-import base64
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import load_kube_config
 
 from penstock.deployment.kubernetes.credentials import Access
 from penstock.jars import cache_directory
-from penstock.processes import identity_of, is_alive
+from penstock.processes import identity_of, is_alive, send_signal, start_detached
 from penstock.processes.owner import owner_as_text, owner_from_text
 
 ROOT = Path(__file__).parents[2]
@@ -101,13 +102,6 @@ class Cluster:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
         found = self.must("POST", path, {"spec": {"expirationSeconds": 3600}})
         return str(found["status"]["token"])
-
-    def controller_access(
-        self, namespace: str, *, remove_volumes: bool = True, host: str | None = None
-    ) -> Access:
-        """As the product's controller: the shipped role, and a token for it."""
-        self.bind(namespace, role_rules(remove_volumes=remove_volumes))
-        return self.access_with(self.token(namespace), namespace, host=host)
 
     def access_with(self, token: str, namespace: str, *, host: str | None = None) -> Access:
         admin = self.client.configuration
@@ -189,8 +183,10 @@ def named_or_own_cluster(*, real_pods: bool) -> Iterator[Cluster]:
         return
     if real_pods and os.geteuid() != 0:
         pytest.skip("a real Kubernetes node needs root; set PENSTOCK_TEST_KUBECONFIG instead")
-    setup = _setup_script()
-    environment = _environment(real_pods=real_pods)
+    setup = setup_script()
+    if isinstance(setup, str):
+        pytest.skip(setup)
+    environment = _environment(setup, real_pods=real_pods)
     _run(setup, environment, "build", timeout_s=3600)
     _run(setup, environment, "up-pods" if real_pods else "up", timeout_s=300)
     try:
@@ -210,33 +206,35 @@ def _cluster(
     return Cluster(kubeconfig, ApiClient(configuration), environment, host_address)
 
 
-def _setup_script() -> Path:
+def setup_script() -> Path | str:
+    """What brings a cluster up here; else a line that says why nothing does."""
     named = os.environ.get("PENSTOCK_TEST_K8S_SETUP")
     setup = Path(named) if named else ROOT.parent / "shared" / "k8s" / "setup.sh"
+    without = "no Kubernetes: PENSTOCK_TEST_KUBECONFIG is not set and"
     if not setup.is_file():
-        pytest.skip("no Kubernetes: PENSTOCK_TEST_KUBECONFIG is not set and setup.sh is not there")
-    if shutil.which("go") is None and not (_cache() / "bin" / "k8sbox").is_file():
-        pytest.skip("no Kubernetes: PENSTOCK_TEST_KUBECONFIG is not set and Go is not installed")
+        return f"{without} there is no ../shared/k8s/setup.sh (or PENSTOCK_TEST_K8S_SETUP)"
+    if shutil.which("go") is None and not (k8s_cache() / "bin" / "k8sbox").is_file():
+        return f"{without} Go is not installed"
     return setup
 
 
-def _cache() -> Path:
+def k8s_cache() -> Path:
     named = os.environ.get("K8S_CACHE")
     return Path(named) if named else cache_directory() / "k8s"
 
 
-def _environment(*, real_pods: bool) -> dict[str, str]:
+def _environment(setup: Path, *, real_pods: bool) -> dict[str, str]:
     me = identity_of(os.getpid())
     assert me is not None
     kind = "pods" if real_pods else "simulated"
-    runs = _cache() / "runs"
-    folder = runs / f"{owner_as_text(me).replace(':', '-')}-{kind}"
-    _take_down_left_behind(runs)
+    runs = k8s_cache() / "runs"
+    folder = runs / f"{owner_as_text(me).replace(':', '-')}-{kind}-{uuid.uuid4().hex[:4]}"
+    _take_down_left_behind(setup, runs)
     folder.mkdir(parents=True)
     first, second = _free_port_pair()
     net = _free_net()
     made = {
-        "K8S_CACHE": str(_cache()),
+        "K8S_CACHE": str(k8s_cache()),
         "K8S_RUN": str(folder / "run"),
         "K8S_PORT": str(first),
         "K8S_ETCD_PORT": str(second),
@@ -249,12 +247,12 @@ def _environment(*, real_pods: bool) -> dict[str, str]:
     return made
 
 
-def _take_down_left_behind(runs: Path) -> None:
+def _take_down_left_behind(setup: Path, runs: Path) -> None:
     """What a session left that was killed: its own process is gone, its cluster is not."""
     for note in runs.glob("*/environment.json"):
         pid, ticks = note.parent.name.split("-")[:2]
         if not is_alive(owner_from_text(f"{pid}:{ticks}")):
-            _run(_setup_script(), json.loads(note.read_text(encoding="utf-8")), "down", 120)
+            _run(setup, json.loads(note.read_text(encoding="utf-8")), "down", 120)
             shutil.rmtree(note.parent, ignore_errors=True)
 
 
@@ -292,6 +290,30 @@ def _free_net() -> int:
     return free[os.getpid() % len(free)]
 
 
-def decoded(text: str) -> str:
-    """A secret's value, as the API shows it."""
-    return base64.b64decode(text).decode()
+@contextmanager
+def without_api_server(cluster: Cluster) -> Iterator[None]:
+    """It is killed with -9, and started again with the same arguments after the block."""
+    assert cluster.environment is not None, "only a cluster of our own is harmed"
+    run = Path(cluster.environment["K8S_RUN"])
+    note = run / "pids" / "kube-apiserver"
+    pid = int(note.read_text(encoding="utf-8").split()[0])
+    command = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode().split("\0")
+    killed = identity_of(pid)
+    assert killed is not None
+    assert "kube-apiserver" in command[0]
+    send_signal(killed, signal.SIGKILL)
+    until(lambda: not is_alive(killed), "the API server is dead")
+    try:
+        yield
+    finally:
+        born = start_detached(command, log_file=run / "kube-apiserver-again.log")
+        # So that `down` finds it.
+        note.write_text(f"{born.pid} {born.started_at_ticks}\n", encoding="utf-8")
+        until(lambda: _is_up(cluster), "the API server is back", 60)
+
+
+def _is_up(cluster: Cluster) -> bool:
+    try:
+        return cluster.ask("GET", "/readyz")[0] == 200
+    except (OSError, urllib3.exceptions.HTTPError):
+        return False

@@ -91,7 +91,7 @@ class HealthServer:
 
     def __enter__(self) -> Self:
         threading.Thread(
-            target=self._server.serve_forever, name="penstock-health", daemon=True
+            target=self._server.serve_forever, args=(0.1,), name="penstock-health", daemon=True
         ).start()
         return self
 

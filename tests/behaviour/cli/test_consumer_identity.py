@@ -21,7 +21,9 @@ def test_a_missing_identity_is_an_error_of_the_settings(monkeypatch: pytest.Monk
     assert "penstock.io/consumer" in raised.value.remedy
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "one", "1.0", " 1", "\u0663", "100001", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "one", "1.0", " 1", "\u0663", "100001", "9" * 5000]
+)
 def test_a_wrong_identity_is_an_error_of_the_settings(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

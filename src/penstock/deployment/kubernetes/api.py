@@ -23,9 +23,9 @@ from penstock.deployment.kubernetes.refusals import (
     Answer,
     ApiAwayError,
     Meaning,
+    MissingRightError,
     Right,
     error_of,
-    is_quota,
     meaning,
     pause_s,
 )
@@ -37,6 +37,8 @@ ANSWER_TIMEOUT_S = 20.0
 WATCH_SILENCE_S = 100.0
 # A list comes in pages of so many, so that no answer is huge.
 PAGE = 500
+# So long after an outage no refusal is believed.
+AWAY_REMEMBERED_S = 60.0
 # How long a refusal for lack of a right is believed without asking again.
 REFUSAL_BELIEVED_S = 300.0
 
@@ -72,6 +74,9 @@ class Api:
         self._attempts_max = attempts_max
         self._chance = random.Random()
         self._refused: dict[Right, tuple[float, DeploymentError]] = {}
+        # A server that has just come back refuses what it allows: it has not read its roles yet.
+        self._worked: set[Right] = set()
+        self._away_s = -AWAY_REMEMBERED_S
         self._lock = threading.Lock()
 
     @property
@@ -159,12 +164,11 @@ class Api:
         try:
             response = self._sent(right, "GET", url, None, WATCH_SILENCE_S)
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+            self._away_s = time.monotonic()
             raise _broken(resource, error) from None
         try:
             if response.status != 200:
-                answer = Answer(response.status, response.data)
-                self._note(right, answer)
-                raise self._watch_error(right, answer)
+                raise self._watch_error(right, Answer(response.status, response.data))
             for line in _lines(response):
                 change: Object = json.loads(line)
                 if change["type"] == "ERROR":
@@ -178,7 +182,7 @@ class Api:
     def _watch_error(self, right: Right, answer: Answer) -> DeploymentError:
         if meaning(answer.status) is Meaning.GONE:
             return GoneError("The watch is too far behind.")
-        return error_of(right, answer, self.namespace)
+        return self._final(right, answer)
 
     # How
 
@@ -206,6 +210,7 @@ class Api:
             answer = self._once(right, method, url, body)
             match meaning(answer.status):
                 case Meaning.DONE:
+                    self._worked.add(right)
                     return answer
                 case Meaning.NOT_FOUND:
                     return None
@@ -213,10 +218,11 @@ class Api:
                     raise ConflictError(str(error_of(right, answer, self.namespace)))
                 case Meaning.TRY_AGAIN if attempt + 1 < attempts:
                     self._sleep(pause_s(attempt, answer.retry_after_s, self._chance.random()))
+                case Meaning.FORBIDDEN if self._is_doubtful(right) and attempt + 1 < attempts:
+                    self._sleep(pause_s(attempt, None, self._chance.random()))
                 case _:
                     break
-        self._note(right, answer)
-        raise error_of(right, answer, self.namespace)
+        raise self._final(right, answer)
 
     def _once(self, right: Right, method: str, url: str, body: Mapping[str, Any] | None) -> Answer:
         try:
@@ -224,6 +230,7 @@ class Api:
             content = response.data
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
             # Unknown: it may have happened. Every call of ours may be repeated.
+            self._away_s = time.monotonic()
             words = json.dumps({"message": f"no answer ({type(error).__name__})"})
             return Answer(503, words.encode())
         after = response.headers.get("Retry-After", "")
@@ -259,11 +266,21 @@ class Api:
         if error is not None and time.monotonic() - since_s < REFUSAL_BELIEVED_S:
             raise error
 
-    def _note(self, right: Right, answer: Answer) -> None:
-        if meaning(answer.status) is Meaning.FORBIDDEN and not is_quota(answer):
-            error = error_of(right, answer, self.namespace)
+    def _was_away(self) -> bool:
+        return time.monotonic() - self._away_s < AWAY_REMEMBERED_S
+
+    def _is_doubtful(self, right: Right) -> bool:
+        return self._was_away() or right in self._worked
+
+    def _final(self, right: Right, answer: Answer) -> DeploymentError:
+        """The error for an answer that stays; a refusal that is believed is remembered."""
+        error = error_of(right, answer, self.namespace)
+        if isinstance(error, MissingRightError):
+            if self._was_away():
+                return ApiAwayError(f"Kubernetes was away, and refuses now: {error.message}")
             with self._lock:
                 self._refused[right] = (time.monotonic(), error)
+        return error
 
 
 def _right(verb: str, resource: Resource) -> Right:

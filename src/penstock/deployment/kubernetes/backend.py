@@ -261,7 +261,8 @@ class KubernetesDeployment:
         self._deployments.put(made)
         with self._guard:
             self._wanted[consumer] = template if is_new else _template_of(made, template)
-            self._seen.setdefault(consumer, Seen())
+            if is_new or consumer not in self._seen:
+                self._seen[consumer] = Seen()
         if is_new:
             words = f"consumer {consumer} of version {template.version}"
             self._events.tell(made, "Created", words, is_warning=False)

@@ -24,7 +24,7 @@ def dns_label(group: str) -> str:
     """The group's name in lower case letters, digits and dashes; one that had to change is marked.
 
     >>> dns_label("penstock"), dns_label("Orders.eu")
-    ('penstock', 'orders-eu-51eee4')
+    ('penstock', 'orders-eu-e5578a')
     """
     plain = re.sub(r"[^a-z0-9]+", "-", group.lower()).strip("-")
     if plain == group and len(plain) <= _GROUP_CHARACTERS_MAX and plain[0].isalpha():
