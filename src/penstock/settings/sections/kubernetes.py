@@ -71,6 +71,13 @@ class KubernetesSettings(Section):
     memory_request: str = option("512Mi", "The memory a consumer is promised.")
     memory_limit: str = option("1Gi", "The most memory a consumer may take.")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        """`cpu_limit: 1` and `context:` mean what they look like."""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return "" if value is None else str(value) if is_number else value
+
     @field_validator("volume_size", "cpu_request", "cpu_limit", "memory_request", "memory_limit")
     @classmethod
     def _is_quantity(cls, value: str) -> str:
