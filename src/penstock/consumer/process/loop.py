@@ -49,7 +49,7 @@ from penstock.pipeline.memory import keep_memory_small
 from penstock.pipeline.upkeep import UpkeepReport
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
-from penstock.telemetry import get_logger
+from penstock.telemetry import Health, get_logger
 
 # Of the grace period: what the running batch may use, before it is dropped.
 BATCH_SHARE_OF_GRACE = 0.6
@@ -73,11 +73,13 @@ class ConsumerProcess:
         *,
         state_directory: Path | None = None,
         deployment_version: int | None = None,
+        health: Health | None = None,
         at_point: Point = _nothing,
     ) -> None:
         self._settings = settings
         self._id = ConsumerId(consumer_id)
         self._deployment_version = deployment_version
+        self._health = health or Health()
         self._at_point = at_point
         self._inbox = Inbox()
         self._log = get_logger(consumer=consumer_id)
@@ -94,6 +96,7 @@ class ConsumerProcess:
         self._listen_to_signals()
         with self._directory:
             self._begin()
+            self._health.begun()
             try:
                 while not self._has_ended:
                     self._once()
@@ -214,6 +217,7 @@ class ConsumerProcess:
         self._mind_the_grace()
         if not self._has_ended:
             self._cycle.turn()
+        self._health.beat()
 
     def _read_letters(self, letters: list[Letter]) -> None:
         """Stops, then starts, then queries: a query sees what was ordered before it."""
@@ -258,7 +262,9 @@ class ConsumerProcess:
     def _report(self) -> None:
         now = now_s()
         self._report_due_s = now + self._settings.consumer.report_period
-        if self._sayings.are_stuck:
+        is_stuck = self._sayings.are_stuck
+        self._health.lacks("kafka", "the broker takes no reports" if is_stuck else None)
+        if is_stuck:
             return
         seconds, self._reported_s = now - self._reported_s, now
         owned = self._ownership.owned
