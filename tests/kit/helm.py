@@ -58,9 +58,9 @@ def _compile(go: str, kept: Path) -> None:
     scratch = kept.parent / "compiling"
     scratch.mkdir(exist_ok=True)
     stamps = " ".join(f"-X helm.sh/helm/v3/{name}={value}" for name, value in _STAMPS.items())
+    module = f"helm.sh/helm/v3/cmd/helm@{VERSION}"
     done = subprocess.run(
-        ["nice", go, "install", "-trimpath", "-ldflags", f"-s -w {stamps}"]
-        + [f"helm.sh/helm/v3/cmd/helm@{VERSION}"],
+        ["nice", go, "install", "-trimpath", "-ldflags", f"-s -w {stamps}", module],
         cwd=scratch,
         env={**os.environ, "GOBIN": str(scratch), "CGO_ENABLED": "0"},
         capture_output=True,
@@ -80,9 +80,7 @@ def _ran(command: Sequence[str], timeout_s: float = 60) -> subprocess.CompletedP
     )
 
 
-def helm(
-    program: Path, *arguments: str, timeout_s: float = 60
-) -> subprocess.CompletedProcess[str]:
+def helm(program: Path, *arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Run it; whoever calls looks at the exit code."""
     return _ran([str(program), *arguments], timeout_s)
 
