@@ -140,6 +140,8 @@ def test_jars_are_baked_in_and_found_without_a_download() -> None:
         text.split()[0].removeprefix("--from=") for text in stages()["penstock"].arguments("COPY")
     }
     thin = " ".join(text for stage in lineage("penstock-thin") for _, text in stage.steps)
+    whole = " ".join(text for stage in lineage("penstock") for _, text in stage.steps)
+    assert "openjdk" in whole
     assert "openjdk" not in thin
     assert "packages-thin" in thin
 

@@ -12,6 +12,7 @@ from kit.helm import helm as run_helm
 from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.manifests import PodPlan, deployment_manifest
+from penstock.deployment.kubernetes.opening import require_usable
 from penstock.deployment.kubernetes.pod_template import complaint
 from penstock.model import ConsumerId
 from penstock.settings import Settings
@@ -168,7 +169,7 @@ def test_penstock_accepts_its_settings(objects: Objects, tmp_path: Path) -> None
         for one in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
             settings = load_settings(file, environment=plain_environment(one)).settings
             assert settings.controller.deployment == "kubernetes"
-            assert settings.kubernetes.image
+            require_usable(settings)
             assert settings.lake.root != Settings().lake.root
 
 
