@@ -4,6 +4,7 @@
 and starts none. What a server decides at its own start (memory, jars) is in connect_server.py.
 """
 
+import importlib.util
 import os
 import tempfile
 import warnings
@@ -13,7 +14,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import UnreachableError
+from penstock.errors import SettingsError, UnreachableError
 from penstock.jars import JarSet, jar_paths
 from penstock.settings.sections import SparkSettings
 
@@ -93,6 +94,11 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
                 remedy="Start one with `penstock spark start`, or mend spark.master.",
             ) from error
         return session  # type: ignore[no-any-return] # the builder of two kinds has no type
+    if importlib.util.find_spec("py4j") is None:
+        raise SettingsError(
+            f"spark.master is {spark.master}, but only Spark's client is installed here.",
+            remedy="Name a Connect server (sc://host:port), or install all of Spark.",
+        )
     leave_connect_mode()
     builder = builder.master(spark.master).appName(name)
     for option, value in {**start_options(spark), **spark.options}.items():
