@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
+# Instead of this folder, in which the client library's name would mean this file.
+sys.path.remove(str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from kit.kubernetes_bench import SimulatedBench
