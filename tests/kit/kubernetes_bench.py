@@ -87,6 +87,7 @@ class SimulatedBench:
         name = pod["metadata"]["name"]
         ended = {"terminated": {"exitCode": 137, "reason": "Error"}}
         self.set_container(name, {"state": ended, "ready": False, "started": False})
+        until(lambda: self._knows_its_end(name), "the watch tells")
 
         def start_again() -> None:
             time.sleep(0.5)
@@ -96,6 +97,13 @@ class SimulatedBench:
             )
 
         threading.Thread(target=start_again, daemon=True).start()
+
+    def _knows_its_end(self, pod: str) -> bool:
+        for one in self.backend._pods.objects():
+            for container in one["status"].get("containerStatuses") or []:
+                if one["metadata"]["name"] == pod and "terminated" in container["state"]:
+                    return True
+        return False
 
     def set_container(self, pod: str, status: Mapping[str, Any]) -> None:
         base = {

@@ -133,11 +133,9 @@ def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
     (told,) = incidents(bench, ONE)
     assert "no such image: penstock:9" in told.words
     bench.set_container(pod, waiting("ImagePullBackOff", "Back-off pulling"))
-    found = bench.backend.listed()[ONE]
-    assert (found.state, found.detail) == (
-        DeploymentState.FAILED,
-        "ImageNotPulled: Back-off pulling",
-    )
+    told_again = "ImageNotPulled: Back-off pulling"
+    until(lambda: bench.backend.listed()[ONE].detail == told_again, "the watch tells")
+    assert bench.backend.listed()[ONE].state is DeploymentState.FAILED
     begun_s = time.monotonic()
     bench.backend.create(TWO, FIRST)
     assert time.monotonic() - begun_s < 2

@@ -11,10 +11,13 @@ from kit.live_group import LiveGroup, busiest, working
 from kit.penstock_image import NAME, put_on_node
 from kit.pods_group import PodsGroup
 from kit.program import penstock
+from penstock.deployment.kubernetes import kubernetes_deployment
 from penstock.deployment.kubernetes.names import CONSUMER_LABEL
 from penstock.jars import JarSet, fetch
 from penstock.local_group import LocalGroup
 from penstock.messages import StartConsumingCommand
+from penstock.model import ConsumerId
+from penstock.settings import load_settings
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.timeout(400)]
 
@@ -190,6 +193,31 @@ def test_a_volume_that_is_mounted_twice_is_held_by_one(live: LiveGroup, pods: Po
         live.converged({name: 2})
     finally:
         pods.cluster.must("DELETE", f"{base}/twin")
+
+
+def test_the_log_of_a_consumer_is_had_through_the_back_end(
+    live: LiveGroup, pods: PodsGroup
+) -> None:
+    """The end of it; with an explicit token file, as an operator outside of the cluster would."""
+    number = min(consumers(live))
+    token = pods.settings_file.with_name("token")
+    token.write_text(pods.cluster.token(pods.namespace), encoding="utf-8")
+    flags = {
+        "kubernetes.api_server": pods.cluster.client.configuration.host,
+        "kubernetes.token_file": str(token),
+        "kubernetes.certificate_authority_file": str(pods.cluster.authority),
+        "kubernetes.namespace": pods.namespace,
+        "kubernetes.pod_template": "",
+    }
+    loaded = load_settings(pods.settings_file, flags, environment={})
+    backend = kubernetes_deployment(loaded)
+    try:
+        lines = backend.logs(ConsumerId(number), lines=500)
+        assert any("consumer_starts" in line for line in lines)
+        assert len(backend.logs(ConsumerId(number), lines=1)) == 1
+        assert set(backend.listed()) == consumers(live)
+    finally:
+        backend.close()
 
 
 def ended_pod(pods: PodsGroup, name: str) -> Any:

@@ -107,7 +107,8 @@ class KubernetesDeployment:
 
     def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
         deployments = self._of_consumers(self._api.listed(DEPLOYMENTS, self._selector)[0])
-        pods = _grouped(self._api.listed(PODS, self._selector)[0])
+        # Who is there is asked for; how each one does is information, and comes from the copy.
+        pods = _grouped(self._pods.objects())
         for consumer, found in deployments.items():
             if not is_ending(found):
                 self._adopt(consumer, found)
@@ -231,7 +232,8 @@ class KubernetesDeployment:
             return ""  # deleted by us in between
         found = self._own(DEPLOYMENTS, consumer)
         if repair is Repair.MAKE_AGAIN and found is None:
-            made = self._make(consumer, template)
+            has_claim = self._own(CLAIMS, consumer, must_be_ours=True) is not None
+            made = self._make(consumer, template, has_claim=has_claim)
             words = "its Deployment was deleted by somebody else and was made again"
             self._events.tell(made, "MadeAgain", words)
             return words
@@ -253,9 +255,12 @@ class KubernetesDeployment:
 
     # Objects
 
-    def _make(self, consumer: ConsumerId, template: DeploymentTemplate) -> Object:
+    def _make(
+        self, consumer: ConsumerId, template: DeploymentTemplate, *, has_claim: bool = False
+    ) -> Object:
         """The claim, then the Deployment; what is there and ours stays as it is."""
-        self._make_one(CLAIMS, claim_manifest(self._plan, consumer), consumer)
+        if not has_claim:
+            self._make_one(CLAIMS, claim_manifest(self._plan, consumer), consumer)
         manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
         made, is_new = self._make_one(DEPLOYMENTS, manifest, consumer)
         self._deployments.put(made)

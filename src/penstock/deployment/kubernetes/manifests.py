@@ -143,7 +143,10 @@ def _pod(
 ) -> Manifest:
     settings = plan.settings
     ours = {
-        "metadata": {"labels": all_labels(plan.group, consumer)},
+        "metadata": {
+            "labels": all_labels(plan.group, consumer),
+            "annotations": {VERSION_ANNOTATION: str(template.version)},
+        },
         "spec": {
             "serviceAccountName": settings.consumer_service_account,
             "automountServiceAccountToken": False,

@@ -58,6 +58,8 @@ def test_one_replica_that_is_replaced_and_never_doubled() -> None:
     assert made["spec"]["template"]["metadata"]["labels"] == labels
     assert made["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert made["metadata"]["annotations"]["penstock.io/template-version"] == "3"
+    shown = made["spec"]["template"]["metadata"]["annotations"]
+    assert shown == {"penstock.io/template-version": "3"}
 
 
 def test_the_pod_learns_its_number_from_its_own_label() -> None:
