@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from kit.kubernetes_bench import SimulatedBench
 from kit.kubernetes_cluster import Cluster, named_or_own_cluster, until
-from kit.live_group import LiveGroup
+from kit.live_group import LiveGroup, working
 from kit.penstock_image import put_on_node
-from kit.pods_group import PodsGroup
+from kit.pods_group import PodsGroup, made_topic
 from penstock.deployment import DeploymentTemplate
 from penstock.jars import JarSet, fetch
 from penstock.local_group import LocalGroup
@@ -37,6 +39,7 @@ STEP_S_MAX = 2.0
 GROWTH_BYTES_MAX = 15_000_000
 START_S_MAX = 10.0
 STARTS = 5
+SECONDS_EACH = 25
 TEMPLATE = DeploymentTemplate(version=1)
 
 
@@ -134,30 +137,39 @@ def _start(cluster: Cluster, folder: Path) -> bool:
     }
     with PodsGroup(cluster, folder, **changes) as group:
         live = LiveGroup(cast("LocalGroup", group))
-        took_s = []
-        for number in range(STARTS):
-            # A partition that fills a consumer: each one needs a consumer of its own.
-            name = f"start-{number}"
-            live.administration.create_topic(name, partitions=1, replication_factor=1, settings={})
-            with live.loading(f"{name}=200kB/s", seconds=12):
-                status = live.converged({name: 1})
-                took_s.append(_newest_plan_s(status))
-                say(f"decision to consuming: {took_s[-1]:.2f} s")
+        status: dict[str, Any] = {}
+        with ExitStack() as loads:
+            for number in range(STARTS):
+                # A partition that fills a consumer: each one needs a consumer of its own.
+                name = made_topic(live.administration, f"start-{number}", 1)
+                seconds = SECONDS_EACH * (STARTS - number)
+                loads.enter_context(live.loading(f"{name}=200kB/s", seconds=seconds))
+                status = live.until(partial(_carry, number + 1), f"{number + 1} carry")
+        took_s = _plans_with_a_start_s(status)
+        for one in took_s:
+            say(f"decision to consuming: {one:.2f} s")
         worst = max(took_s)
         say(
-            f"from decision to the new consumer consuming: median {statistics.median(took_s):.2f} "
-            f"s, worst {worst:.2f} s (bound {START_S_MAX} s)"
+            f"from decision to the new consumer consuming, {len(took_s)} times: median "
+            f"{statistics.median(took_s):.2f} s, worst {worst:.2f} s (bound {START_S_MAX} s)"
         )
-        return worst <= START_S_MAX
+        return worst <= START_S_MAX and len(took_s) >= STARTS
 
 
-def _newest_plan_s(status: dict[str, Any]) -> float:
-    """How long the newest plan that made a consumer took: from its making to its last start."""
-    made = [one for one in status["history"] if one["code"] == "plan_made"]
-    done = [one for one in status["history"] if one["code"] == "plan_done"]
-    newest = made[-1]
-    ended = next(one for one in done if one["plan"] == newest["plan"])
-    return float(newest["age_ms"] - ended["age_ms"]) / 1000
+def _carry(number: int, status: dict[str, Any]) -> bool:
+    return working(status) >= number and status["phase"] == "Sentinel" and not status["moves"]
+
+
+def _plans_with_a_start_s(status: dict[str, Any]) -> list[float]:
+    """Of every plan that made a consumer: from its making to the last of its starts."""
+    ended = {one["plan"]: one["age_ms"] for one in status["history"] if one["code"] == "plan_done"}
+    return [
+        (one["age_ms"] - ended[one["plan"]]) / 1000
+        for one in status["history"]
+        if one["code"] == "plan_made"
+        and one["plan"] in ended
+        and not one["words"].endswith(" 0 consumers to come")
+    ]
 
 
 def main() -> int:

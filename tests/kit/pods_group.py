@@ -19,6 +19,7 @@ from kit.kubernetes_cluster import CONTROLLER_ACCOUNT, Cluster, role_rules, unti
 from kit.penstock_image import NAME
 from penstock.broker import BrokerPlan, EmbeddedKafka
 from penstock.deployment.kubernetes.names import CONSUMER_LABEL, object_name
+from penstock.kafka_io.administration import Administration
 from penstock.model import ConsumerId
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.processes import start_child, stop
@@ -271,6 +272,13 @@ class PodsGroup:
         found = decode_state(f"{GROUP}/consumer-{consumer}", file.read_bytes())
         assert not isinstance(found, BrokenState), found
         return found
+
+
+def made_topic(administration: Administration, name: str, partitions: int) -> str:
+    """Made, and known to whoever asks the broker."""
+    administration.create_topic(name, partitions=partitions, replication_factor=1, settings={})
+    until(lambda: name in administration.cluster().partition_counts, "the topic is known")
+    return name
 
 
 def processes_of_pod(uid: str) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from kit.kubernetes_cluster import Cluster, until
 from kit.live_group import LiveGroup, busiest, working
 from kit.penstock_image import NAME, put_on_node
-from kit.pods_group import PodsGroup
+from kit.pods_group import PodsGroup, made_topic
 from kit.program import penstock
 from penstock.deployment.kubernetes import kubernetes_deployment
 from penstock.deployment.kubernetes.names import CONSUMER_LABEL
@@ -47,8 +47,7 @@ def live(pods: PodsGroup) -> LiveGroup:
 
 
 def topic(live: LiveGroup, name: str, partitions: int = 6) -> str:
-    live.administration.create_topic(name, partitions=partitions, replication_factor=1, settings={})
-    return name
+    return made_topic(live.administration, name, partitions)
 
 
 def exact(live: LiveGroup, name: str) -> None:
