@@ -1,6 +1,6 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group simulate bench studies
+.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes simulate bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
@@ -13,7 +13,7 @@ help: ## List the targets
 demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo
 
-test: lint test-pure test-real ## Run every check and test
+test: lint test-pure test-real test-kubernetes-short ## Run every check and test
 
 setup: $(READY) ## Make .venv with locked packages, and fetch the jars
 	@$(BIN)/penstock jars fetch --quiet
@@ -31,10 +31,11 @@ lint: setup ## Style, types and import contracts
 # Where every branch is covered: what only decides.
 PURE := $(addprefix src/penstock/,model/*.py messages/*.py packing/*.py controller/*.py consumer/*.py \
 	$(addprefix monitor/,filters.py levels.py measurement.py meter.py partitions_of_interest.py window.py) \
+	$(addprefix deployment/kubernetes/,care.py manifests.py names.py pod_template.py refusals.py status.py) \
 	topics/control_topics.py)
 EMPTY :=
 COMMA := ,
-NO_PARTS := not broker and not spark and not live
+NO_PARTS := not broker and not spark and not live and not kubernetes
 
 test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and not campaign" --cov --cov-report=
@@ -42,16 +43,25 @@ test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and campaign"
 
 test-real: setup ## The tests that run a real broker and real Spark
-	$(BIN)/pytest -m "(broker or spark) and not live" --cov --cov-append --cov-report=term
+	$(BIN)/pytest -m "(broker or spark) and not live and not kubernetes" --cov --cov-append --cov-report=term
 
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group
+
+kubernetes: setup ## Compile the test cluster once, where there is Go and none is named (six minutes)
+	@$(BIN)/python tests/kit/compile_kubernetes.py
+
+test-kubernetes-short: kubernetes ## The tests against a real API server that take seconds
+	$(BIN)/pytest -m "kubernetes and not kubernetes_long"
+
+test-kubernetes: kubernetes ## All tests against Kubernetes: real pods, hundreds of consumers
+	$(BIN)/pytest -m kubernetes
 
 simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 10000)
 	$(BIN)/python -m penstock.simulation --seeds $(SEEDS)
 
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step packing monitor pipeline consumer live_group; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/studies; best on a quiet machine
 	$(BIN)/penstock study packing

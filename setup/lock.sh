@@ -10,6 +10,6 @@ compile() {
     --exclude-newer "$(date -d '7 days ago' +%F)" "$@"
 }
 compile requirements/development.in -o requirements/development.txt
-for set in runtime build; do
+for set in runtime thin build; do
   compile -c requirements/development.txt "requirements/$set.in" -o "requirements/$set.txt"
 done

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kit.kubernetes_cluster import Cluster, named_or_own_cluster
 from penstock.broker import EmbeddedKafka
 from penstock.jars import JarSet, fetch
 from penstock.pipeline.connect_server import ConnectServer
@@ -19,6 +20,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         "PENSTOCK_CACHE",
         "PENSTOCK_JAR_REPOSITORY",
         "PENSTOCK_TEST_KUBECONFIG",
+        "PENSTOCK_TEST_K8S_SETUP",
     }
     for name in set(os.environ) - kept:
         if name.startswith("PENSTOCK_"):
@@ -49,3 +51,17 @@ def spark_server(spark_jars: None) -> Iterator[ConnectServer]:
     """One real Spark Connect server for all tests."""
     with ConnectServer(SparkSettings()) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def simulated_cluster() -> Iterator[Cluster]:
+    """A real control plane whose pods are simulated."""
+    with named_or_own_cluster(real_pods=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def pods_cluster() -> Iterator[Cluster]:
+    """A real control plane with a real node: pods are processes."""
+    with named_or_own_cluster(real_pods=True) as cluster:
+        yield cluster

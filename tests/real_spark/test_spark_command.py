@@ -1,12 +1,17 @@
 """`penstock spark`: a server that outlives its command and is found again."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kit.program import invoked
 from penstock.jars import cache_directory
+from penstock.pipeline.connect_server import is_listening
 
 pytestmark = pytest.mark.spark
 
@@ -30,3 +35,26 @@ def test_start_status_stop(
         invoked("spark", "stop", "--name", "tried")
     assert json.loads(invoked("spark", "status", "-o", "json").stdout) == []
     assert invoked("spark", "stop", "--name", "tried").exit_code == 0
+
+
+def test_a_server_in_the_foreground_ends_with_sigterm(
+    spark_jars: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the first process of a pod: reached at the address it was told, gone when told, exit 0."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    command = ("spark", "start", "--foreground", "--listen-on", "127.0.0.2", "--name", "pod")
+    with subprocess.Popen(
+        [sys.executable, "-m", "penstock", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ.copy(),
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("sc://127.0.0.2:")
+        assert is_listening("127.0.0.2", int(address.rpartition(":")[2]))
+        (log,) = tmp_path.glob("penstock-spark-*/spark.log")  # one server, not two
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=40) == 0
+    assert not is_listening("127.0.0.2", int(address.rpartition(":")[2]))
+    assert not log.exists()

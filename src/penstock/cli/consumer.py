@@ -8,9 +8,18 @@ from typing import Annotated
 import typer
 
 from penstock.cli.console import say_error
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.errors import UsageError
+from penstock.cli.options import (
+    BootstrapServer,
+    HealthPort,
+    Overrides,
+    SettingsFile,
+    effective_settings,
+    health_answers,
+)
+from penstock.errors import SettingsError
 from penstock.processes.owner import end_with, owner_from_text
+
+CONSUMER_ID_MAX = 100_000
 
 
 def consumer(
@@ -21,7 +30,7 @@ def consumer(
             min=1,
             metavar="N",
             help="Which consumer this is: partition N of the control topics is its mailbox. "
-            "Default: the environment variable PENSTOCK_CONSUMER_ID.",
+            "Default: $PENSTOCK_CONSUMER_ID, which the downward API sets on Kubernetes.",
         ),
     ] = None,
     state_directory: Annotated[
@@ -43,6 +52,7 @@ def consumer(
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
+    health_port: HealthPort = None,
 ) -> None:
     """Carry partitions into the lake, as the controller commands, until told to end.
 
@@ -62,14 +72,16 @@ def consumer(
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if ends_with is not None:
         end_with(owner_from_text(ends_with))
-    process = ConsumerProcess(
-        loaded,
-        number,
-        state_directory=state_directory,
-        deployment_version=deployment_version,
-    )
+    patience_s = max(60.0, 5 * loaded.consumer.report_period)
     try:
-        process.run()
+        with health_answers(health_port, alive_within_s=patience_s) as health:
+            ConsumerProcess(
+                loaded,
+                number,
+                state_directory=state_directory,
+                deployment_version=deployment_version,
+                health=health,
+            ).run()
     except GraceExceededError as error:
         say_error(error)
         sys.stderr.flush()
@@ -83,9 +95,19 @@ def consumer(
 
 
 def _id_from_environment() -> int:
-    text = os.environ.get("PENSTOCK_CONSUMER_ID", "")
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(
-            "Which consumer is this?", remedy="Give --id N, or set PENSTOCK_CONSUMER_ID."
+    """Its identity on Kubernetes: a consumer that guessed would read another one's mail."""
+    variable = "PENSTOCK_CONSUMER_ID"
+    text = os.environ.get(variable)
+    if text is None:
+        raise SettingsError(
+            "Which consumer is this? There is no --id and no PENSTOCK_CONSUMER_ID.",
+            remedy="Give --id N. On Kubernetes the pod's template sets the variable from the label "
+            "penstock.io/consumer.",
+        )
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(CONSUMER_ID_MAX))
+    if not is_number or not 1 <= int(text) <= CONSUMER_ID_MAX:
+        raise SettingsError(
+            f"{variable} is {text[:40]!r}, which is no consumer's number (1 to {CONSUMER_ID_MAX}).",
+            remedy="On Kubernetes it comes from the pod's label penstock.io/consumer.",
         )
     return int(text)

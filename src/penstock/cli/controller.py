@@ -6,8 +6,16 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    HealthPort,
+    Overrides,
+    SettingsFile,
+    effective_settings,
+    health_answers,
+)
 from penstock.controller.process import ControllerProcess
+from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
 from penstock.processes.owner import end_with, owner_from_text
 
@@ -16,6 +24,7 @@ def controller(
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
+    health_port: HealthPort = None,
     ends_with: Annotated[
         str | None,
         typer.Option(hidden=True, help="A process (PID:TICKS) that the group does not outlive."),
@@ -23,15 +32,26 @@ def controller(
 ) -> None:
     """Lead the group: watch the speeds, plan, and move partitions between consumers.
 
-    Consumers are local processes below `controller.directory`. They stay when the controller ends
-    and are found again by the next one. Only one controller leads: a newer one fences the older at
+    Consumers are local processes below `controller.directory`, or Deployments of a Kubernetes
+    cluster (`controller.deployment=kubernetes`). They stay when the controller ends and are found
+    again by the next one. Only one controller leads: a newer one fences the older at
     the broker, which then ends with exit code 8.
     """
-    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
         end_with(owner_from_text(ends_with))
-    given = settings_arguments(settings, overrides, bootstrap_server)
-    ControllerProcess(loaded, local_deployment(loaded, given, ends_with)).run()
+    with health_answers(health_port) as health:
+        deployment: DeploymentBackend
+        if loaded.settings.controller.deployment == "kubernetes":
+            # Late, because its client is slow to import and only needed here.
+            from penstock.deployment.kubernetes import kubernetes_deployment  # noqa: PLC0415
+
+            flags = settings_arguments(None, overrides, bootstrap_server)
+            deployment = kubernetes_deployment(loaded, flags)
+        else:
+            given = settings_arguments(settings, overrides, bootstrap_server)
+            deployment = local_deployment(loaded.settings, given, ends_with)
+        ControllerProcess(loaded.settings, deployment, health=health).run()
 
 
 def settings_arguments(

@@ -46,14 +46,18 @@ def fetch_with_progress(jar_sets: list[JarSet]) -> None:
 @app.command("fetch")
 def fetch_command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing when all is there.")] = False,
+    only: Annotated[
+        JarSet | None, typer.Option(help="One set; a consumer needs no broker's jars.")
+    ] = None,
 ) -> None:
     """Bring every jar into the cache and verify it; quick when all is there already.
 
     The cache is $PENSTOCK_CACHE, or ~/.cache/penstock. A mirror can be named in
     $PENSTOCK_JAR_REPOSITORY.
     """
-    fetch_with_progress(list(JarSet))
-    for jar_set in JarSet if not quiet else ():
+    wanted = list(JarSet) if only is None else [only]
+    fetch_with_progress(wanted)
+    for jar_set in wanted if not quiet else ():
         say(f"{jar_set}: {len(locked_jars(jar_set))} jars, verified, in {set_directory(jar_set)}")
 
 

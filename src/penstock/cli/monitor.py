@@ -1,6 +1,13 @@
 """`penstock monitor`: the process that measures write speeds and publishes them."""
 
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    HealthPort,
+    Overrides,
+    SettingsFile,
+    effective_settings,
+    health_answers,
+)
 from penstock.monitor.process import run_monitor, stop_on_signals
 
 
@@ -8,6 +15,7 @@ def monitor(
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
+    health_port: HealthPort = None,
 ) -> None:
     """Measure the write speed of every partition and publish it to `<prefix>-monitor`.
 
@@ -21,4 +29,6 @@ def monitor(
 
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
-    run_monitor(loaded.settings, stop_on_signals())
+    patience_s = max(60.0, 5 * loaded.settings.monitor.period)
+    with health_answers(health_port, alive_within_s=patience_s) as health:
+        run_monitor(loaded.settings, stop_on_signals(), health)

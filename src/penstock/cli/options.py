@@ -1,5 +1,7 @@
 """The options that many commands share, and how they become settings."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -7,7 +9,7 @@ import typer
 
 from penstock.errors import UsageError
 from penstock.settings import LoadedSettings, load_settings
-from penstock.telemetry import configure_logs
+from penstock.telemetry import Health, HealthServer, configure_logs
 
 SettingsFile: TypeAlias = Annotated[
     Path | None,
@@ -32,6 +34,16 @@ BootstrapServer: TypeAlias = Annotated[
         "--bootstrap-server", metavar="HOST:PORT", help="Where to find Kafka; several with commas."
     ),
 ]
+HealthPort: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--health-port",
+        min=1,
+        max=65535,
+        envvar="PENSTOCK_HEALTH_PORT",
+        help="Answer /healthz and /readyz on this port of every interface. Default: nowhere.",
+    ),
+]
 
 
 def effective_settings(
@@ -49,3 +61,14 @@ def effective_settings(
     loaded = load_settings(file, flags)
     configure_logs(loaded.settings.log.level, loaded.settings.log.format)
     return loaded
+
+
+@contextmanager
+def health_answers(port: int | None, *, alive_within_s: float = 60.0) -> Iterator[Health]:
+    """What the process says about itself; answered over HTTP when there is a port."""
+    health = Health(alive_within_s=alive_within_s)
+    if port is None:
+        yield health
+    else:
+        with HealthServer(health, port):
+            yield health

@@ -1,6 +1,7 @@
 """`penstock spark`: one Spark Connect server on this machine, shared by thin consumers."""
 
-import time
+import signal
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -39,15 +40,22 @@ def start(
     ] = None,
     name: Name = "default",
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop it with Ctrl-C.")
+        bool, typer.Option("--foreground", help="Stay, and stop it with Ctrl-C or SIGTERM.")
     ] = False,
+    listen_on: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where others reach it; 0.0.0.0 in a pod. Who reaches it can run code in it.",
+        ),
+    ] = "127.0.0.1",
     settings: SettingsFile = None,
     overrides: Overrides = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
     """Start a Spark Connect server and print its address.
 
-    It listens on the loopback only and stays until `penstock spark stop`. Its memory is
+    It listens on the loopback and stays until `penstock spark stop`. Its memory is
     `spark.server_memory`, its cores are `spark.cores`.
 
     Example: `export PENSTOCK_SPARK__MASTER=$(penstock spark start)`
@@ -58,19 +66,38 @@ def start(
     loaded = effective_settings(settings, overrides)
     fetch_with_progress([JarSet.SPARK])
     folder = None if foreground else cache_directory() / "run" / "spark" / f"{name}.files"
-    server = ConnectServer(loaded.settings.spark, port=port, folder=folder, detached=not foreground)
+    server = ConnectServer(
+        loaded.settings.spark,
+        port=port,
+        folder=folder,
+        detached=not foreground,
+        listen_on=listen_on,
+    )
     say("waiting for Spark to answer")
     server.start()
     running = _running(name, server.master, server.process, server.log_file, folder)
     if foreground:
-        with server:
+        try:
             SERVERS.print_address(running, output)
             say("Ctrl-C stops it.")
-            while running.living:
-                time.sleep(0.5)  # until Ctrl-C
-            raise PenstockError("Spark died.", remedy=f"Its log: {server.log_file}")
+            _stay(running)
+        finally:
+            server.stop()
+        return
     SERVERS.remember(running, server.stop)
     SERVERS.print_address(running, output)
+
+
+def _stay(running: RunningServer) -> None:
+    """Until SIGTERM or Ctrl-C; the first process of a container has to ask for SIGTERM itself."""
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: told.set())
+    while running.living:
+        if told.wait(0.5):
+            return
+    end = Path(running.log_files[0]).read_text(encoding="utf-8", errors="replace")[-2000:]
+    raise PenstockError(f"Spark died. Its log ends:\n{end}")
 
 
 def _running(

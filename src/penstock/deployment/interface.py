@@ -23,6 +23,10 @@ class DeploymentError(PenstockError):
         self.is_passing = is_passing
 
 
+class StillEndingError(DeploymentError):
+    """Its end is under way and will come by itself; deleting again asks how far it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeploymentTemplate:
     """How consumers are deployed. A change has a new version; what is absent is as settings say."""

@@ -28,7 +28,7 @@ def local_deployment(
         if ends_with is not None:
             command += ["--ends-with", ends_with]
         return LaunchPlan(
-            [*command, *given, *_template_arguments(settings, template)],
+            [*command, *given, *template_arguments(settings, template)],
             {**os.environ, **template.environment},
         )
 
@@ -40,7 +40,7 @@ def local_deployment(
     )
 
 
-def _template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
+def template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
     """What a roll-out changed, as flags: they win over the file and the environment."""
     given = []
     if template.spark_settings:

@@ -49,8 +49,11 @@ def fetch(
 ) -> Path:
     """Make the set whole in the cache, fetching only if it is not; returns its folder."""
     target = set_directory(jar_set)
+    # Looked at before anything is written: jars baked into an image lie on a read-only disk.
+    if _is_whole(jar_set, target):
+        return target
     with _storage_errors(target), _only_one_fetcher(target):
-        if target.is_dir() and not unsound_jars(jar_set, target):
+        if _is_whole(jar_set, target):
             return target
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
             whole = _bring(jar_set, Path(scratch), attempts, on_progress)
@@ -58,6 +61,10 @@ def fetch(
                 target.rename(Path(scratch) / "unsound")
             whole.rename(target)
     return target
+
+
+def _is_whole(jar_set: JarSet, target: Path) -> bool:
+    return target.is_dir() and not unsound_jars(jar_set, target)
 
 
 def _bring(

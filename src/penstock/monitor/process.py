@@ -25,7 +25,7 @@ from penstock.monitor.meter import Basis, Meter, Speeds
 from penstock.monitor.partitions_of_interest import TopicsOfInterest
 from penstock.monitor.turns import LayoutWatch, OutageWatch, sample_plan
 from penstock.settings import Settings
-from penstock.telemetry import get_logger
+from penstock.telemetry import Health, get_logger
 
 # How much of a period may pass before a turn goes on without the brokers that have not answered.
 _WAIT_PART_OF_PERIOD = 0.8
@@ -131,9 +131,10 @@ class SpeedMeasuring:
             self._meter.change_basis(Basis.OFFSETS)
 
 
-def run_monitor(settings: Settings, stop: Event) -> None:
+def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -> None:
     """Measure and publish until told to stop."""
     log = get_logger(process="monitor")
+    health = health or Health()
     incarnation = _incarnation(settings)
 
     def publishing_changed(error: Exception | None) -> None:
@@ -141,6 +142,7 @@ def run_monitor(settings: Settings, stop: Event) -> None:
             log.info("publishing_works_again")
         else:
             log.warning("publishing_fails", error=str(error))
+        health.lacks("kafka", None if error is None else "the broker takes no measurements")
 
     questions = BrokerQuestions(settings.kafka)
     measuring = SpeedMeasuring(settings, questions)
@@ -149,9 +151,11 @@ def run_monitor(settings: Settings, stop: Event) -> None:
     sequence = 0
     try:
         for _ in _ticks(settings.monitor.period, stop):
+            health.beat()
             speeds = measuring.turn()
             if speeds is None:
                 continue
+            health.begun()
             sequence += 1
             publisher.publish(
                 measurement_parts(

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
@@ -46,7 +45,24 @@ from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
-SPARK_FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError)
+
+def _failures_of_an_own_jvm() -> tuple[type[Exception], ...]:
+    """The bridge to Java comes with a whole Spark; a thin consumer has no JVM to lose."""
+    try:
+        from py4j.protocol import Py4JError  # noqa: PLC0415 -- where it is installed
+    except ModuleNotFoundError:
+        return ()
+    return (Py4JError,)
+
+
+FAILURES: tuple[type[Exception], ...] = (
+    PenstockError,
+    PySparkException,
+    ConnectionError,
+    EOFError,
+    *_failures_of_an_own_jvm(),
+)
+FILE_FAILURES: tuple[type[Exception], ...] = (*FAILURES, OSError)
 Point = Callable[[str], None]
 Work = Callable[[], BatchResult]
 
@@ -153,7 +169,7 @@ class Pipeline:
         )
         try:
             files = straight.write()
-        except (PenstockError, OSError, *SPARK_FAILURES) as error:
+        except FILE_FAILURES as error:
             straight.drop(error)
             self._workers_lack = what_workers_lack(error)
             if self._workers_lack:
@@ -193,7 +209,7 @@ class Pipeline:
         batch = TableBatch(self._work(name), planned, self._folder(planned, writer))
         try:
             return batch.run()
-        except (PenstockError, *SPARK_FAILURES) as error:
+        except FAILURES as error:
             return self._not_carried(name, batch, writer, error)
 
     def _not_carried(

@@ -3,8 +3,9 @@
     with ConnectServer(settings.spark) as server:
         server.master            # sc://127.0.0.1:port
 
-It listens on the loopback only, has a bounded heap, writes to a log file, and ends with the process
-that started it, unless started `detached` for `penstock spark start`.
+It listens on the loopback unless told otherwise, has a bounded heap, writes to a log file, and ends
+with the process that started it, unless started `detached` for `penstock spark start`. Whoever
+reaches it can run code in it: in a pod, where it listens to all, a NetworkPolicy says who may.
 """
 
 import importlib.util
@@ -33,6 +34,7 @@ from penstock.settings.sections import SparkSettings
 START_TIMEOUT_S = 90.0
 STOP_GRACE_S = 20.0
 HOST = "127.0.0.1"
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 -- a name for it, chosen by the operator
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 QUOTED_LINES = 12
 _LOOK_AGAIN_S = 0.1
@@ -50,8 +52,10 @@ class ConnectServer:
         port: int | None = None,
         folder: Path | None = None,
         detached: bool = False,
+        listen_on: str = HOST,
     ) -> None:
         self._spark = spark
+        self._listen_on = listen_on
         self._given_folder = folder
         self._detached = detached
         self.port = port or _free_port()
@@ -70,7 +74,12 @@ class ConnectServer:
 
     @property
     def master(self) -> str:
-        return f"sc://{HOST}:{self.port}"
+        return f"sc://{self._reached_at}:{self.port}"
+
+    @property
+    def _reached_at(self) -> str:
+        """Who listens everywhere is reached by the loopback too."""
+        return HOST if self._listen_on in EVERYWHERE else self._listen_on
 
     @property
     def log_file(self) -> Path:
@@ -82,7 +91,7 @@ class ConnectServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         start = start_detached if self._detached else start_child
         self.process = start(
-            server_command(self._spark, self.port),
+            server_command(self._spark, self.port, self._listen_on),
             log_file=self.log_file,
             environment=server_environment(),
         )
@@ -95,7 +104,7 @@ class ConnectServer:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not is_listening(HOST, self.port):
+        while not is_listening(self._reached_at, self.port):
             if self.process is None or not is_alive(self.process):
                 raise ConnectServerStartError(f"Spark died while starting.{self._quoted()}")
             if time.monotonic() > deadline:
@@ -126,7 +135,7 @@ def spark_home() -> Path:
     return Path(found.origin).parent
 
 
-def server_command(spark: SparkSettings, port: int) -> list[str]:
+def server_command(spark: SparkSettings, port: int, listen_on: str = HOST) -> list[str]:
     """`spark-submit` becomes the JVM by `exec`, so its number is the server's."""
     local = spark.master if not spark.master.startswith("sc://") else f"local[{spark.tasks}]"
     options = {
@@ -134,7 +143,7 @@ def server_command(spark: SparkSettings, port: int) -> list[str]:
         "spark.driver.memory": f"{spark.server_memory // 2**20}m",
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,
-        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.address": listen_on,
         "spark.connect.grpc.binding.port": str(port),
         # Sessions of consumers that died are forgotten soon; finished operations at once.
         "spark.connect.session.manager.defaultSessionTimeout": "10m",

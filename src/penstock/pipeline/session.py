@@ -4,6 +4,7 @@
 and starts none. What a server decides at its own start (memory, jars) is in connect_server.py.
 """
 
+import importlib.util
 import os
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import UnreachableError
+from penstock.errors import SettingsError, UnreachableError
 from penstock.jars import JarSet, jar_paths
 from penstock.settings.sections import SparkSettings
 
@@ -81,6 +82,11 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     if spark.master.startswith("sc://"):
         return open_connect_session(spark)
+    if importlib.util.find_spec("py4j") is None:
+        raise SettingsError(
+            f"spark.master is {spark.master}, but only Spark's client is installed here.",
+            remedy="Name a Connect server (sc://host:port), or install all of Spark.",
+        )
     leave_connect_mode()
     if spark.master.startswith("local["):
         # Python workers are ours too. On a cluster another Python may have to be named.

@@ -22,7 +22,9 @@ from penstock.settings.tree import OptionPath, known_options, secret_options
 
 ENVIRONMENT_PREFIX = "PENSTOCK_"
 # Variables of ours that are no settings: where caches live, which file to read, and who we are.
-ENVIRONMENT_RESERVED = frozenset({"CACHE", "SETTINGS", "JAR_REPOSITORY", "CONSUMER_ID"})
+ENVIRONMENT_RESERVED = frozenset(
+    {"CACHE", "SETTINGS", "JAR_REPOSITORY", "CONSUMER_ID", "HEALTH_PORT"}
+)
 ENVIRONMENT_RESERVED_PREFIX = "TEST_"
 DEFAULT_FILE = "penstock.yaml"
 SETTINGS_FILE_BYTES_MAX = 1024 * 1024

@@ -45,5 +45,6 @@ def reference_yaml() -> str:
             if option.is_secret:
                 lines.append(f"  # {option.path[-1]}_file: /path/to/file")
             else:
-                lines.append(f"  # {option.path[-1]}: {option.default_text}")
+                shown = '""' if option.default == "" else option.default_text
+                lines.append(f"  # {option.path[-1]}: {shown}")
     return "\n".join(lines) + "\n"

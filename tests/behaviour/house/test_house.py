@@ -78,7 +78,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_locked_packages_have_hashes_and_no_addresses() -> None:
     """Exact versions with sums, and what the program needs is what is locked."""
-    for name in ("build", "runtime", "development"):
+    for name in ("build", "runtime", "thin", "development"):
         text = (ROOT / f"requirements/{name}.txt").read_text(encoding="utf-8")
         pinned = re.findall(r"^([a-z0-9-]+)==\S+", text, re.MULTILINE)
         assert pinned

@@ -69,6 +69,15 @@ def test_fetched_once_with_progress_then_never_again(repository: Path) -> None:
     assert leftovers() == [target.name]
 
 
+def test_jars_on_a_read_only_disk_are_only_looked_at(repository: Path) -> None:
+    """Baked into an image: nothing is written beside a set that is whole, not even a lock."""
+    folder = fetch(JarSet.BROKER)
+    for lock in folder.parent.glob(".*.lock"):
+        lock.unlink()
+    assert fetch(JarSet.BROKER) == folder
+    assert list(folder.parent.iterdir()) == [folder]
+
+
 def test_a_wrong_sum_keeps_nothing(repository: Path) -> None:
     """A jar with other content than locked is refused, and the cache stays empty."""
     (repository / "org/example/beta/1.0/beta-1.0.jar").write_bytes(b"something else")

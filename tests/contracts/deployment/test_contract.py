@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pytest
 
+from kit.kubernetes_bench import SimulatedBench
 from penstock.deployment import (
     DeploymentBackend,
     DeploymentState,
@@ -30,7 +31,10 @@ SECOND = replace(FIRST, version=2)
 class Bench(Protocol):
     """A back-end, a second view of the same group (a controller that returned), and a killer."""
 
-    backend: DeploymentBackend
+    can_log: bool
+
+    @property
+    def backend(self) -> DeploymentBackend: ...
 
     def returned(self) -> DeploymentBackend: ...
 
@@ -40,7 +44,9 @@ class Bench(Protocol):
 
 
 class InMemoryBench:
-    def __init__(self, _: Path) -> None:
+    can_log = True
+
+    def __init__(self) -> None:
         self.backend = InMemoryDeployment()
 
     def returned(self) -> DeploymentBackend:
@@ -54,6 +60,8 @@ class InMemoryBench:
 
 
 class LocalBench:
+    can_log = True
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.backend = self._made()
@@ -83,9 +91,24 @@ def launched(consumer: ConsumerId, template: DeploymentTemplate, _: Path) -> Lau
     return LaunchPlan([sys.executable, "-c", script], {"V": str(template.version)})
 
 
-@pytest.fixture(params=[InMemoryBench, LocalBench])
+def simulated(request: pytest.FixtureRequest, _: Path) -> Bench:
+    return SimulatedBench(request.getfixturevalue("simulated_cluster"))
+
+
+def in_memory(_: pytest.FixtureRequest, __: Path) -> Bench:
+    return InMemoryBench()
+
+
+def local(_: pytest.FixtureRequest, folder: Path) -> Bench:
+    return LocalBench(folder)
+
+
+@pytest.fixture(
+    params=[in_memory, local, pytest.param(simulated, marks=pytest.mark.kubernetes)],
+    ids=lambda made: made.__name__,
+)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    made: Bench = request.param(tmp_path)
+    made: Bench = request.param(request, tmp_path)
     yield made
     made.close()
 
@@ -171,6 +194,8 @@ def test_a_controller_that_returns_finds_them(bench: Bench) -> None:
 
 def test_logs_are_kept(bench: Bench) -> None:
     """The end of what the consumer wrote."""
+    if not bench.can_log:
+        pytest.skip("simulated pods run no code and write nothing")
     bench.backend.create(ONE, FIRST)
     deadline = time.monotonic() + 10
     while not bench.backend.logs(ONE) and time.monotonic() < deadline:

@@ -49,7 +49,7 @@ from penstock.pipeline.memory import keep_memory_small
 from penstock.pipeline.upkeep import UpkeepReport
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
-from penstock.telemetry import get_logger
+from penstock.telemetry import Health, get_logger
 
 # Of the grace period: what the running batch may use, before it is dropped.
 BATCH_SHARE_OF_GRACE = 0.6
@@ -73,17 +73,25 @@ class ConsumerProcess:
         *,
         state_directory: Path | None = None,
         deployment_version: int | None = None,
+        health: Health | None = None,
         at_point: Point = _nothing,
     ) -> None:
         self._settings = settings
         self._id = ConsumerId(consumer_id)
         self._deployment_version = deployment_version
+        self._health = health or Health()
         self._at_point = at_point
         self._inbox = Inbox()
         self._log = get_logger(consumer=consumer_id)
         root = Path(settings.consumer.state_root)
         path = state_directory or root / f"consumer-{consumer_id}"
-        self._directory = StateDirectory(path, f"{settings.lake.group}/consumer-{consumer_id}")
+        self._directory = StateDirectory(
+            path,
+            f"{settings.lake.group}/consumer-{consumer_id}",
+            wait_s=settings.consumer.state_wait,
+            is_given_up=lambda: self._is_told_to_end,
+        )
+        self._is_told_to_end = False
         self._has_ended = False
         self._deadline_s: float | None = None
         self._drop_at_s: float | None = None
@@ -94,6 +102,7 @@ class ConsumerProcess:
         self._listen_to_signals()
         with self._directory:
             self._begin()
+            self._health.begun()
             try:
                 while not self._has_ended:
                     self._once()
@@ -110,6 +119,7 @@ class ConsumerProcess:
             return
 
         def heard(number: int, _: FrameType | None) -> None:
+            self._is_told_to_end = True
             self._inbox.put(Signalled(number))
 
         signal.signal(signal.SIGTERM, heard)
@@ -214,6 +224,7 @@ class ConsumerProcess:
         self._mind_the_grace()
         if not self._has_ended:
             self._cycle.turn()
+        self._health.beat()
 
     def _read_letters(self, letters: list[Letter]) -> None:
         """Stops, then starts, then queries: a query sees what was ordered before it."""
@@ -258,7 +269,9 @@ class ConsumerProcess:
     def _report(self) -> None:
         now = now_s()
         self._report_due_s = now + self._settings.consumer.report_period
-        if self._sayings.are_stuck:
+        is_stuck = self._sayings.are_stuck
+        self._health.lacks("kafka", "the broker takes no reports" if is_stuck else None)
+        if is_stuck:
             return
         seconds, self._reported_s = now - self._reported_s, now
         owned = self._ownership.owned

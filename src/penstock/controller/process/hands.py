@@ -27,7 +27,12 @@ from penstock.controller.inputs import (
     PackingFailed,
 )
 from penstock.controller.process.ears import Inbox
-from penstock.deployment import DeploymentBackend, DeploymentError, DeploymentTemplate
+from penstock.deployment import (
+    DeploymentBackend,
+    DeploymentError,
+    DeploymentTemplate,
+    StillEndingError,
+)
 from penstock.errors import PenstockError
 from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
@@ -68,7 +73,7 @@ class Hands:
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
 
     def tend(self) -> None:
-        """Start again what died; somebody reads the log."""
+        """Look after what runs; somebody reads the log."""
         self._workers.submit(self._guarded, self._tend, None)
 
     def close(self) -> None:
@@ -110,6 +115,9 @@ class Hands:
         consumer = effect.consumer
         try:
             self._deployment.delete(consumer)
+        except StillEndingError:
+            self._log.info("consumer_still_ends", consumer=consumer)
+            return  # likewise: its number is not given out again before it is gone
         except DeploymentError as error:
             self._log.error("delete_failed", consumer=consumer, error=str(error))
             return  # the machine sends it again
@@ -123,7 +131,7 @@ class Hands:
             self._log.warning("tending_failed", error=str(error))
             return
         for incident in incidents:
-            self._log.warning("consumer_died", consumer=incident.consumer, words=incident.words)
+            self._log.warning("consumer_incident", consumer=incident.consumer, words=incident.words)
 
     def _pack(self, effect: Pack) -> None:
         try:

@@ -42,7 +42,7 @@ from penstock.messages import (
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
-from penstock.telemetry import get_logger
+from penstock.telemetry import Health, get_logger
 from penstock.topics.carry_out import make_control_topics
 
 TEND_EVERY_S = 0.5
@@ -52,10 +52,16 @@ STATUS_NAME = "status.json"
 
 class ControllerProcess:
     def __init__(
-        self, settings: Settings, deployment: DeploymentBackend, *, machine: Machine | None = None
+        self,
+        settings: Settings,
+        deployment: DeploymentBackend,
+        *,
+        machine: Machine | None = None,
+        health: Health | None = None,
     ) -> None:
         self._settings = settings
         self._machine = machine or Machine()
+        self._health = health or Health()
         self._log = get_logger(room="controller")
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
@@ -140,9 +146,11 @@ class ControllerProcess:
         )
         self._state = state
         self._ears.listen()
+        self._health.begun()
         wait_until_ms = self._carry_out(effects)
         tend_at_s = status_at_s = 0.0
         while not self._is_ending:
+            self._health.beat()
             now_s = time.monotonic()
             if now_s >= tend_at_s:
                 self._hands.tend()
@@ -212,6 +220,10 @@ class ControllerProcess:
         except PenstockError as error:
             # Not sent. The machine sends again whatever is not acknowledged.
             self._log.warning("not_sent", error=str(error), messages=len(letters))
+            self._health.lacks("kafka", "the broker takes no commands")
+        else:
+            if letters:
+                self._health.lacks("kafka", None)
 
     def _outgoing(self, message: Message) -> Outgoing:
         encoded = encode(message)

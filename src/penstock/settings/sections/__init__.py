@@ -8,6 +8,7 @@ from penstock.settings.sections.base import Section
 from penstock.settings.sections.consumer import ConsumerSettings
 from penstock.settings.sections.controller import ControllerSection
 from penstock.settings.sections.kafka import KafkaSettings
+from penstock.settings.sections.kubernetes import KubernetesSettings
 from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
 from penstock.settings.sections.monitor import MonitorSettings
@@ -27,6 +28,7 @@ class Settings(Section):
     controller: ControllerSection = ControllerSection()
     consumer: ConsumerSettings = ConsumerSettings()
     packing: PackingSettings = PackingSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     log: LogSettings = LogSettings()
 
 
@@ -34,6 +36,7 @@ __all__ = [
     "ConsumerSettings",
     "ControllerSection",
     "KafkaSettings",
+    "KubernetesSettings",
     "LakeSettings",
     "LogSettings",
     "MonitorSettings",

@@ -1,5 +1,7 @@
 """How the controller leads the group: bounds, patience, and where it remembers."""
 
+from typing import Literal
+
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
@@ -11,6 +13,11 @@ class ControllerSection(Section):
     directory: str = option(
         "group",
         "Where the controller keeps its state and the local consumers have their folders.",
+    )
+    deployment: Literal["local", "kubernetes"] = option(
+        "local",
+        "What runs the consumers: processes of this machine, or Deployments of a Kubernetes "
+        "cluster (see `kubernetes`).",
     )
     consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=100_000)
     consumers_max: int = option(100, "The most consumers that are made.", ge=1, le=100_000)

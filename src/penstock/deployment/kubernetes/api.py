@@ -1,0 +1,306 @@
+"""The one door to the API server: every call the product makes goes through here.
+
+The official client carries it (addresses, certificates, tokens); bodies stay plain JSON values,
+because turning 500 Deployments into the client's classes takes seconds, and values are what the
+pure half understands. Passing trouble is tried again here; see refusals.py for what that means.
+"""
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+
+from penstock.deployment.interface import DeploymentError
+from penstock.deployment.kubernetes.credentials import Access
+from penstock.deployment.kubernetes.refusals import (
+    ATTEMPTS_MAX,
+    Answer,
+    ApiAwayError,
+    Meaning,
+    MissingRightError,
+    Right,
+    error_of,
+    meaning,
+    pause_s,
+)
+
+Object = dict[str, Any]
+CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 20.0
+# The server marks a quiet watch every minute; one that is quieter still is broken.
+WATCH_SILENCE_S = 100.0
+# A list comes in pages of so many, so that no answer is huge.
+PAGE = 500
+# So long after an outage no refusal is believed.
+AWAY_REMEMBERED_S = 60.0
+# How long a refusal for lack of a right is believed without asking again.
+REFUSAL_BELIEVED_S = 300.0
+
+DEPLOYMENTS = ("apis/apps/v1", "deployments")
+CLAIMS = ("api/v1", "persistentvolumeclaims")
+PODS = ("api/v1", "pods")
+EVENTS = ("api/v1", "events")
+Resource = tuple[str, str]
+
+
+class ConflictError(DeploymentError):
+    """Somebody changed or made it in between."""
+
+
+class GoneError(DeploymentError):
+    """A watch asked for a past that the server no longer has."""
+
+
+class Api:
+    """Safe to use from several threads."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        on_call: Callable[[Right], None] = lambda _: None,
+        sleep: Callable[[float], None] = time.sleep,
+        attempts_max: int = ATTEMPTS_MAX,
+    ) -> None:
+        self._access = access
+        self._on_call = on_call
+        self._sleep = sleep
+        self._attempts_max = attempts_max
+        self._chance = random.Random()
+        self._refused: dict[Right, tuple[float, DeploymentError]] = {}
+        # A server that has just come back refuses what it allows: it has not read its roles yet.
+        self._worked: set[Right] = set()
+        self._away_s = -AWAY_REMEMBERED_S
+        self._lock = threading.Lock()
+
+    @property
+    def namespace(self) -> str:
+        return self._access.namespace
+
+    def close(self) -> None:
+        self._access.client.close()
+
+    # Calls
+
+    def read(self, resource: Resource, name: str) -> Object | None:
+        answer = self._asked(_right("get", resource), "GET", self._path(resource, name))
+        return None if answer is None else _parsed(answer)
+
+    def listed(self, resource: Resource, selector: str) -> tuple[list[Object], str]:
+        """All that carry the labels, and the resource version of the list: never from a cache."""
+        items: list[Object] = []
+        query = {"labelSelector": selector, "limit": str(PAGE)}
+        while True:
+            right = _right("list", resource)
+            answer = self._asked(right, "GET", self._path(resource), query)
+            if answer is None:
+                raise error_of(right, Answer(404), self.namespace)
+            page = _parsed(answer)
+            items += page.get("items") or []
+            query["continue"] = page["metadata"].get("continue") or ""
+            if not query["continue"]:
+                return items, str(page["metadata"]["resourceVersion"])
+
+    def create(self, resource: Resource, body: Mapping[str, Any]) -> Object:
+        """ConflictError when there is one of that name, also when it is our own of a moment ago."""
+        answer = self._asked(_right("create", resource), "POST", self._path(resource), body=body)
+        return {} if answer is None else _parsed(answer)
+
+    def replace(self, resource: Resource, body: Mapping[str, Any]) -> Object | None:
+        """ConflictError when its resource version is no longer the newest; None: it is gone."""
+        path = self._path(resource, body["metadata"]["name"])
+        answer = self._asked(_right("update", resource), "PUT", path, body=body)
+        return None if answer is None else _parsed(answer)
+
+    def delete(self, resource: Resource, name: str, uid: str) -> bool:
+        """Ask for the end of exactly this object and, first, of what it owns. False: gone."""
+        body = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": "Foreground",
+            "preconditions": {"uid": uid},
+        }
+        path = self._path(resource, name)
+        return self._asked(_right("delete", resource), "DELETE", path, body=body) is not None
+
+    def log_lines(self, pod: str, container: str, lines: int, *, previous: bool) -> list[str]:
+        """The end of a container's log; empty when there is none (yet)."""
+        query = {"container": container, "tailLines": str(lines)}
+        if previous:
+            query["previous"] = "true"
+        right = Right("get", "pods/log")
+        try:
+            # Once: a node that does not answer is no reason to keep anybody waiting.
+            path = self._path(PODS, f"{pod}/log")
+            answer = self._asked(right, "GET", path, query, attempts_max=1)
+        except DeploymentError as error:
+            if not isinstance(error, ApiAwayError) and error.is_passing:
+                raise
+            if right in self._refused:
+                raise
+            return []
+        return [] if answer is None else answer.body.decode(errors="replace").splitlines()
+
+    def watched(
+        self, resource: Resource, selector: str, since: str, timeout_s: float
+    ) -> Iterator[Object]:
+        """Changes as they happen, until the server ends the watch; GoneError: list again."""
+        query = {
+            "labelSelector": selector,
+            "watch": "true",
+            "resourceVersion": since,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(round(timeout_s)),
+        }
+        right = _right("watch", resource)
+        self._believe_refusal(right)
+        url = f"{self._path(resource)}?{urlencode(query)}"
+        try:
+            response = self._sent(right, "GET", url, None, WATCH_SILENCE_S)
+        except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+            self._away_s = time.monotonic()
+            raise _broken(resource, error) from None
+        try:
+            if response.status != 200:
+                raise self._watch_error(right, Answer(response.status, response.data))
+            for line in _lines(response):
+                change: Object = json.loads(line)
+                if change["type"] == "ERROR":
+                    raise self._watch_error(right, Answer(int(change["object"].get("code", 500))))
+                yield change
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise _broken(resource, error) from None
+        finally:
+            response.close()
+
+    def _watch_error(self, right: Right, answer: Answer) -> DeploymentError:
+        if meaning(answer.status) is Meaning.GONE:
+            return GoneError("The watch is too far behind.")
+        return self._final(right, answer)
+
+    # How
+
+    def _path(self, resource: Resource, name: str = "") -> str:
+        base, kind = resource
+        below = f"/{name}" if name else ""
+        return f"/{base}/namespaces/{self.namespace}/{kind}{below}"
+
+    def _asked(
+        self,
+        right: Right,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        body: Mapping[str, Any] | None = None,
+        attempts_max: int | None = None,
+    ) -> Answer | None:
+        """The answer; None where there is no such object. All else is an error of ours."""
+        self._believe_refusal(right)
+        given = {name: value for name, value in (query or {}).items() if value}
+        url = f"{path}?{urlencode(given)}" if given else path
+        attempts = attempts_max or self._attempts_max
+        for attempt in range(attempts):
+            answer = self._once(right, method, url, body)
+            match meaning(answer.status):
+                case Meaning.DONE:
+                    self._worked.add(right)
+                    return answer
+                case Meaning.NOT_FOUND:
+                    return None
+                case Meaning.CONFLICT:
+                    raise ConflictError(str(error_of(right, answer, self.namespace)))
+                case Meaning.TRY_AGAIN if attempt + 1 < attempts:
+                    self._sleep(pause_s(attempt, answer.retry_after_s, self._chance.random()))
+                case Meaning.FORBIDDEN if self._is_doubtful(right) and attempt + 1 < attempts:
+                    self._sleep(pause_s(attempt, None, self._chance.random()))
+                case _:
+                    break
+        raise self._final(right, answer)
+
+    def _once(self, right: Right, method: str, url: str, body: Mapping[str, Any] | None) -> Answer:
+        try:
+            response = self._sent(right, method, url, body, ANSWER_TIMEOUT_S)
+            content = response.data
+        except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+            # Unknown: it may have happened. Every call of ours may be repeated.
+            self._away_s = time.monotonic()
+            words = json.dumps({"message": f"no answer ({type(error).__name__})"})
+            return Answer(503, words.encode())
+        after = response.headers.get("Retry-After", "")
+        return Answer(response.status, content, float(after) if after.isdecimal() else None)
+
+    def _sent(
+        self, right: Right, method: str, url: str, body: Any, answer_timeout_s: float
+    ) -> urllib3.BaseHTTPResponse:
+        self._on_call(right)
+        client = self._access.client
+        method, address, headers, content, _ = client.param_serialize(
+            method,
+            url,
+            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        if url.startswith("/api") and "watch=true" not in url and "/log?" in url:
+            headers["Accept"] = "text/plain, application/json"
+        response = client.call_api(
+            method,
+            address,
+            headers,
+            content,
+            _request_timeout=(CONNECT_TIMEOUT_S, answer_timeout_s),
+        )
+        found: urllib3.BaseHTTPResponse = response.response
+        return found
+
+    def _believe_refusal(self, right: Right) -> None:
+        with self._lock:
+            since_s, error = self._refused.get(right, (0.0, None))
+        if error is not None and time.monotonic() - since_s < REFUSAL_BELIEVED_S:
+            raise error
+
+    def _was_away(self) -> bool:
+        return time.monotonic() - self._away_s < AWAY_REMEMBERED_S
+
+    def _is_doubtful(self, right: Right) -> bool:
+        return self._was_away() or right in self._worked
+
+    def _final(self, right: Right, answer: Answer) -> DeploymentError:
+        """The error for an answer that stays; a refusal that is believed is remembered."""
+        error = error_of(right, answer, self.namespace)
+        if isinstance(error, MissingRightError):
+            if self._was_away():
+                return ApiAwayError(f"Kubernetes was away, and refuses now: {error.message}")
+            with self._lock:
+                self._refused[right] = (time.monotonic(), error)
+        return error
+
+
+def _right(verb: str, resource: Resource) -> Right:
+    base, kind = resource
+    return Right(verb, kind, "apps" if base.startswith("apis/apps") else "")
+
+
+def _broken(resource: Resource, error: Exception) -> ApiAwayError:
+    return ApiAwayError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
+
+
+def _parsed(answer: Answer) -> Object:
+    found = json.loads(answer.body)
+    if not isinstance(found, dict):
+        raise ApiAwayError("Kubernetes answered with something that is no object.")
+    return found
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    for chunk in response.stream(2**16, decode_content=True):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in whole if line.strip())

@@ -1,0 +1,393 @@
+"""Consumers as Deployments of a Kubernetes cluster.
+
+Made and deleted through the API; looked after by a copy that list and watch keep. Kubernetes itself
+starts again what ends; this back-end tells what happened and why, makes again what somebody deleted
+and scales back what somebody scaled. Only objects with the group's labels are seen or touched.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock.deployment.interface import (
+    DeployedConsumer,
+    DeploymentError,
+    DeploymentTemplate,
+    Incident,
+    StillEndingError,
+)
+from penstock.deployment.kubernetes.api import (
+    CLAIMS,
+    DEPLOYMENTS,
+    PODS,
+    Api,
+    ConflictError,
+    Object,
+    Resource,
+)
+from penstock.deployment.kubernetes.care import Happening, Repair, Seen, look
+from penstock.deployment.kubernetes.events import EventWriter
+from penstock.deployment.kubernetes.manifests import (
+    PodPlan,
+    claim_manifest,
+    deployment_manifest,
+    template_from_text,
+)
+from penstock.deployment.kubernetes.names import (
+    TEMPLATE_ANNOTATION,
+    is_ours,
+    object_name,
+    selector_text,
+)
+from penstock.deployment.kubernetes.pod_template import CONTAINER
+from penstock.deployment.kubernetes.refusals import NameTakenError, pause_s
+from penstock.deployment.kubernetes.status import (
+    consumer_of_object,
+    current_pod,
+    deployed,
+    is_ending,
+    labels_of,
+    version_of,
+)
+from penstock.deployment.kubernetes.watching import Watching
+from penstock.model import ConsumerId
+
+# How long a deletion waits for the pod's end before it says that it is still ending.
+END_WAITED_S = 3.0
+CONFLICTS_MAX = 5
+REPAIRS_AT_ONCE = 20
+REPAIR_AGAIN_S = 10.0
+_LOGS_AT_ONCE = 5
+
+Arguments = Callable[[DeploymentTemplate], Sequence[str]]
+
+
+class KubernetesDeployment:
+    """Safe to call from several threads; one consumer's calls wait for one another."""
+
+    def __init__(
+        self,
+        api: Api,
+        plan: PodPlan,
+        *,
+        arguments: Arguments = lambda _: (),
+        instance: str = "",
+    ) -> None:
+        self._api = api
+        self._plan = plan
+        self._arguments = arguments
+        self._selector = selector_text(plan.group)
+        self._changed = threading.Condition()
+        self._deployments = Watching(api, DEPLOYMENTS, self._selector, on_change=self._notify)
+        self._pods = Watching(api, PODS, self._selector)
+        self._events = EventWriter(api, instance or plan.group)
+        self._wanted: dict[ConsumerId, DeploymentTemplate] = {}
+        self._seen: dict[ConsumerId, Seen] = {}
+        # Which Deployment of a consumer we let go last: a list read before that does not count.
+        self._let_go: dict[ConsumerId, str] = {}
+        self._repair_not_before_s: dict[ConsumerId, float] = {}
+        self._told_trouble = False
+        self._locks: dict[ConsumerId, threading.Lock] = {}
+        self._guard = threading.Lock()
+        self._tending = threading.Lock()
+
+    def start(self) -> "KubernetesDeployment":
+        """Begin to watch. What is refused or does not answer is heard of here."""
+        self._deployments.start()
+        self._pods.start()
+        return self
+
+    def close(self) -> None:
+        self._deployments.close()
+        self._pods.close()
+        self._api.close()
+
+    # What the controller asks
+
+    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        deployments = self._of_consumers(self._api.listed(DEPLOYMENTS, self._selector)[0])
+        # Who is there is asked for; how each one does is information, and comes from the copy.
+        pods = _grouped(self._pods.objects())
+        for consumer, found in deployments.items():
+            if not is_ending(found):
+                self._adopt(consumer, found)
+        now_unix_s = time.time()
+        return {
+            consumer: deployed(consumer, deployments[consumer], pods.get(consumer, ()), now_unix_s)
+            for consumer in sorted(deployments)
+        }
+
+    def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
+        with self._lock(consumer):
+            self._make(consumer, template)
+
+    def delete(self, consumer: ConsumerId) -> None:
+        with self._lock(consumer):
+            with self._guard:
+                self._wanted.pop(consumer, None)
+                self._seen.pop(consumer, None)
+            self._end(consumer)
+            if self._plan.settings.remove_volumes:
+                self._remove_claim(consumer)
+
+    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
+        with self._lock(consumer):
+            for attempt in range(CONFLICTS_MAX):
+                found = self._own(DEPLOYMENTS, consumer)
+                if found is None:
+                    self._make(consumer, template)
+                    return
+                if version_of(found) == template.version:
+                    return
+                try:
+                    self._replace(consumer, found, template)
+                except ConflictError:
+                    time.sleep(pause_s(attempt, None, 0.5))  # somebody else wrote: read it again
+                else:
+                    self._events.tell(
+                        found, "Updated", f"now of version {template.version}", is_warning=False
+                    )
+                    return
+        raise DeploymentError(f"Consumer {consumer} is changed by somebody else all the time.")
+
+    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
+        pods = _grouped(self._api.listed(PODS, self._selector)[0]).get(consumer, ())
+        pod = current_pod(pods)
+        if pod is None:
+            return []
+        name = pod["metadata"]["name"]
+        found = self._api.log_lines(name, CONTAINER, lines, previous=False)
+        return found or self._api.log_lines(name, CONTAINER, lines, previous=True)
+
+    def tend(self) -> Sequence[Incident]:
+        if not self._tending.acquire(blocking=False):
+            return []  # the last round still runs
+        try:
+            if self._is_out_of_touch():
+                return []
+            return self._tend()
+        finally:
+            self._tending.release()
+
+    # Looking after
+
+    def _is_out_of_touch(self) -> bool:
+        """Nobody acts on an old copy. It is said once, when it begins."""
+        trouble = self._deployments.trouble or self._pods.trouble
+        was_told, self._told_trouble = self._told_trouble, trouble is not None
+        if trouble is not None and not was_told:
+            raise trouble
+        return trouble is not None
+
+    def _tend(self) -> list[Incident]:
+        deployments = self._of_consumers(self._deployments.objects())
+        with self._guard:
+            wanted, before = sorted(self._wanted), dict(self._seen)
+        now = look(wanted, deployments, _grouped(self._pods.objects()), before, time.time())
+        with self._guard:
+            self._seen.update({c: s for c, s in now.seen.items() if c in self._wanted})
+        incidents = self._repaired(now.repairs)
+        last_lines = _LOGS_AT_ONCE
+        for one in now.happenings:
+            words = one.words
+            if one.is_restart and last_lines:
+                last_lines -= 1
+                words = f"{words}{self._last_line(one)}"
+            incidents.append(Incident(one.consumer, words))
+            self._events.tell(deployments[one.consumer], one.reason, one.words)
+        return incidents
+
+    def _last_line(self, happening: Happening) -> str:
+        try:
+            lines = self._api.log_lines(happening.pod, CONTAINER, 1, previous=True)
+        except DeploymentError:
+            return ""  # what happened is told without it
+        return f". Last line: {lines[-1][:300]}" if lines else ""
+
+    def _repaired(self, repairs: Mapping[ConsumerId, Repair]) -> list[Incident]:
+        told: list[Incident] = []
+        now_s = time.monotonic()
+        due = [c for c in repairs if self._repair_not_before_s.get(c, 0.0) <= now_s]
+        for consumer in due[:REPAIRS_AT_ONCE]:
+            lock = self._lock(consumer)
+            if not lock.acquire(blocking=False):
+                continue  # it is being created or deleted right now
+            try:
+                words = self._repair(consumer, repairs[consumer])
+            except DeploymentError as error:
+                # One that cannot be helped does not keep the others from being helped.
+                self._repair_not_before_s[consumer] = now_s + REPAIR_AGAIN_S
+                words = f"it could not be repaired: {error}"
+            finally:
+                lock.release()
+            if words:
+                told.append(Incident(consumer, words))
+        return told
+
+    def _repair(self, consumer: ConsumerId, repair: Repair) -> str:
+        with self._guard:
+            template = self._wanted.get(consumer)
+        if template is None:
+            return ""  # deleted by us in between
+        found = self._own(DEPLOYMENTS, consumer)
+        if repair is Repair.MAKE_AGAIN and found is None:
+            has_claim = self._own(CLAIMS, consumer, must_be_ours=True) is not None
+            made = self._make(consumer, template, has_claim=has_claim)
+            words = "its Deployment was deleted by somebody else and was made again"
+            self._events.tell(made, "MadeAgain", words)
+            return words
+        if repair is Repair.SCALE_TO_ONE and found is not None and not is_ending(found):
+            replicas = found["spec"].get("replicas", 1)
+            if replicas == 1:
+                self._deployments.put(found)
+                return ""
+            try:
+                self._replace(consumer, found, template)
+            except ConflictError:
+                return ""  # the next round looks again
+            words = f"it was scaled to {replicas} by somebody else and was scaled back to 1"
+            self._events.tell(found, "ScaledBack", words)
+            return words
+        if found is not None:
+            self._deployments.put(found)
+        return ""
+
+    # Objects
+
+    def _make(
+        self, consumer: ConsumerId, template: DeploymentTemplate, *, has_claim: bool = False
+    ) -> Object:
+        """The claim, then the Deployment; what is there and ours stays as it is."""
+        if not has_claim:
+            self._make_one(CLAIMS, claim_manifest(self._plan, consumer), consumer)
+        manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
+        made, is_new = self._make_one(DEPLOYMENTS, manifest, consumer)
+        self._deployments.put(made)
+        with self._guard:
+            self._wanted[consumer] = template if is_new else _template_of(made, template)
+            if is_new or consumer not in self._seen:
+                self._seen[consumer] = Seen()
+        if is_new:
+            words = f"consumer {consumer} of version {template.version}"
+            self._events.tell(made, "Created", words, is_warning=False)
+        return made
+
+    def _make_one(
+        self, resource: Resource, manifest: Mapping[str, Any], consumer: ConsumerId
+    ) -> tuple[Object, bool]:
+        for attempt in range(CONFLICTS_MAX):
+            try:
+                return self._api.create(resource, manifest), True
+            except ConflictError:
+                found = self._own(resource, consumer, must_be_ours=True)
+                if found is None:
+                    time.sleep(pause_s(attempt, None, 0.5))  # deleted in between: make it now
+                elif is_ending(found):
+                    raise StillEndingError(
+                        f"{found['metadata']['name']} ({resource[1]}) is still being deleted."
+                    ) from None
+                else:
+                    return found, False
+        raise DeploymentError(f"Consumer {consumer}: somebody makes and deletes its {resource[1]}.")
+
+    def _replace(self, consumer: ConsumerId, found: Object, template: DeploymentTemplate) -> None:
+        manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
+        manifest["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
+        made = self._api.replace(DEPLOYMENTS, manifest)
+        if made is None:
+            raise ConflictError(f"Consumer {consumer} was deleted in between.")
+        self._deployments.put(made)
+        with self._guard:
+            self._wanted[consumer] = template
+
+    def _end(self, consumer: ConsumerId) -> None:
+        found = self._own(DEPLOYMENTS, consumer)
+        if found is None:
+            return
+        name, uid = found["metadata"]["name"], found["metadata"]["uid"]
+        with self._guard:
+            self._let_go[consumer] = uid
+        try:
+            is_there = self._api.delete(DEPLOYMENTS, name, uid)
+        except ConflictError:
+            is_there = True  # another of that name came in between: look again below
+        if is_there and not self._is_gone(name, uid):
+            again = self._own(DEPLOYMENTS, consumer)
+            if again is not None:
+                raise StillEndingError(f"Consumer {consumer} is still ending.")
+        self._deployments.drop(name, uid)
+
+    def _is_gone(self, name: str, uid: str) -> bool:
+        """By the copy, without asking; False when it is still there after a moment."""
+
+        def gone() -> bool:
+            return not any(
+                one["metadata"]["name"] == name and one["metadata"]["uid"] == uid
+                for one in self._deployments.objects()
+            )
+
+        with self._changed:
+            return self._changed.wait_for(gone, timeout=END_WAITED_S)
+
+    def _remove_claim(self, consumer: ConsumerId) -> None:
+        claim = self._own(CLAIMS, consumer)
+        if claim is not None:
+            self._api.delete(CLAIMS, claim["metadata"]["name"], claim["metadata"]["uid"])
+
+    def _own(
+        self, resource: Resource, consumer: ConsumerId, *, must_be_ours: bool = False
+    ) -> Object | None:
+        """The consumer's object as it is now; None when there is none, or it is not ours."""
+        name = object_name(self._plan.group, consumer)
+        found = self._api.read(resource, name)
+        if found is None:
+            return None
+        if is_ours(labels_of(found), self._plan.group) and consumer_of_object(found) == consumer:
+            return found
+        if must_be_ours:
+            raise NameTakenError(
+                f"{name} ({resource[1]}) exists in namespace {self._api.namespace} and is not "
+                f"of group {self._plan.group}.",
+                remedy="Rename or remove it, or choose another lake.group or namespace.",
+                is_passing=False,
+            )
+        return None
+
+    def _adopt(self, consumer: ConsumerId, found: Object) -> None:
+        with self._guard:
+            if self._let_go.get(consumer) != found["metadata"]["uid"]:
+                self._wanted.setdefault(consumer, _template_of(found, DeploymentTemplate()))
+
+    def _of_consumers(self, objects: Sequence[Object]) -> dict[ConsumerId, Object]:
+        """By consumer; one whose name is not what its label says is not ours to judge."""
+        found = {}
+        for one in objects:
+            consumer = consumer_of_object(one)
+            if consumer is not None and one["metadata"]["name"] == object_name(
+                self._plan.group, consumer
+            ):
+                found[consumer] = one
+        return found
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _lock(self, consumer: ConsumerId) -> threading.Lock:
+        with self._guard:
+            return self._locks.setdefault(consumer, threading.Lock())
+
+
+def _grouped(pods: Sequence[Object]) -> dict[ConsumerId, list[Object]]:
+    found: dict[ConsumerId, list[Object]] = {}
+    for pod in pods:
+        consumer = consumer_of_object(pod)
+        if consumer is not None:
+            found.setdefault(consumer, []).append(pod)
+    return found
+
+
+def _template_of(found: Object, otherwise: DeploymentTemplate) -> DeploymentTemplate:
+    text = (found["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION, "")
+    return template_from_text(text) or otherwise

@@ -1,0 +1,98 @@
+"""Kubernetes Events: what happened to a consumer, where `kubectl describe` shows it.
+
+Written by a thread of its own, so that nobody waits for them; the same words about the same
+consumer at most once in half an hour. They are information: one that cannot be written is dropped
+and counted.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.deployment.interface import DeploymentError
+from penstock.deployment.kubernetes.api import EVENTS, Api, Object
+
+COMPONENT = "penstock-controller"
+REPEATED_AFTER_S = 1_800.0
+WAITING_MAX = 1_000
+_REMEMBERED_MAX = 5_000
+
+
+def event_manifest(
+    about: Object, reason: str, words: str, *, is_warning: bool, at: datetime, instance: str
+) -> dict[str, Any]:
+    metadata = about["metadata"]
+    moment = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "generateName": f"{metadata['name']}.",
+            "namespace": metadata["namespace"],
+        },
+        "involvedObject": {
+            "apiVersion": about.get("apiVersion", "apps/v1"),
+            "kind": about.get("kind", "Deployment"),
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+        },
+        "reason": reason,
+        "message": words[:1000],
+        "type": "Warning" if is_warning else "Normal",
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": instance,
+    }
+
+
+class EventWriter:
+    def __init__(
+        self, api: Api, instance: str, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._api = api
+        self._instance = instance
+        self._monotonic = monotonic
+        self._told: dict[tuple[str, str, str], float] = {}
+        self._waiting: queue.Queue[dict[str, Any]] = queue.Queue(WAITING_MAX)
+        self.dropped = 0
+        threading.Thread(target=self._write, name="penstock-events", daemon=True).start()
+
+    def tell(self, about: Object, reason: str, words: str, *, is_warning: bool = True) -> None:
+        if not self._is_new((about["metadata"]["uid"], reason, words)):
+            return
+        manifest = event_manifest(
+            about,
+            reason,
+            words,
+            is_warning=is_warning,
+            at=datetime.now(UTC),
+            instance=self._instance,
+        )
+        try:
+            self._waiting.put_nowait(manifest)
+        except queue.Full:
+            self.dropped += 1
+
+    def _is_new(self, key: tuple[str, str, str]) -> bool:
+        now_s = self._monotonic()
+        if now_s - self._told.get(key, -REPEATED_AFTER_S) < REPEATED_AFTER_S:
+            return False
+        if len(self._told) >= _REMEMBERED_MAX:
+            self._told.clear()
+        self._told[key] = now_s
+        return True
+
+    def _write(self) -> None:
+        while True:
+            manifest = self._waiting.get()
+            try:
+                self._api.create(EVENTS, manifest)
+            except DeploymentError:
+                self.dropped += 1

@@ -1,0 +1,70 @@
+"""The user's pod template laid over ours. Pure.
+
+As `kubectl` merges: mappings are merged, a list whose entries have names (containers, variables,
+volumes) is merged by them, mounts by their path, any other list is replaced, and null removes. What
+makes a consumer findable and lets it know who it is cannot be taken away.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+CONTAINER = "consumer"
+# How entries of a list are told apart, in this order.
+_KEYS = ("mountPath", "name", "containerPort")
+
+
+def merged(base: Any, over: Any) -> Any:
+    if isinstance(base, Mapping) and isinstance(over, Mapping):
+        kept = {name: value for name, value in base.items() if name not in over}
+        changed = {
+            name: merged(base.get(name), value) for name, value in over.items() if value is not None
+        }
+        return {**kept, **changed}
+    if _is_list(base) and _is_list(over):
+        return _merged_lists(base, over)
+    return _without_nulls(over)
+
+
+def _merged_lists(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
+    key = next((key for key in _KEYS if _all_have(base, key) and _all_have(over, key)), None)
+    if key is None or not base:
+        return [_without_nulls(one) for one in over]
+    found = {one[key]: one for one in base}
+    for one in over:
+        # A variable given anew is given as a whole: a value and a source do not go together.
+        is_variable = "value" in one or "valueFrom" in one
+        before = None if is_variable else found.get(one[key])
+        found[one[key]] = merged(before, one) if before is not None else _without_nulls(one)
+    return list(found.values())
+
+
+def _all_have(entries: Sequence[Any], key: str) -> bool:
+    return all(isinstance(one, Mapping) and key in one for one in entries)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    if _is_list(value):
+        return [_without_nulls(one) for one in value]
+    return value
+
+
+def complaint(template: Any) -> str | None:
+    """Why this cannot be laid over a pod template; None when it can."""
+    if not isinstance(template, Mapping):
+        return "it is no mapping"
+    unknown = sorted(set(template) - {"metadata", "spec", "apiVersion", "kind"})
+    if unknown:
+        return f"a pod template has metadata and spec, not {unknown[0]!r}"
+    for part in ("metadata", "spec"):
+        if not isinstance(template.get(part, {}), Mapping):
+            return f"{part} is no mapping"
+    containers = template.get("spec", {}).get("containers", [])
+    if not _is_list(containers) or not _all_have(containers, "name"):
+        return "every container needs a name; ours is `consumer`"
+    return None

@@ -1,0 +1,34 @@
+"""A consumer that does not know which one it is says so, and does nothing."""
+
+import pytest
+
+from penstock.cli.consumer import _id_from_environment
+from penstock.errors import SettingsError
+
+
+def test_the_environment_tells_which_consumer_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the downward API writes it."""
+    monkeypatch.setenv("PENSTOCK_CONSUMER_ID", "17")
+    assert _id_from_environment() == 17
+
+
+def test_a_missing_identity_is_an_error_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 3, and the label that it should come from."""
+    monkeypatch.delenv("PENSTOCK_CONSUMER_ID", raising=False)
+    with pytest.raises(SettingsError, match=r"no --id and no PENSTOCK_CONSUMER_ID") as raised:
+        _id_from_environment()
+    assert raised.value.exit_code == 3
+    assert "penstock.io/consumer" in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "one", "1.0", " 1", "\u0663", "100001", "9" * 5000]
+)
+def test_a_wrong_identity_is_an_error_of_the_settings(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partition 0 is the controller's, and what is no number is nobody's."""
+    monkeypatch.setenv("PENSTOCK_CONSUMER_ID", text)
+    with pytest.raises(SettingsError, match="no consumer's number") as raised:
+        _id_from_environment()
+    assert raised.value.exit_code == 3

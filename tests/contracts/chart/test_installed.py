@@ -1,0 +1,152 @@
+"""The chart on a real API server: installed, upgraded and removed as a user would do it.
+
+The cluster's pods are simulated, so they run no code; what is shown is that every object is
+accepted, that claims bind and Deployments become available, that the controller's account may do
+exactly what its role says, and what is left when the release is gone.
+"""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.helm import CHART
+from kit.helm import helm as run_helm
+from kit.kubernetes_cluster import Cluster, ask, until
+from penstock.deployment.interface import DeploymentTemplate
+from penstock.deployment.kubernetes import kubernetes_deployment
+from penstock.model import ConsumerId
+from penstock.settings.load import load_settings
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1300)]  # a first run compiles much
+VALUES = Path(__file__).parent / "values"
+
+
+class Release:
+    """One release in a namespace of its own."""
+
+    def __init__(self, helm: Path, cluster: Cluster) -> None:
+        self._helm = helm
+        self.cluster = cluster
+        self.namespace = f"chart-{uuid.uuid4().hex[:8]}"
+
+    def run(self, *arguments: str) -> str:
+        done = run_helm(
+            self._helm,
+            *arguments,
+            *("--namespace", self.namespace, "--kubeconfig", str(self.cluster.kubeconfig)),
+            timeout_s=180,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def install(self, *arguments: str) -> str:
+        wait = ("--create-namespace", "--wait", "--timeout", "90s")
+        return self.run("install", "penstock", str(CHART), *wait, *arguments)
+
+    def deployments(self) -> dict[str, Any]:
+        return {one["metadata"]["name"]: one for one in self.cluster.deployments(self.namespace)}
+
+    def claims(self) -> dict[str, Any]:
+        found = self.cluster.items(self.namespace, "persistentvolumeclaims")
+        return {one["metadata"]["name"]: one for one in found}
+
+    def settings_file(self, folder: Path) -> Path:
+        """As the controller's pod has it: both files of the ConfigMap, side by side."""
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps/penstock"
+        data = self.cluster.must("GET", path)["data"]
+        template = folder / "pod-template.yaml"
+        template.write_text(data["pod-template.yaml"], encoding="utf-8")
+        file = folder / "penstock.yaml"
+        text = data["penstock.yaml"].replace("/etc/penstock/pod-template.yaml", str(template))
+        assert str(template) in text
+        file.write_text(text, encoding="utf-8")
+        return file
+
+
+@pytest.fixture
+def release(helm: Path, simulated_cluster: Cluster) -> Iterator[Release]:
+    made = Release(helm, simulated_cluster)
+    yield made
+    made.cluster.forget_namespace(made.namespace)
+
+
+@pytest.mark.parametrize("values", [None, "connect", "secured"])
+def test_it_installs_and_becomes_ready(release: Release, values: str | None) -> None:
+    """Every object is accepted, every claim binds, every Deployment becomes available."""
+    given = () if values is None else ("-f", str(VALUES / f"{values}.yaml"))
+    notes = release.install(*given)
+    assert "penstock status" in notes
+    made = release.deployments()
+    expected = {"penstock-controller", "penstock-monitor"}
+    assert set(made) == expected | ({"penstock-spark"} if values == "connect" else set())
+    for name, one in made.items():
+        assert one["status"].get("availableReplicas") == 1, name
+    claims = release.claims()
+    assert set(claims) == {"penstock-controller"} | (
+        set() if values == "secured" else {"penstock-lake"}
+    )
+    for name, one in claims.items():
+        assert one["status"]["phase"] == "Bound", name
+
+
+def test_an_upgrade_keeps_the_controllers_object(release: Release) -> None:
+    """Consumers belong to it: it is changed in place, with its selector as it was."""
+    release.install()
+    before = release.deployments()["penstock-controller"]
+    wait = ("--wait", "--timeout", "90s")
+    release.run("upgrade", "penstock", str(CHART), "-f", str(VALUES / "connect.yaml"), *wait)
+    after = release.deployments()["penstock-controller"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"]["selector"] == before["spec"]["selector"]
+    sums = [
+        one["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        for one in (before, after)
+    ]
+    assert sums[0] != sums[1]
+
+
+def test_the_controllers_account_makes_consumers_and_they_go_with_the_release(
+    release: Release, tmp_path: Path
+) -> None:
+    """With the chart's account, settings and template; then only claims with data are left."""
+    release.install("-f", str(VALUES / "connect.yaml"))
+    cluster, namespace = release.cluster, release.namespace
+    access = cluster.access_with(cluster.token(namespace), namespace)
+    loaded = load_settings(release.settings_file(tmp_path), environment={})
+    backend = kubernetes_deployment(loaded, allowed=access)
+    try:
+        backend.create(ConsumerId(1), DeploymentTemplate())
+        name = "penstock-consumer-1"
+        until(lambda: release.deployments()[name]["status"].get("availableReplicas"), "it is up")
+    finally:
+        backend.close()
+    pod = release.deployments()[name]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "penstock-consumer"
+    assert pod["automountServiceAccountToken"] is False
+    assert {one["name"] for one in pod["volumes"]} >= {"lake", "state", "settings"}
+    release.run("uninstall", "penstock", "--wait", "--timeout", "60s")
+    until(lambda: not release.deployments(), "all Deployments are gone")
+    assert set(release.claims()) == {"penstock-lake", name}
+
+
+def test_only_the_controllers_account_has_rights(release: Release) -> None:
+    """Its own role and nothing of another namespace; the consumers' account has none at all."""
+    release.install()
+    cluster, namespace = release.cluster, release.namespace
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    controller = cluster.access_with(cluster.token(namespace), namespace).client
+    assert ask(controller, "GET", deployments)[0] == 200
+    for path in (
+        f"/api/v1/namespaces/{namespace}/secrets",
+        f"/api/v1/namespaces/{namespace}/configmaps",
+        "/apis/apps/v1/namespaces/default/deployments",
+        "/api/v1/nodes",
+    ):
+        assert ask(controller, "GET", path)[0] == 403, path
+    for account in ("penstock-consumer", "penstock-monitor"):
+        client = cluster.access_with(cluster.token(namespace, account), namespace).client
+        assert ask(client, "GET", deployments)[0] == 403, account
+        assert ask(client, "GET", f"/api/v1/namespaces/{namespace}/pods")[0] == 403, account

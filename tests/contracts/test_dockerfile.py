@@ -1,0 +1,157 @@
+"""The recipe of the images, read as text: there is no engine here that could build it.
+
+What can be known without one: that every file it copies is there and passes the ignore file, that
+every stage is one that is known, that packages and jars come by lock only, and that neither image
+runs as root.
+"""
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from kit.helm import CHART
+from kit.kept_in_step import ROOT
+from penstock.deployment.kubernetes.manifests import USER
+
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+IMAGES = ("penstock", "penstock-thin")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a `FROM` begins; `steps` are its instructions with their arguments."""
+
+    name: str
+    base: str
+    steps: list[tuple[str, str]] = field(default_factory=list)
+
+    def arguments(self, instruction: str) -> list[str]:
+        return [text for word, text in self.steps if word == instruction]
+
+
+def stages() -> dict[str, Stage]:
+    found: dict[str, Stage] = {}
+    current: Stage | None = None
+    for line in DOCKERFILE.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        word, _, text = line.partition(" ")
+        if word == "FROM":
+            base, _, name = text.partition(" AS ")
+            current = found[name] = Stage(name, base)
+        elif current is not None:
+            current.steps.append((word, text))
+        else:
+            assert word == "ARG"
+    return found
+
+
+def lineage(name: str) -> list[Stage]:
+    """A stage and those it builds on, the nearest first."""
+    known = stages()
+    found = [known[name]]
+    while found[-1].base in known:
+        found.append(known[found[-1].base])
+    return found
+
+
+def last(name: str, instruction: str) -> str:
+    """What holds in the finished image."""
+    return next(
+        stage.arguments(instruction)[-1] for stage in lineage(name) if stage.arguments(instruction)
+    )
+
+
+def environment(name: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for stage in reversed(lineage(name)):
+        for text in stage.arguments("ENV"):
+            pairs |= dict(pair.split("=", 1) for pair in text.split())
+    return pairs
+
+
+def test_it_has_both_images_and_the_whole_one_is_the_default() -> None:
+    """A build without a target gives the image that can do everything."""
+    assert set(IMAGES) <= set(stages())
+    assert list(stages())[-1] == "penstock"
+    for stage in stages().values():
+        assert stage.base in {"${PYTHON_IMAGE}", *stages()}, stage.name
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_does_not_run_as_root(name: str) -> None:
+    """By number, so that Kubernetes can check it, and the number that the pods are given."""
+    assert last(name, "USER") == f"{USER}:{USER}"
+    assert stages()[name].steps[-1][0] == "USER"
+    made = " ".join(text for stage in lineage(name) for text in stage.arguments("RUN"))
+    assert f"useradd --uid {USER}" in made
+    values = (CHART / "values.yaml").read_text(encoding="utf-8")
+    assert f"runAsUser: {USER}" in values
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_starts_penstock(name: str) -> None:
+    """Without a shell, so that signals arrive; with a home that can be written."""
+    assert last(name, "ENTRYPOINT") == '["penstock"]'
+    assert environment(name)["PATH"].startswith("/opt/penstock/bin:")
+    assert environment(name)["HOME"] == "/tmp"  # noqa: S108 -- a volume of the pod's own
+
+
+def test_every_copied_file_is_there_and_not_ignored() -> None:
+    """From the checkout what exists, from other stages what they have made."""
+    ignored = (DOCKERFILE.parent / "Dockerfile.dockerignore").read_text(encoding="utf-8")
+    let_in = [line[1:] for line in ignored.splitlines() if line.startswith("!")]
+    assert "*" in ignored.splitlines()
+    copied = 0
+    for stage in stages().values():
+        for text in stage.arguments("COPY"):
+            if text.startswith("--from="):
+                source = text.split()[0].removeprefix("--from=")
+                assert source in stages()
+                continue
+            for path in text.split()[:-1]:
+                assert (ROOT / path).exists(), path
+                assert any(fnmatch(path, one) for one in let_in), path
+                copied += 1
+    assert copied >= 6
+
+
+def test_nothing_comes_from_an_address() -> None:
+    """Packages and jars come by their locks; no ADD, no download, no pipe into a shell."""
+    for stage in stages().values():
+        assert not stage.arguments("ADD")
+        for text in stage.arguments("RUN"):
+            assert not re.search(r"://|\bcurl\b|\bwget\b|\| *(ba)?sh\b", text), text
+            if "pip install" in text and "-r " in text:
+                assert "--require-hashes" in text
+            if "pip wheel" in text:
+                assert "--no-build-isolation" in text
+                assert "--require-hashes" in text or "--no-deps" in text
+
+
+def test_jars_are_baked_in_and_found_without_a_download() -> None:
+    """What the build fetched is where the program looks; the thin image has none, nor Java."""
+    (fetched,) = (t for s in stages().values() for t in s.arguments("RUN") if "jars fetch" in t)
+    assert f"PENSTOCK_CACHE={environment('penstock')['PENSTOCK_CACHE']} " in fetched
+    assert "jars" in {
+        text.split()[0].removeprefix("--from=") for text in stages()["penstock"].arguments("COPY")
+    }
+    thin = " ".join(text for stage in lineage("penstock-thin") for _, text in stage.steps)
+    whole = " ".join(text for stage in lineage("penstock") for _, text in stage.steps)
+    assert "openjdk" in whole
+    assert "openjdk" not in thin
+    assert "packages-thin" in thin
+
+
+def test_each_image_has_its_own_lock() -> None:
+    """Spark for the one, Spark's client for the other."""
+    for stage, lock in (("packages", "runtime"), ("packages-thin", "thin")):
+        named = {
+            Path(path).stem
+            for text in stages()[stage].arguments("COPY")
+            for path in [text.split()[0]]
+        }
+        assert named == {lock}

@@ -1,0 +1,12 @@
+"""A real controller whose consumers a test starts itself: it believes that consumer 1 is there."""
+
+from penstock.controller.process import ControllerProcess
+from penstock.deployment import DeploymentTemplate
+from penstock.deployment.in_memory import InMemoryDeployment
+from penstock.model import ConsumerId
+from penstock.settings import load_settings
+
+if __name__ == "__main__":
+    deployment = InMemoryDeployment()
+    deployment.create(ConsumerId(1), DeploymentTemplate())
+    ControllerProcess(load_settings().settings, deployment).run()

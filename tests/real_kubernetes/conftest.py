@@ -1,0 +1,30 @@
+"""A back-end on a namespace of its own, with no more rights than the product ships."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kit.faulty_proxy import FaultyProxy
+from kit.kubernetes_bench import SimulatedBench
+from kit.kubernetes_cluster import Cluster
+
+
+@pytest.fixture
+def bench(simulated_cluster: Cluster) -> Iterator[SimulatedBench]:
+    made = SimulatedBench(simulated_cluster)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def proxy(simulated_cluster: Cluster) -> Iterator[FaultyProxy]:
+    with FaultyProxy(simulated_cluster) as running:
+        yield running
+
+
+@pytest.fixture
+def proxied(simulated_cluster: Cluster, proxy: FaultyProxy) -> Iterator[SimulatedBench]:
+    """The same behind a proxy that can do harm."""
+    made = SimulatedBench(simulated_cluster, host=proxy.host)
+    yield made
+    made.close()

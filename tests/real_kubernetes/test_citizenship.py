@@ -1,0 +1,387 @@
+"""A good citizen of a real API server: repairs, reports, foreign objects, refusals."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kit.faulty_proxy import FaultyProxy, once
+from kit.kubernetes_bench import GROUP, SimulatedBench
+from kit.kubernetes_cluster import Cluster, until
+from penstock.deployment import DeploymentError, DeploymentState, DeploymentTemplate, Incident
+from penstock.deployment.kubernetes import KubernetesDeployment
+from penstock.deployment.kubernetes.api import Api
+from penstock.deployment.kubernetes.manifests import Owner
+from penstock.deployment.kubernetes.refusals import MissingRightError, NameTakenError
+from penstock.model import ConsumerId
+
+pytestmark = pytest.mark.kubernetes
+ONE, TWO = ConsumerId(1), ConsumerId(2)
+FIRST = DeploymentTemplate(version=1, environment={"COLOUR": "blue"})
+SECOND = DeploymentTemplate(version=2, environment={"COLOUR": "red"}, image="other:2")
+DEPLOYMENTS = "apis/apps/v1/namespaces"
+
+
+def path_of(bench: SimulatedBench, consumer: ConsumerId) -> str:
+    return f"/{DEPLOYMENTS}/{bench.namespace}/deployments/{GROUP}-consumer-{consumer}"
+
+
+def names(bench: SimulatedBench) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in bench.cluster.deployments(bench.namespace))
+
+
+def incidents(bench: SimulatedBench, of: ConsumerId, within_s: float = 30) -> list[Incident]:
+    """Tend until something is told about the consumer."""
+    told: list[Incident] = []
+
+    def heard() -> bool:
+        told.extend(bench.backend.tend())
+        return any(one.consumer == of for one in told)
+
+    until(heard, f"an incident of consumer {of}", within_s)
+    return [one for one in told if one.consumer == of]
+
+
+def events(bench: SimulatedBench, reason: str) -> list[Any]:
+    found = bench.cluster.items(bench.namespace, "events")
+    return [
+        one
+        for one in found
+        if one["reason"] == reason and one["source"].get("component") == "penstock-controller"
+    ]
+
+
+def test_what_somebody_deleted_is_made_again_as_it_was(bench: SimulatedBench) -> None:
+    """Noticed by the watch, repaired, reported, and told as an Event."""
+    bench.backend.create(ONE, FIRST)
+    bench.backend.create(TWO, FIRST)
+    uid = bench.cluster.must("GET", path_of(bench, ONE))["metadata"]["uid"]
+    bench.cluster.must("DELETE", path_of(bench, ONE))
+    (told,) = incidents(bench, ONE)
+    assert "deleted by somebody else and was made again" in told.words
+    made = bench.cluster.must("GET", path_of(bench, ONE))
+    assert made["metadata"]["uid"] != uid
+    assert made["metadata"]["annotations"]["penstock.io/template-version"] == "1"
+    environment = made["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "COLOUR", "value": "blue"} in environment
+    until(lambda: events(bench, "MadeAgain"), "an Event about it")
+    assert bench.backend.tend() == []
+
+
+def test_a_controller_that_returns_repairs_too(bench: SimulatedBench) -> None:
+    """It reads from the object how it was deployed."""
+    bench.backend.create(ONE, FIRST)
+    bench.backend = bench.another()
+    bench.backend.listed()
+    bench.cluster.must("DELETE", path_of(bench, ONE))
+    incidents(bench, ONE)
+    made = bench.cluster.must("GET", path_of(bench, ONE))
+    environment = made["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "COLOUR", "value": "blue"} in environment
+
+
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_what_somebody_scaled_is_scaled_back(bench: SimulatedBench, replicas: int) -> None:
+    """Two pods of one consumer would only fight for its directory; none carries nothing."""
+    bench.backend.create(ONE, FIRST)
+    scale = {"spec": {"replicas": replicas}}
+    bench.cluster.must("PATCH", path_of(bench, ONE), scale, "merge-patch+json")
+    (told,) = incidents(bench, ONE)
+    assert f"scaled to {replicas} by somebody else" in told.words
+    assert bench.cluster.must("GET", path_of(bench, ONE))["spec"]["replicas"] == 1
+    until(lambda: events(bench, "ScaledBack"), "an Event about it")
+
+
+def test_what_we_deleted_stays_deleted(bench: SimulatedBench) -> None:
+    """Also when a list from before is looked at afterwards."""
+    bench.backend.create(ONE, FIRST)
+    before = bench.cluster.deployments(bench.namespace)
+    bench.backend.delete(ONE)
+    bench.backend._adopt(ONE, before[0])
+    until(lambda: not bench.backend._deployments.objects(), "the copy knows")
+    assert bench.backend.tend() == []
+    assert names(bench) == []
+
+
+def test_a_pod_that_somebody_deleted_is_told(bench: SimulatedBench) -> None:
+    """Kubernetes replaces it; we say so."""
+    bench.backend.create(ONE, FIRST)
+    pod = bench.running_pod(ONE)
+    until(bench.backend._pods.objects, "the copy knows its pod")
+    assert bench.backend.tend() == []
+    bench.cluster.must(
+        "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod['metadata']['name']}"
+    )
+    (told,) = incidents(bench, ONE)
+    assert "started again in its place" in told.words
+
+
+def waiting(reason: str, message: str) -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason, "message": message}}}
+
+
+def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
+    bench: SimulatedBench,
+) -> None:
+    """With its reason, in the list, in the log and as an Event."""
+    bench.backend.create(ONE, FIRST)
+    pod = bench.running_pod(ONE)["metadata"]["name"]
+    bench.set_container(pod, waiting("ErrImagePull", "no such image: penstock:9"))
+    (told,) = incidents(bench, ONE)
+    assert "no such image: penstock:9" in told.words
+    bench.set_container(pod, waiting("ImagePullBackOff", "Back-off pulling"))
+    told_again = "ImageNotPulled: Back-off pulling"
+    until(lambda: bench.backend.listed()[ONE].detail == told_again, "the watch tells")
+    assert bench.backend.listed()[ONE].state is DeploymentState.FAILED
+    begun_s = time.monotonic()
+    bench.backend.create(TWO, FIRST)
+    assert time.monotonic() - begun_s < 2
+    assert bench.backend.listed()[TWO].state is DeploymentState.RUNNING
+    (event,) = until(lambda: events(bench, "ImageNotPulled"), "an Event about it")
+    assert event["type"] == "Warning"
+    assert event["involvedObject"]["name"] == f"{GROUP}-consumer-1"
+    assert bench.backend.tend() == []
+
+
+def test_one_that_cannot_be_scheduled_is_told(simulated_cluster: Cluster) -> None:
+    """The scheduler's own words."""
+    bench = SimulatedBench(simulated_cluster, memory_request="9000Gi", memory_limit="9000Gi")
+    try:
+        bench.backend.create(ONE, FIRST)
+        (told,) = incidents(bench, ONE)
+        assert "Insufficient memory" in told.words
+        found = bench.backend.listed()[ONE]
+        assert found.state is DeploymentState.FAILED
+        assert found.detail.startswith("Unschedulable: ")
+        begun_s = time.monotonic()
+        bench.backend.delete(ONE)
+        assert time.monotonic() - begun_s < 10
+    finally:
+        bench.close()
+
+
+def foreign(bench: SimulatedBench) -> dict[str, Any]:
+    labels = {"app": "theirs"}
+    container = {"name": "theirs", "image": "theirs:1"}
+    return {
+        "metadata": {"name": f"{GROUP}-consumer-1", "labels": labels},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def test_an_object_of_somebody_else_is_never_touched(bench: SimulatedBench) -> None:
+    """A name that is taken is a clear error; it is not listed, changed, repaired or deleted."""
+    path = f"/{DEPLOYMENTS}/{bench.namespace}/deployments"
+    theirs = bench.cluster.must("POST", path, foreign(bench))
+    for call, template in ((bench.backend.create, FIRST), (bench.backend.update, SECOND)):
+        with pytest.raises(NameTakenError, match=f"{GROUP}-consumer-1") as raised:
+            call(ONE, template)
+        assert not raised.value.is_passing
+        assert raised.value.remedy
+    bench.backend.delete(ONE)
+    assert bench.backend.listed() == {}
+    assert bench.backend.tend() == []
+    now = bench.cluster.must("GET", path_of(bench, ONE))
+    assert now["metadata"]["uid"] == theirs["metadata"]["uid"]
+    assert now["metadata"]["generation"] == theirs["metadata"]["generation"]
+    bench.backend.create(TWO, FIRST)
+    assert set(bench.backend.listed()) == {TWO}
+
+
+def test_a_claim_of_somebody_else_is_never_used(bench: SimulatedBench) -> None:
+    """Their data is not our state directory."""
+    path = f"/api/v1/namespaces/{bench.namespace}/persistentvolumeclaims"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    bench.cluster.must("POST", path, {"metadata": {"name": f"{GROUP}-consumer-1"}, "spec": spec})
+    with pytest.raises(NameTakenError, match="persistentvolumeclaims"):
+        bench.backend.create(ONE, FIRST)
+    assert names(bench) == []
+
+
+def claims(bench: SimulatedBench) -> dict[str, str]:
+    found = bench.cluster.items(bench.namespace, "persistentvolumeclaims")
+    return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
+
+
+def test_the_volume_stays_and_is_used_again(bench: SimulatedBench) -> None:
+    """By the same number, after a scale-down."""
+    bench.backend.create(ONE, FIRST)
+    before = claims(bench)
+    bench.backend.delete(ONE)
+    assert claims(bench) == before
+    bench.backend.create(ONE, SECOND)
+    assert claims(bench) == before
+    volumes = bench.cluster.must("GET", path_of(bench, ONE))["spec"]["template"]["spec"]["volumes"]
+    assert {"claimName": f"{GROUP}-consumer-1"} in [v.get("persistentVolumeClaim") for v in volumes]
+
+
+def test_the_volume_goes_where_that_is_set(simulated_cluster: Cluster) -> None:
+    """And only then."""
+    bench = SimulatedBench(simulated_cluster, remove_volumes=True)
+    try:
+        bench.backend.create(ONE, FIRST)
+        bench.running_pod(ONE)
+        bench.backend.delete(ONE)
+        until(lambda: not claims(bench), "the claim is gone")
+    finally:
+        bench.close()
+
+
+@pytest.mark.parametrize("status", [409, 429, 500, 503])
+def test_a_stumbling_server_is_asked_again(
+    proxied: SimulatedBench, proxy: FaultyProxy, status: int
+) -> None:
+    """Every call of ours, once refused for a passing reason, comes through in the end."""
+    if status != 409:  # a conflict at creation means that it is there
+        proxy.before = once("POST", "/deployments", status)
+    proxied.backend.create(ONE, FIRST)
+    proxy.before = once("PUT", "/deployments", status)
+    proxied.backend.update(ONE, SECOND)
+    assert proxied.backend.listed()[ONE].version == 2
+    if status != 409:
+        proxy.before = once("DELETE", "/deployments", status)
+        proxied.backend.delete(ONE)
+        assert names(proxied) == []
+    else:
+        proxy.before = once("DELETE", "/deployments", status)
+        with pytest.raises(DeploymentError) as raised:
+            proxied.backend.delete(ONE)
+        assert raised.value.is_passing
+        proxied.backend.delete(ONE)
+    assert proxied.backend.listed() == {}
+
+
+def test_a_creation_that_timed_out_but_happened_is_no_error(
+    proxied: SimulatedBench, proxy: FaultyProxy
+) -> None:
+    """The answer is lost on the way; what was made is found and kept."""
+
+    def lost_answers(method: str, path: str, status: int, body: bytes) -> tuple[int, bytes]:
+        is_first = proxy.count("POST", path) == 0
+        return (504, b"{}") if method == "POST" and is_first else (status, body)
+
+    proxy.after = lost_answers
+    proxied.backend.create(ONE, FIRST)
+    assert names(proxied) == [f"{GROUP}-consumer-1"]
+    assert proxied.backend.listed()[ONE].version == 1
+    assert proxied.backend.tend() == []
+
+
+def test_a_stale_list_neither_makes_nor_deletes_anything(
+    proxied: SimulatedBench, proxy: FaultyProxy
+) -> None:
+    """One from before a deletion brings nothing back; one from before a creation hides it only."""
+    proxied.backend.create(ONE, FIRST)
+    old: list[bytes] = []
+
+    def remembered(method: str, path: str, status: int, body: bytes) -> tuple[int, bytes]:
+        if method == "GET" and "/deployments?" in path:
+            old.append(body)
+        return status, body
+
+    def stale(method: str, path: str, status: int, body: bytes) -> tuple[int, bytes]:
+        return (200, old[0]) if method == "GET" and "/deployments?" in path else (status, body)
+
+    proxy.after = remembered
+    proxied.backend.listed()
+    proxied.backend.delete(ONE)
+    proxied.backend.create(TWO, FIRST)
+    proxy.after = stale
+    assert set(proxied.backend.listed()) == {ONE}
+    proxied.backend._deployments._since = proxied.backend._deployments._list()
+    for _ in range(5):
+        proxied.backend.tend()
+        time.sleep(0.1)
+    assert names(proxied) == [f"{GROUP}-consumer-2"]
+    proxy.after = lambda _, __, status, body: (status, body)
+    assert set(proxied.backend.listed()) == {TWO}
+
+
+def rules_without(verb: str, resource: str) -> Callable[[list[Any]], list[Any]]:
+    def changed(rules: list[Any]) -> list[Any]:
+        return [
+            {
+                **one,
+                "verbs": [v for v in one["verbs"] if v != verb or resource not in one["resources"]],
+            }
+            for one in rules
+        ]
+
+    return changed
+
+
+def test_a_missing_right_is_named_and_asked_for_once(
+    proxied: SimulatedBench, proxy: FaultyProxy
+) -> None:
+    """From a real API server: which verb, on what, where."""
+    role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{proxied.namespace}/roles"
+    found = proxied.cluster.must("GET", f"{role}/penstock-controller")
+    found["rules"] = rules_without("create", "deployments")(found["rules"])
+    proxied.cluster.must("PUT", f"{role}/penstock-controller", found)
+
+    def is_refused() -> bool:
+        try:
+            proxied.backend.create(ONE, FIRST)
+        except MissingRightError:
+            return True
+        proxied.backend.delete(ONE)
+        return False
+
+    until(is_refused, "the server has noticed the new role")
+    asked = proxy.count("POST", "/deployments")
+    for _ in range(5):
+        with pytest.raises(MissingRightError, match="create deployments of apps") as raised:
+            proxied.backend.create(ONE, FIRST)
+        assert not raised.value.is_passing
+        assert proxied.namespace in raised.value.message
+    assert proxy.count("POST", "/deployments") == asked
+
+
+def test_a_watch_that_is_refused_is_reported_once_and_not_hammered(
+    proxied: SimulatedBench, proxy: FaultyProxy
+) -> None:
+    """The copy is then out of touch, and nobody acts on it."""
+    proxied.backend.create(ONE, FIRST)
+    proxy.before = lambda method, path: 403 if method == "GET" and "/pods?" in path else None
+    second = KubernetesDeployment(Api(proxied._access), proxied.plan)
+    with pytest.raises(MissingRightError, match="list pods"):
+        second.start()
+    asked = proxy.count("GET", "/pods?")
+    with pytest.raises(MissingRightError, match="list pods"):
+        second._pods._list()
+    assert proxy.count("GET", "/pods?") == asked
+
+
+def test_an_owner_takes_its_consumers_along(bench: SimulatedBench) -> None:
+    """Removing the controller's object removes them; their volumes stay."""
+    path = f"/{DEPLOYMENTS}/{bench.namespace}/deployments"
+    body = {**foreign(bench), "metadata": {"name": "the-controller", "labels": {"app": "theirs"}}}
+    uid = bench.cluster.must("POST", path, body)["metadata"]["uid"]
+    bench.plan = replace(bench.plan, owner=Owner("the-controller", uid))
+    backend = bench.another()
+    backend.create(ONE, FIRST)
+    backend.close()
+    bench.cluster.must("DELETE", f"{path}/the-controller")
+    until(lambda: names(bench) == [], "the consumer's Deployment is gone")
+    assert claims(bench)
+
+
+def test_pods_get_no_token_and_cannot_become_root(bench: SimulatedBench) -> None:
+    """As the API server stored it, not as we sent it; and it passes the restricted standard."""
+    namespace = f"/api/v1/namespaces/{bench.namespace}"
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    bench.cluster.must("PATCH", namespace, label, "merge-patch+json")
+    bench.backend.create(ONE, FIRST)
+    pod = bench.running_pod(ONE)["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert not any("kube-api-access" in one["name"] for one in pod["volumes"])
+    assert pod["serviceAccountName"] == "penstock-consumer"
+    account = json.dumps(pod)
+    assert "serviceAccountToken" not in account
