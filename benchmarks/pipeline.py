@@ -181,7 +181,7 @@ def _arrow(rows: Sequence[Any]) -> Any:
             "offset": pa.array([one.offset() for one in rows], pa.int64()),
             "timestamp": pa.array([one.timestamp()[1] for one in rows], pa.timestamp("ms")),
             "timestampType": pa.array([one.timestamp()[0] for one in rows], pa.int32()),
-            "headers": pa.array([None] * len(rows), headers),
+            "headers": pa.array([one.headers() for one in rows], headers),
         }
     )
 
@@ -232,9 +232,9 @@ def many_topics(bench: Bench, records: int) -> float:
     per_partition = records // (TOPICS * 10)
     names = [f"many-{number}" for number in range(TOPICS)]
     for name in names:
-        bench.fill(name, 10, per_partition * (1 + ROUNDS))
+        bench.fill(name, 10, per_partition * (WARM_UP_ROUNDS + ROUNDS))
     times: list[float] = []
-    for number in range(1 + ROUNDS):
+    for number in range(WARM_UP_ROUNDS + ROUNDS):
         start = number * per_partition
         planned = [
             one for name in names for one in bench.plan(name, 10, start, start + per_partition)
@@ -242,7 +242,7 @@ def many_topics(bench: Bench, records: int) -> float:
         with timed(times):
             bench.carry(planned)
         say(f"24 topics {times[-1]:.2f} s")
-    return per_partition * 10 * TOPICS / statistics.median(times[1:])
+    return per_partition * 10 * TOPICS / statistics.median(times[WARM_UP_ROUNDS:])
 
 
 def small_batches(bench: Bench) -> tuple[float, float]:

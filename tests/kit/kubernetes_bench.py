@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kit.kubernetes_cluster import Cluster, role_rules, until
-from penstock.deployment import DeploymentBackend
+from penstock.deployment import DeploymentBackend, StillEndingError
 from penstock.deployment.kubernetes import KubernetesDeployment
 from penstock.deployment.kubernetes.api import Api
 from penstock.deployment.kubernetes.manifests import PodPlan
@@ -72,6 +72,14 @@ class SimulatedBench:
             return pods[0] if pods else None
 
         return until(found, f"a pod of consumer {consumer} runs", 60)
+
+    def is_deleted(self, consumer: ConsumerId) -> bool:
+        """Ask for its deletion, as the controller does: again while it is still ending."""
+        try:
+            self.backend.delete(consumer)
+        except StillEndingError:
+            return False
+        return True
 
     def kill(self, consumer: ConsumerId) -> None:
         """Its container ends, and is started again a moment later, as a kubelet would."""

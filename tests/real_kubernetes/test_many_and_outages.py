@@ -9,7 +9,7 @@ import pytest
 
 from kit.kubernetes_bench import SimulatedBench
 from kit.kubernetes_cluster import Cluster, named_or_own_cluster, until, without_api_server
-from penstock.deployment import DeploymentError, DeploymentTemplate, StillEndingError
+from penstock.deployment import DeploymentError, DeploymentTemplate
 from penstock.model import ConsumerId
 
 pytestmark = pytest.mark.kubernetes
@@ -34,7 +34,7 @@ def test_two_hundred_come_and_go(bench: SimulatedBench) -> None:
         assert list(bench.backend.listed()) == wanted
         until(lambda: _available(bench) == 200, "all run", 90)
         begun_s = time.monotonic()
-        list(workers.map(bench.backend.delete, wanted))
+        list(workers.map(lambda one: until(lambda: bench.is_deleted(one), "gone"), wanted))
         deleted_s = time.monotonic() - begun_s
     assert bench.backend.listed() == {}
     assert len(bench.cluster.items(bench.namespace, "persistentvolumeclaims")) == 200
@@ -71,15 +71,6 @@ def pressed(bench: SimulatedBench, consumer: ConsumerId, stop: threading.Event) 
     raise AssertionError(f"consumer {consumer} was never made")
 
 
-def _is_deleted(bench: SimulatedBench, consumer: ConsumerId) -> bool:
-    """As the controller does: asked again while it is still ending."""
-    try:
-        bench.backend.delete(consumer)
-    except StillEndingError:
-        return False
-    return True
-
-
 def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Cluster) -> None:
     """Killed while consumers are made and moved: afterwards all is as it was asked for."""
     bench = SimulatedBench(fragile)
@@ -107,7 +98,7 @@ def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Clus
         assert bench.backend._deployments.lists > lists
         assert list(bench.backend.listed()) == wanted
         bench.backend.update(wanted[0], SECOND)
-        until(lambda: _is_deleted(bench, wanted[1]), "one is deleted", 60)
+        until(lambda: bench.is_deleted(wanted[1]), "one is deleted", 60)
         assert [one.version for one in bench.backend.listed().values()][:2] == [2, 1]
         assert list(bench.backend.listed()) == [wanted[0], *wanted[2:]]
         until(lambda: bench.backend._pods.trouble is None, "in touch again", 60)

@@ -1,8 +1,9 @@
 """Every record of Kafka is in the lake once, whatever two writers do at the same time."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -10,9 +11,11 @@ from deltalake import DeltaTable
 
 from kit.lake import Carrier, new_topic_name, produce
 from penstock.model import OffsetRange, TopicPartition
-from penstock.pipeline import PlannedRange, StaleWriterError
+from penstock.pipeline import PlannedRange, StaleWriterError, straight_pass
 from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.storage import TableStorage
+from penstock.spark_worker.task import task_of
+from penstock.spark_worker.work import StraightWork
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
@@ -219,6 +222,19 @@ def test_a_lake_at_an_odd_place_gets_every_row(
     assert carrier.verify(topic).is_exact
 
 
+def _on_another_disk(work: StraightWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What the workers write is not where the driver looks."""
+    run = task_of(work)
+
+    def run_elsewhere(numbers: Iterator[Any]) -> Iterator[Any]:
+        for answer in run(numbers):
+            for path in answer.column("path").to_pylist():
+                Path(path).unlink()
+            yield answer
+
+    return run_elsewhere
+
+
 def test_offsets_are_not_committed_without_their_rows(
     make_carrier: MakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,8 +243,20 @@ def test_offsets_are_not_committed_without_their_rows(
     topic = _topic(carrier, "elsewhere", 1, 5)
     original = TableStorage.spark_uri
     monkeypatch.setattr(TableStorage, "spark_uri", lambda self, path: original(self, f"x/{path}"))
+    monkeypatch.setattr(straight_pass, "task_of", _on_another_disk)
     failed = carrier.carry(carrier.plan(topic))
     assert [type(error) for error in failed.failures.values()] == [LakeRefusedError]
     monkeypatch.undo()
+    assert carrier.carry_all(topic).records == 5
+    assert carrier.verify(topic).is_exact
+
+
+def test_workers_on_another_disk_leave_it_to_the_connector(
+    make_carrier: MakeCarrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only they look elsewhere: the records come by the other way, each once."""
+    carrier = make_carrier()
+    topic = _topic(carrier, "disks", 1, 5)
+    monkeypatch.setattr(straight_pass, "task_of", _on_another_disk)
     assert carrier.carry_all(topic).records == 5
     assert carrier.verify(topic).is_exact

@@ -30,7 +30,7 @@ def _run(carrier: Carrier, topic: str, master: str, *more: str) -> subprocess.Co
             *(sys.executable, "-m", "kit.carry_process", settings.kafka.bootstrap_servers),
             *(settings.lake.root, master, topic, *more),
         ],
-        env={**os.environ, "PYTHONPATH": tests},
+        env={**os.environ, "PYTHONPATH": tests, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -10,7 +10,6 @@ from penstock.controller.effects import Pack
 from penstock.controller.group_management import enter as manage_group
 from penstock.controller.inputs import Packed, PackingFailed
 from penstock.controller.load import available, owner_of, problem_of, view
-from penstock.controller.membership import AVAILABLE
 from penstock.controller.plan import adopt, changes, with_real_consumers
 from penstock.controller.policy import after_plan
 from penstock.controller.state import Phase
@@ -35,7 +34,7 @@ def ask(turn: Turn) -> None:
         return
     settings = turn.state.settings
     number = turn.state.packing_number + 1
-    turn.change(packing_number=number)
+    turn.change(packing_number=number, packing_consumers=frozenset(available(turn)))
     problem = problem_of(turn, view(turn), consumers_max)
     turn.do(Pack(number, settings.algorithm, settings.algorithm_knob, problem))
 
@@ -70,9 +69,10 @@ def packed(turn: Turn, given: Packed) -> None:
         return
     answer = dict(given.packing.assignment.owners)
     existing = turn.state.partitions
-    known = {c for c, r in turn.consumers.now.items() if r.status in AVAILABLE}
-    gone = any(c in turn.consumers and c not in known for c in answer.values())
-    if gone or any(partition not in answer for partition in existing):
+    # Any other number the packer made up: also one that a consumer happens to have who is leaving.
+    counted_on = turn.state.packing_consumers & set(answer.values())
+    is_lost = not counted_on <= set(available(turn))
+    if is_lost or any(partition not in answer for partition in existing):
         turn.count("packing_overtaken")
         ask(turn)
         return

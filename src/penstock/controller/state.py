@@ -179,6 +179,8 @@ class State:
     packing_code: Code | None = None
     packing_words: str = ""
     packing_urgent: bool = False
+    # Who was there when the packer was asked: the numbers in its answer that mean somebody.
+    packing_consumers: frozenset[ConsumerId] = frozenset()
 
     # What the trigger remembers, and where the speeds are heading.
     trigger: TriggerMemory = field(default_factory=TriggerMemory)

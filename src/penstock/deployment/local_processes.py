@@ -28,12 +28,9 @@ from penstock.deployment.interface import (
 )
 from penstock.model import ConsumerId
 from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
+from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
-RESTART_PAUSE_FIRST_S = 0.5
-RESTART_PAUSE_MAX_S = 30.0
-# A consumer that stayed up for so long has earned a quick restart again.
-STEADY_AFTER_S = 60.0
 FAILED_AFTER_RESTARTS = 5
 _NOTE = "deployment.json"
 _PREFIX = "consumer-"
@@ -141,17 +138,14 @@ class LocalProcesses:
 
     def _restart(self, note: _Note) -> Incident:
         consumer = ConsumerId(note.consumer)
-        was_steady = self._monotonic() - note.started_monotonic_s > STEADY_AFTER_S
-        restarts = 1 if was_steady else note.restarts + 1
+        restarts = restarts_after(note.restarts, self._monotonic() - note.started_monotonic_s)
         stop(note.process, grace_s=0)  # it is dead: this takes it off the process table
         self._start(consumer, note.template, restarts=restarts)
         last = next(iter(self.logs(consumer, lines=1)), "")
         return Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")
 
     def _is_due(self, note: _Note) -> bool:
-        """The pause doubles with every restart, so that a broken consumer does not burn a core."""
-        pause_s = min(RESTART_PAUSE_MAX_S, RESTART_PAUSE_FIRST_S * 2.0**note.restarts)
-        return self._monotonic() - note.started_monotonic_s >= pause_s
+        return self._monotonic() - note.started_monotonic_s >= pause_s(note.restarts)
 
     def _state(self, note: _Note) -> DeploymentState:
         if is_alive(note.process):

@@ -154,11 +154,16 @@ class Administration:
             return False
         return True
 
-    def grow_topic(self, name: str, partitions: int) -> None:
+    def grow_topic(self, name: str, partitions: int) -> bool:
+        """Give it so many partitions; False when somebody else has given it as many or more."""
         futures = self._client.create_partitions(
             [NewPartitions(name, partitions)], request_timeout=self._kafka.answer_timeout
         )
-        self._result(futures[name], f"growing topic {name} to {partitions} partitions")
+        try:
+            self._result(futures[name], f"growing topic {name} to {partitions} partitions")
+        except NoIncreaseError:
+            return False
+        return True
 
     def delete_topic(self, name: str) -> None:
         futures = self._client.delete_topics([name], request_timeout=self._kafka.answer_timeout)
@@ -216,6 +221,8 @@ class Administration:
                     raise LeaderMovingError(doing) from raised
                 if code == KafkaError.TOPIC_ALREADY_EXISTS:
                     raise TopicExistsError(doing) from raised
+                if code == KafkaError.INVALID_PARTITIONS:
+                    raise NoIncreaseError(doing) from raised
                 raise
 
 
@@ -238,3 +245,7 @@ class LeaderMovingError(Exception):
 
 class TopicExistsError(Exception):
     """Somebody was quicker."""
+
+
+class NoIncreaseError(Exception):
+    """The topic has as many partitions already, or more."""

@@ -30,13 +30,11 @@ from penstock.errors import PenstockError
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
 from penstock.processes.owner import owner_as_text
+from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.topics.carry_out import make_control_topics
 
 STOP_GRACE_S = 20.0
-RESTART_PAUSE_FIRST_S = 0.5
-RESTART_PAUSE_MAX_S = 30.0
-STEADY_AFTER_S = 60.0
 SERVER_RESTART_PAUSE_S = 10.0
 
 
@@ -145,11 +143,11 @@ class LocalGroup:
         """Start again what died, with a growing pause; says what was done."""
         said = self._tend_servers()
         for name, child in list(self._children.items()):
-            if is_alive(child.process) or not self._is_due(child):
+            since_start_s = time.monotonic() - child.started_s
+            if is_alive(child.process) or since_start_s < pause_s(child.restarts):
                 continue
             stop(child.process, grace_s=0)  # it is dead: this takes it off the process table
-            steady = time.monotonic() - child.started_s > STEADY_AFTER_S
-            self._launch(name, restarts=1 if steady else child.restarts + 1)
+            self._launch(name, restarts=restarts_after(child.restarts, since_start_s))
             said.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
         return said
 
@@ -175,10 +173,6 @@ class LocalGroup:
                 said.append(f"the {name} died and was started again")
         self._server_tried_s = time.monotonic()
         return said
-
-    def _is_due(self, child: _Child) -> bool:
-        pause_s = min(RESTART_PAUSE_MAX_S, RESTART_PAUSE_FIRST_S * 2.0**child.restarts)
-        return time.monotonic() - child.started_s >= pause_s
 
     def arguments_of(self, name: str) -> list[str]:
         """What `penstock` is given to be the `monitor` or the `controller` of this group."""

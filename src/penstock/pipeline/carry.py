@@ -29,7 +29,7 @@ from penstock.pipeline.batch import (
     batch_folder,
     witness_of,
 )
-from penstock.pipeline.diagnosis import in_our_words, ranges_not_there
+from penstock.pipeline.diagnosis import in_our_words, ranges_not_there, what_workers_lack
 from penstock.pipeline.failures import (
     LakeRefusedError,
     SparkFailedError,
@@ -38,10 +38,11 @@ from penstock.pipeline.failures import (
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
-from penstock.pipeline.shared_pass import SharedPass, shared_groups
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.straight_pass import StraightPass, straight_tables
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
+from penstock.telemetry import get_logger
 
 
 def _failures_of_an_own_jvm() -> tuple[type[Exception], ...]:
@@ -80,6 +81,9 @@ class Pipeline:
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
         self._lock = threading.Lock()
+        self._log = get_logger(room="pipeline")
+        # Why Spark's workers cannot carry by themselves, once that is known.
+        self._workers_lack = ""
 
     def table(self, name: str) -> LakeTable:
         with self._lock:
@@ -111,19 +115,23 @@ class Pipeline:
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
-        is_local = TableStorage(self._settings.lake, "").is_local
-        groups = shared_groups(self._settings.lake, by_table, is_local=is_local)
-        together = {name for names in groups for name in names}
-        works: list[Work] = [
-            partial(self._carry_together, {name: by_table[name] for name in names}, writer)
-            for names in groups
-        ]
+        together = self._straight_tables(by_table)
+        works: list[Work] = []
+        if together:
+            straight = {name: by_table[name] for name in together}
+            works.append(partial(self._carry_straight, straight, writer))
         works += [
             partial(self._carry_table, name, some, writer)
             for name, some in by_table.items()
             if name not in together
         ]
         return self._side_by_side(works)
+
+    def _straight_tables(self, by_table: Mapping[str, Sequence[PlannedRange]]) -> list[str]:
+        if not self._settings.spark.straight or self._workers_lack:
+            return []
+        is_local = TableStorage(self._settings.lake, "").is_local
+        return straight_tables(self._settings.lake, by_table, is_local=is_local)
 
     def _side_by_side(self, works: Sequence[Work]) -> BatchResult:
         if len(works) <= 1:
@@ -137,27 +145,30 @@ class Pipeline:
             total += result
         return total
 
-    def _carry_together(
+    def _carry_straight(
         self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer
     ) -> BatchResult:
         """Tables in one pass; if anything is wrong with it, each by itself, to find out what."""
-        shared = SharedPass(
+        straight = StraightPass(
             [
                 (work := self._work(name), TableBatch(work, some, self._folder(some, writer)))
                 for name, some in by_table.items()
             ]
         )
         try:
-            files = shared.write()
+            files = straight.write()
         except FILE_FAILURES as error:
-            shared.drop(error)
+            straight.drop(error)
+            self._workers_lack = what_workers_lack(error)
+            if self._workers_lack:
+                self._log.warning("workers_cannot_carry", why=self._workers_lack)
             return self._one_by_one(by_table, writer, error)
 
         def otherwise(batch: TableBatch, error: Exception) -> BatchResult:
             name = self._settings.lake.table_of(batch.planned[0].partition.topic).table
             return self._not_carried(name, batch, writer, error)
 
-        return shared.commit(files, otherwise)
+        return straight.commit(files, otherwise)
 
     def _one_by_one(
         self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer, error: Exception

@@ -29,10 +29,15 @@ _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
     r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|OutOfMemoryError|"
-    r"Failed to get broadcast",
+    r"Failed to get broadcast|Python worker exited unexpectedly",
+)
+_WORKERS_LACK = re.compile(
+    r"ModuleNotFoundError|ImportError|PACKAGE_NOT_INSTALLED|PYTHON_VERSION_MISMATCH|"
+    r"Cannot run program"
 )
 _KAFKA_IS_GONE = re.compile(
-    r"TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition"
+    r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
+    r"UnknownTopicOrPartition"
 )
 _CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
 QUOTED_CHARACTERS = 500
@@ -93,6 +98,12 @@ def in_our_words(error: Exception, table: str) -> PenstockError:
     return TransformationFailedError(
         f"The records could not be made into rows of table {table}: {_quoted(text, _CAUSE)}"
     )
+
+
+def what_workers_lack(error: Exception) -> str:
+    """Why Spark's Python workers cannot run our code at all; empty when that is not the trouble."""
+    text = str(error)
+    return _quoted(text, _WORKERS_LACK) if _WORKERS_LACK.search(text) else ""
 
 
 def _quoted(text: str, near: re.Pattern[str]) -> str:

@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import Claim, epoch_ids
 from penstock.pipeline.failures import LakeRefusedError, SchemaChangedError, StaleWriterError
+from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.write_batch import WrittenFile
 from penstock.settings.sections import LakeSettings
@@ -99,6 +100,7 @@ class LakeTable:
         self._lake = lake
         self._lock = threading.RLock()
         self._opened: DeltaTable | None = None
+        self._entries = LedgerEntries(self.storage)
         self._schema_seen: str | None = None
         # Claims this process has committed under. Whoever else commits moves the offset as well,
         # so as long as that is ours, so is the epoch, and neither is looked up or written again.
@@ -125,11 +127,8 @@ class LakeTable:
     def next_offsets(self, application_ids: Iterable[str]) -> dict[str, int | None]:
         """What the ledger says now; None for entries it has never seen."""
         with self._lock:
-            table = self._table()
-            return {
-                name: None if table is None else table.transaction_version(name)
-                for name in sorted(application_ids)
-            }
+            table, names = self._table(), sorted(application_ids)
+            return dict.fromkeys(names) if table is None else self._entries.of(table, names)
 
     def last_epochs(self, application_ids: Iterable[str], authority: str) -> dict[str, Epoch]:
         """The epoch of each entry's last commit, where one was made under this authority."""
@@ -137,7 +136,8 @@ class LakeTable:
             table = self._table()
             if table is None:
                 return {}
-            found = {name: _last_epoch(table, name, authority) for name in sorted(application_ids)}
+            names = sorted(application_ids)
+            found = {name: self._last_epoch(table, name, authority) for name in names}
             return {name: epoch for name, epoch in found.items() if epoch is not None}
 
     def has_claimed(self, application_id: str, claim: Claim) -> bool:
@@ -187,7 +187,7 @@ class LakeTable:
             )
             named = (file.path for file in active_files(table))
             return LogSnapshot(
-                {name: table.transaction_version(name) for name in sorted(application_ids)},
+                self._entries.of(table, sorted(application_ids)),
                 frozenset([*named, *(unquote(path) for path in removed)]),
             )
 
@@ -319,8 +319,9 @@ class LakeTable:
     def _require_current(self, table: DeltaTable, moves: Sequence[LedgerMove]) -> None:
         """Compare: every entry says what the batch was planned from."""
         stale: dict[TopicPartition, int | None] = {}
+        entries = self._entries.of(table, [move.application_id for move in moves])
         for move in moves:
-            stored = table.transaction_version(move.application_id)
+            stored = entries[move.application_id]
             if not move.is_allowed(stored) or self._is_outdated(table, move):
                 stale[move.partition] = stored
         if stale:
@@ -331,7 +332,12 @@ class LakeTable:
         is_known = not self._has_fences and self._claims.get(move.application_id) == claim
         if claim is None or is_known:
             return False
-        return move.is_outdated(_last_epoch(table, move.application_id, claim.authority))
+        return move.is_outdated(self._last_epoch(table, move.application_id, claim.authority))
+
+    def _last_epoch(self, table: DeltaTable, application_id: str, authority: str) -> Epoch | None:
+        names = epoch_ids(application_id, authority)
+        controller, number = self._entries.of(table, names).values()
+        return None if controller is None or number is None else Epoch(controller, number)
 
     def _claim_entries(self, move: LedgerMove) -> list[Transaction]:
         """The first commit under a claim says so; the ledger remembers it from then on."""
@@ -368,13 +374,6 @@ class StaleLedgerError(StaleWriterError):
         said = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(stored.items()))
         super().__init__(f"Another writer has moved the ledger of table {table}: {said}.")
         self.stored = dict(stored)
-
-
-def _last_epoch(table: DeltaTable, application_id: str, authority: str) -> Epoch | None:
-    controller, number = (
-        table.transaction_version(name) for name in epoch_ids(application_id, authority)
-    )
-    return None if controller is None or number is None else Epoch(controller, number)
 
 
 def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:

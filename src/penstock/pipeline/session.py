@@ -6,6 +6,7 @@ and starts none. What a server decides at its own start (memory, jars) is in con
 
 import importlib.util
 import os
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -100,6 +101,9 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
             remedy="Name a Connect server (sc://host:port), or install all of Spark.",
         )
     leave_connect_mode()
+    if spark.master.startswith("local["):
+        # Python workers are ours too. On a cluster another Python may have to be named.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = builder.master(spark.master).appName(name)
     for option, value in {**start_options(spark), **spark.options}.items():
         builder = builder.config(option, value)

@@ -123,15 +123,6 @@ class TableStorage:
             else:
                 self.file_system.delete_file(path)
 
-    def move_folder(self, path: str, table: "TableStorage", to: str) -> None:
-        """Rename a folder into another local table's; one that is not there held no rows."""
-        if not (self.is_local and table.is_local):
-            raise AssertionError("folders are renamed on file systems only")
-        source, target = self._folder / path, table._folder / to  # noqa: SLF001 -- one of us
-        if source.is_dir():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.rename(target)
-
     def delete_folder(self, path: str) -> None:
         """Remove a batch's folder and what is left in it."""
         if self.is_local:

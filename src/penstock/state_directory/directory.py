@@ -8,7 +8,8 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,7 @@ from penstock.state_directory.state_file import (
 LOCK_NAME = "lock"
 STATE_NAME = "state"
 _PARTIAL_NAME = "state.partial"
+_LOOK_AGAIN_S = 0.1
 
 
 class DirectoryTakenError(PenstockError):
@@ -33,9 +35,19 @@ class DirectoryTakenError(PenstockError):
 class StateDirectory:
     """Held from `open` to `close`. Without a usable directory it remembers nothing, and says so."""
 
-    def __init__(self, path: Path, owner: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        owner: str,
+        *,
+        wait_s: float = 0.0,
+        is_given_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`wait_s`: how long a holder that is about to end is waited for."""
         self.path = path
         self._owner = owner
+        self._wait_s = wait_s
+        self._is_given_up = is_given_up
         self._folder: int | None = None
         self._lock: int | None = None
         # Why nothing can be kept here; None while it can.
@@ -64,18 +76,29 @@ class StateDirectory:
             self.unusable = f"{self.path}: {error.strerror}"
             self.close()
             return
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not self._is_ours(self._lock):
             holder = os.read(self._lock, 100).decode(errors="replace").strip() or "unknown"
             self.close()
             raise DirectoryTakenError(
                 f"The state directory {self.path} is held by another process ({holder}).",
                 remedy="Each consumer needs an id and a state directory of its own.",
-            ) from None
+            )
         with contextlib.suppress(OSError):  # for people only; a full disk does not matter here
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"process {os.getpid()}\n".encode(), 0)
+
+    def _is_ours(self, lock: int) -> bool:
+        """Take the lock; a holder that is about to end is waited for."""
+        deadline_s = time.monotonic() + self._wait_s
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline_s or self._is_given_up():
+                    return False
+                time.sleep(_LOOK_AGAIN_S)  # waiting in the kernel could not be given up
+            else:
+                return True
 
     def close(self) -> None:
         for descriptor in (self._lock, self._folder):

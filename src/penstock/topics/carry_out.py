@@ -41,6 +41,7 @@ def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> 
             if made:
                 done.append(f"{topic.name}: created with {topic.partitions} partitions")
         elif (topic.name, Verdict.TOO_FEW_PARTITIONS) in verdicts:
-            administration.grow_topic(topic.name, topic.partitions)
-            done.append(f"{topic.name}: grown to {topic.partitions} partitions")
+            grown = administration.grow_topic(topic.name, topic.partitions)
+            if grown:
+                done.append(f"{topic.name}: grown to {topic.partitions} partitions")
     return done

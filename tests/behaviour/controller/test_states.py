@@ -160,6 +160,20 @@ def test_a_group_that_changed_meanwhile_is_packed_again() -> None:
     assert lines[0].startswith("  > pack")
 
 
+def test_a_number_that_the_packer_made_up_is_nobody_who_leaves() -> None:
+    """The packer names new consumers as it likes, also after one that is on its way out."""
+    teller = after(*TWO_CONSUMERS, "consumer 1 reports orders-0@1.1 orders-1@1.2, phase=stopping")
+    teller.tell("consumer 1 stopped orders-0@1.1 orders-1@1.2")
+    teller.tell("tick +500")
+    assert phase_of(teller) is Phase.REASSIGN
+    lines = teller.tell("packed 1: orders-0 orders-1; 2: orders-2")
+    assert not any(line.startswith("  > pack") for line in lines)
+    assert phase_of(teller) is Phase.GROUP_MANAGEMENT
+    plan = state_of(teller).plan
+    assert plan is not None
+    assert 1 not in plan.target.values()
+
+
 def test_a_plan_that_gains_nothing_is_not_made() -> None:
     """As many consumers as before, or the very same assignment: not worth a move."""
     teller = after(*OVERLOAD)

@@ -4,6 +4,8 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,3 +137,20 @@ def test_a_failed_write_keeps_the_old_state(
         assert held.write({"good": 2})
         assert held.read() == {"good": 2}
         assert held.unusable is None
+
+
+def test_a_holder_that_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
+    """As long as was said, and no longer; and not when nobody wants it any more."""
+    first = StateDirectory(tmp_path, "o")
+    first.open()
+    begun_s = time.monotonic()
+    with pytest.raises(DirectoryTakenError):
+        StateDirectory(tmp_path, "o", wait_s=0.3).open()
+    assert 0.3 <= time.monotonic() - begun_s < 5
+    with pytest.raises(DirectoryTakenError):
+        StateDirectory(tmp_path, "o", wait_s=60, is_given_up=lambda: True).open()
+    ending = threading.Timer(0.3, first.close)
+    ending.start()
+    with StateDirectory(tmp_path, "o", wait_s=60) as second:
+        assert second.write(CONTENT)
+    ending.join()

@@ -85,7 +85,13 @@ class ConsumerProcess:
         self._log = get_logger(consumer=consumer_id)
         root = Path(settings.consumer.state_root)
         path = state_directory or root / f"consumer-{consumer_id}"
-        self._directory = StateDirectory(path, f"{settings.lake.group}/consumer-{consumer_id}")
+        self._directory = StateDirectory(
+            path,
+            f"{settings.lake.group}/consumer-{consumer_id}",
+            wait_s=settings.consumer.state_wait,
+            is_given_up=lambda: self._is_told_to_end,
+        )
+        self._is_told_to_end = False
         self._has_ended = False
         self._deadline_s: float | None = None
         self._drop_at_s: float | None = None
@@ -113,6 +119,7 @@ class ConsumerProcess:
             return
 
         def heard(number: int, _: FrameType | None) -> None:
+            self._is_told_to_end = True
             self._inbox.put(Signalled(number))
 
         signal.signal(signal.SIGTERM, heard)

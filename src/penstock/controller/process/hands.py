@@ -33,6 +33,7 @@ from penstock.deployment import (
     DeploymentTemplate,
     StillEndingError,
 )
+from penstock.errors import PenstockError
 from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import algorithm_named
@@ -103,7 +104,7 @@ class Hands:
         try:
             self._make_mailboxes(consumer)
             self._deployment.create(consumer, self.template)
-        except (DeploymentError, OSError) as error:
+        except (PenstockError, OSError) as error:  # Kafka away, no such right, a full disk
             reason = str(error)
             self._log.error("create_failed", consumer=consumer, error=reason)
             self._say(lambda now_ms: CreationFailed(now_ms, consumer, reason))

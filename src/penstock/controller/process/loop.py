@@ -11,6 +11,7 @@ import os
 import queue
 import signal
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,6 +72,7 @@ class ControllerProcess:
             settings.kafka, f"{settings.topics.prefix}-{settings.lake.group}-controller"
         )
         self._mailboxes = 0
+        self._mailboxes_lock = threading.Lock()
         self._is_ending = False
         self._is_degraded = False
 
@@ -249,11 +251,12 @@ class ControllerProcess:
 
     def _make_mailboxes(self, consumer: ConsumerId) -> None:
         """Called by a worker before a consumer is made: it must find its partitions."""
-        if consumer < self._mailboxes:
-            return
-        for line in make_control_topics(self._settings, highest_consumer_id=consumer):
-            self._log.info("topic_changed", words=line)
-        self._mailboxes = consumer + self._settings.topics.consumers_ahead
+        with self._mailboxes_lock:  # several consumers are made at once
+            if consumer < self._mailboxes:
+                return
+            for line in make_control_topics(self._settings, highest_consumer_id=consumer):
+                self._log.info("topic_changed", words=line)
+            self._mailboxes = consumer + self._settings.topics.consumers_ahead
 
     def _write_status(self) -> None:
         """For `penstock status`: information, so a full disk is no reason to stop."""

@@ -193,6 +193,8 @@ def _container(plan: PodPlan, template: DeploymentTemplate, arguments: Sequence[
     command = ["penstock", "consumer", "--state-dir", STATE_PATH]
     command += ["--deployment-version", str(template.version)]
     command += ["--health-port", str(HEALTH_PORT)]
+    # A pod that somebody deletes is replaced while it still ends.
+    command += ["--set", f"consumer.state_wait={settings.grace_period:g}s"]
     mounts: list[Manifest] = [
         {"name": "state", "mountPath": STATE_PATH},
         {"name": "scratch", "mountPath": "/tmp"},  # noqa: S108 -- a volume of the pod's own

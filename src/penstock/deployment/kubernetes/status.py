@@ -63,7 +63,8 @@ def current_pod(pods: Sequence[Object]) -> Object | None:
 
 
 def restarts_of(pod: Object | None) -> int:
-    return 0 if pod is None else sum(one.get("restartCount", 0) for one in _containers(pod))
+    """Of what runs for good; preparing containers end, that is what they are for."""
+    return 0 if pod is None else sum(one.get("restartCount", 0) for one in _lasting(pod))
 
 
 def deployed(
@@ -148,7 +149,7 @@ def _end(ended: Object) -> str:
 
 def last_end(pod: Object) -> str:
     """How its container ended the last time, in words."""
-    for container in _containers(pod):
+    for container in _lasting(pod):
         ended = (container.get("lastState") or {}).get("terminated")
         ended = ended or (container.get("state") or {}).get("terminated")
         if ended:
@@ -168,6 +169,10 @@ def _containers(pod: Object) -> list[Object]:
     status = pod.get("status") or {}
     first = [{**one, "is_preparation": True} for one in status.get("initContainerStatuses") or []]
     return [*first, *(status.get("containerStatuses") or [])]
+
+
+def _lasting(pod: Object) -> list[Object]:
+    return [one for one in _containers(pod) if not one.get("is_preparation")]
 
 
 def _moment(condition: Object) -> float:

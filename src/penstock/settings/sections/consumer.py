@@ -12,6 +12,13 @@ class ConsumerSettings(Section):
     state_root: str = option(
         "state", "Consumer n keeps its state in `consumer-n` below this directory."
     )
+    state_wait: Duration = option(
+        0.0,
+        "How long to wait for a state directory whose holder is about to end; on Kubernetes as "
+        "long as a pod may take to end.",
+        ge=0,
+        le=3600,
+    )
     capacity: Speed = option(
         0.0,
         "The most it reads, in bytes of the broker's log (the monitor's unit); 0 for no limit.",

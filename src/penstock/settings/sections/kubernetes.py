@@ -57,8 +57,8 @@ class KubernetesSettings(Section):
     )
     volume_access_mode: Literal["auto", "ReadWriteOnce", "ReadWriteOncePod"] = option(
         "auto",
-        "How a volume is held: by one node, or by one pod. `auto`: by one pod where the storage "
-        "class is named and the cluster is 1.29 or newer, else by one node.",
+        "How a volume is held: by one node, or by one pod where the storage class can do that. "
+        "`auto` is by one node, which every class can do.",
     )
     remove_volumes: bool = option(
         False, "Whether a removed consumer's volume goes too, instead of waiting for its next life."

@@ -122,6 +122,7 @@ def test_the_state_directory_is_the_claim() -> None:
     container = container_of(made)
     command = container["command"]
     assert command[command.index("--state-dir") + 1] == "/var/lib/penstock/state"
+    assert "consumer.state_wait=60s" in command, "a pod that still ends is waited for"
     mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
     assert mounts["state"] == "/var/lib/penstock/state"
     assert volumes["scratch"] == {"name": "scratch", "emptyDir": {}}

@@ -177,11 +177,12 @@ def test_a_restart_is_told_once_when_it_is_up_again() -> None:
     """Not while it is down, not twice, and not for what was before we looked."""
     ended = {"state": {"terminated": {"exitCode": 137}}, "restartCount": 0}
     up = {"lastState": {"terminated": {"exitCode": 137}}, "restartCount": 1}
-    nothing, seen = told(Seen(), [pod()])
+    done = {"name": "prepare", "restartCount": 3, "state": {"terminated": {"exitCode": 0}}}
+    nothing, seen = told(Seen(), [pod(initContainerStatuses=[done])])
     assert nothing == []
-    nothing, seen = told(seen, [pod(container=ended)])
+    nothing, seen = told(seen, [pod(container=ended, initContainerStatuses=[done])])
     assert nothing == []
-    words, seen = told(seen, [pod(container=up)])
+    words, seen = told(seen, [pod(container=up, initContainerStatuses=[done])])
     assert words == ["Restarted: it ended with code 137 and was started again (1)"]
     assert told(seen, [pod(container=up)])[0] == []
     assert told(None, [pod(container=up)])[0] == []

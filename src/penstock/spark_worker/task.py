@@ -1,0 +1,34 @@
+"""One task: read its share of the batch, write it, say what was written."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.spark_worker.assigned_reader import AssignedReader
+from penstock.spark_worker.parquet_files import ParquetFiles, part_rows
+from penstock.spark_worker.work import StraightWork
+
+
+def task_of(work: StraightWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """For `mapInArrow` over the numbers of the tasks."""
+
+    def run(numbers: Iterator[Any]) -> Iterator[Any]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield carried(work, number)
+
+    return run
+
+
+def carried(work: StraightWork, number: int) -> Any:
+    ranges = work.tasks[number]
+    topics = {one.topic for one in ranges}
+    tables = {topic: table for topic, table in work.tables.items() if topic in topics}
+    files = ParquetFiles(tables, work.compression)
+    reader = AssignedReader(work.kafka, work.readers_name, ranges, work.silence_s_max)
+    try:
+        for messages in reader.chunks():
+            files.add(messages)
+        return part_rows(files.close())
+    except BaseException:
+        files.abandon()
+        raise

@@ -1,0 +1,47 @@
+"""What the controller does when something outside refuses."""
+
+import queue
+
+import pytest
+
+from penstock.controller.effects import CreateConsumer
+from penstock.controller.inputs import CreationFailed
+from penstock.controller.process.ears import Inbox
+from penstock.controller.process.hands import Hands
+from penstock.deployment import DeploymentError, DeploymentTemplate, InMemoryDeployment
+from penstock.errors import PenstockError, UnreachableError
+from penstock.model import ConsumerId
+from penstock.telemetry import get_logger
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnreachableError("No Kafka broker answers."),
+        DeploymentError("The back-end is away."),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
+    error: PenstockError | OSError,
+) -> None:
+    """Whatever refuses, the loop hears that it failed and why, and goes on."""
+    inbox: Inbox = queue.Queue()
+
+    def refused(_: ConsumerId) -> None:
+        raise error
+
+    hands = Hands(
+        InMemoryDeployment(),
+        inbox,
+        get_logger(room="controller"),
+        template=DeploymentTemplate(),
+        make_mailboxes=refused,
+    )
+    hands.do(CreateConsumer(ConsumerId(3), version=0))
+    given = inbox.get(timeout=10)
+    hands.close()
+    assert not isinstance(given, Exception)
+    said = given(7)
+    assert isinstance(said, CreationFailed)
+    assert (said.now_ms, said.consumer, said.reason) == (7, 3, str(error))
