@@ -277,6 +277,7 @@ def test_the_values_reach_the_consumers_pods(helm: Path, tmp_path: Path) -> None
         "example.com/kind": "consumer",
         "example.com/owner": "data",
         "example.com/scrape": "no",
+        "penstock.io/template-version": "0",
     }
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from penstock.deployment import DeploymentState
 from penstock.deployment.kubernetes.care import Repair, Seen, look
-from penstock.deployment.kubernetes.status import deployed, trouble_of
+from penstock.deployment.kubernetes.refusals import Answer, message_of
+from penstock.deployment.kubernetes.status import consumer_of_object, deployed, trouble_of
 from penstock.model import ConsumerId
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
@@ -214,3 +215,29 @@ def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
     words, seen = told(seen, [pod()])
     assert words == []
     assert seen.trouble is None
+
+
+def test_a_consumer_is_known_by_its_label() -> None:
+    """And an object without labels is nobody's."""
+    assert consumer_of_object(deployment(7)) == 7
+    assert consumer_of_object({"metadata": {"name": "x"}}) is None
+
+
+def test_only_a_failure_to_make_pods_is_one() -> None:
+    """Other conditions of a Deployment without pods are the usual course of things."""
+    conditions = [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetCreated"}]
+    without = {**deployment(), "status": {"conditions": conditions}}
+    assert trouble_of(without, [], NOW_S) is None
+
+
+def test_a_time_that_cannot_be_read_is_long_ago() -> None:
+    """So a pod that nobody can place is reported rather than waited for."""
+    found = trouble_of(deployment(), [unscheduled("yesterday")], NOW_S)
+    assert found is not None
+    assert found.reason == "Unschedulable"
+
+
+@pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"[]", b""])
+def test_an_answer_that_is_not_the_api_servers_own(body: bytes) -> None:
+    """A proxy answered: its number is told, and nothing of what it wrote."""
+    assert message_of(Answer(502, body)) == "502."
