@@ -2,6 +2,9 @@
 
 import csv
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from penstock.broker import EmbeddedKafka
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizes
 from penstock.model import TopicPartition
+from penstock.settings.sections import KafkaSettings
 
 pytestmark = pytest.mark.broker
 
@@ -45,6 +49,26 @@ def test_broker_start_status_stop(tmp_path: Path, broker_jars: None) -> None:
     assert penstock("broker", "stop", "--name", "life").returncode == 0
     status = json.loads(penstock("broker", "status", "-o", "json").stdout)
     assert all(one["name"] != "life" for one in status)
+
+
+def test_a_broker_in_the_foreground_is_one_and_ends_with_sigterm(
+    tmp_path: Path, broker_jars: None
+) -> None:
+    """One process, reached at the address it prints; told to end, it ends, with exit code 0."""
+    data = tmp_path / "data"
+    command = ("broker", "start", "--foreground", "--name", "stays", "--data-dir", str(data))
+    with subprocess.Popen(
+        [sys.executable, "-m", "penstock", *command], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        administration = Administration(KafkaSettings(bootstrap_servers=address))
+        assert len(administration.cluster().broker_ids) == 1
+        found = [one for one in processes_naming(str(data)) if one != process.pid]
+        assert len(found) == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=40) == 0
+    assert processes_naming(str(data)) == []
 
 
 def test_broker_start_fails_with_exit_code_one(tmp_path: Path, broker_jars: None) -> None:

@@ -1,6 +1,5 @@
 """`penstock broker`: a real Kafka on this machine, for trying things out."""
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ from penstock.broker.embedded import STOP_GRACE_S
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, say
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.named_servers import Name, NamedServers
-from penstock.errors import PenstockError, UnreachableError
+from penstock.errors import UnreachableError
 from penstock.jars import JarSet
 from penstock.kafka_io.administration import Administration
 from penstock.processes import RunningServer
@@ -48,7 +47,7 @@ def start(
     heap: Annotated[int, typer.Option(min=128, help="Memory for each broker, in MiB.")] = 512,
     name: Name = "default",
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop it with Ctrl-C.")
+        bool, typer.Option("--foreground", help="Stay, and stop it with Ctrl-C or SIGTERM.")
     ] = False,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
@@ -67,7 +66,7 @@ def start(
         detached=not foreground,
         on_progress=say,
     )
-    with_grace = kafka.start()
+    kafka.start()
     server = RunningServer(
         name=name,
         address=kafka.bootstrap_servers,
@@ -77,12 +76,8 @@ def start(
         is_temporary=kafka.is_temporary,
     )
     if foreground:
-        with with_grace:
-            SERVERS.print_address(server, output)
-            say("Ctrl-C stops it.")
-            while all(node.is_alive for node in kafka.nodes.values()):
-                time.sleep(0.5)  # until Ctrl-C
-            raise PenstockError("A broker died.", remedy=f"Its log: {server.log_files[0]}")
+        SERVERS.stay_with(server, output, kafka.stop)
+        return
     SERVERS.remember(server, kafka.stop)
     SERVERS.print_address(server, output)
 

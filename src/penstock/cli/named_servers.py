@@ -1,7 +1,10 @@
 """What `penstock broker` and `penstock spark` share: servers by name that outlive the command."""
 
+import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -51,6 +54,27 @@ class NamedServers:
             typer.echo(server.address)
         else:
             print_data(self._described(server), output)
+
+    def stay_with(
+        self, server: RunningServer, output: OutputFormat, stop: Callable[[], None]
+    ) -> None:
+        """In the foreground until SIGTERM or Ctrl-C, then stopped; an error if it dies before.
+
+        The first process of a container has to ask for SIGTERM itself.
+        """
+        told = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: told.set())
+        try:
+            self.print_address(server, output)
+            say("Ctrl-C stops it.")
+            while server.living == len(server.processes):
+                if told.wait(0.5):
+                    return
+            end = Path(server.log_files[0]).read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise PenstockError(f"The {self.called} died. Its log ends:\n{end}")
+        finally:
+            stop()
 
     def stop(self, name: str) -> None:
         server = self.registry.find(name)

@@ -1,7 +1,5 @@
 """`penstock spark`: one Spark Connect server on this machine, shared by thin consumers."""
 
-import signal
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -77,27 +75,10 @@ def start(
     server.start()
     running = _running(name, server.master, server.process, server.log_file, folder)
     if foreground:
-        try:
-            SERVERS.print_address(running, output)
-            say("Ctrl-C stops it.")
-            _stay(running)
-        finally:
-            server.stop()
+        SERVERS.stay_with(running, output, server.stop)
         return
     SERVERS.remember(running, server.stop)
     SERVERS.print_address(running, output)
-
-
-def _stay(running: RunningServer) -> None:
-    """Until SIGTERM or Ctrl-C; the first process of a container has to ask for SIGTERM itself."""
-    told = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.set())
-    while running.living:
-        if told.wait(0.5):
-            return
-    end = Path(running.log_files[0]).read_text(encoding="utf-8", errors="replace")[-2000:]
-    raise PenstockError(f"Spark died. Its log ends:\n{end}")
 
 
 def _running(
