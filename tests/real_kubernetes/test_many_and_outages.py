@@ -1,5 +1,6 @@
 """Hundreds of consumers, and an API server that dies while they are made."""
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -71,6 +72,8 @@ def pressed(bench: SimulatedBench, consumer: ConsumerId, stop: threading.Event) 
     raise AssertionError(f"consumer {consumer} was never made")
 
 
+# The client library leaves a socket to the garbage collector when a server dies in its greeting.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Cluster) -> None:
     """Killed while consumers are made and moved: afterwards all is as it was asked for."""
     bench = SimulatedBench(fragile)
@@ -106,3 +109,4 @@ def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Clus
     finally:
         stop.set()
         bench.close()
+        gc.collect()  # here, and not in the middle of another test

@@ -225,12 +225,15 @@ class Api:
         raise self._final(right, answer)
 
     def _once(self, right: Right, method: str, url: str, body: Mapping[str, Any] | None) -> Answer:
+        response: urllib3.BaseHTTPResponse | None = None
         try:
             response = self._sent(right, method, url, body, ANSWER_TIMEOUT_S)
             content = response.data
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
             # Unknown: it may have happened. Every call of ours may be repeated.
             self._away_s = time.monotonic()
+            if response is not None:
+                response.close()
             words = json.dumps({"message": f"no answer ({type(error).__name__})"})
             return Answer(503, words.encode())
         after = response.headers.get("Retry-After", "")
