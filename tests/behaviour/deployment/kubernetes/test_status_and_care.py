@@ -6,7 +6,7 @@ import pytest
 
 from penstock.deployment import DeploymentState
 from penstock.deployment.kubernetes.care import Repair, Seen, look
-from penstock.deployment.kubernetes.status import deployed, trouble_of
+from penstock.deployment.kubernetes.status import consumer_of_object, deployed, trouble_of
 from penstock.model import ConsumerId
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
@@ -214,3 +214,17 @@ def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
     words, seen = told(seen, [pod()])
     assert words == []
     assert seen.trouble is None
+
+
+def test_what_cannot_be_read_is_taken_for_the_worst() -> None:
+    """A condition without a time has been there for long; other conditions are no refusal."""
+    assert trouble_of(deployment(), [unscheduled("some day")], NOW_S) is not None
+    made = deployment()
+    made["status"] = {"conditions": [{"type": "Progressing", "status": "True"}]}
+    assert trouble_of(made, [], NOW_S) is None
+
+
+def test_an_object_belongs_to_the_consumer_its_label_names() -> None:
+    """One without labels belongs to nobody."""
+    assert consumer_of_object(deployment(7)) == ConsumerId(7)
+    assert consumer_of_object({"metadata": {"name": "x"}}) is None
