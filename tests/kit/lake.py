@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,21 @@ def produce(
         producer.begin_transaction()
     for partition, some in sorted(values.items()):
         for number, value in enumerate(some):
-            producer.produce(
+            send = partial(
+                producer.produce,
                 topic,
                 value,
                 key=f"{partition}-{number}".encode(),
                 partition=partition,
                 headers=[("trace", b"abc")],
             )
+            while True:
+                try:
+                    send()
+                except BufferError:  # the broker is slower than we are
+                    producer.poll(0.1)
+                else:
+                    break
             producer.poll(0)
     if transaction is None:
         assert producer.flush(30) == 0

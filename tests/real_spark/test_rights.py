@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from kit.consumers import wait_for
 from kit.guarded_broker import GuardedBroker, guarded_broker
 from kit.kafka_rights import RIGHTS, KafkaRight, as_markdown
 from kit.kept_in_step import ROOT, assert_section_kept_in_step
@@ -90,6 +90,14 @@ class Roles:
                 process.kill()
 
 
+def until(condition: Callable[[], bool], what: str, within_s: float = 120) -> None:
+    """Each look makes clients of its own: looking often would be most of the work."""
+    deadline_s = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
+        time.sleep(1)
+
+
 def offsets_of_the_group(broker: GuardedBroker) -> dict[int, int]:
     client = AdminClient({"bootstrap.servers": broker.settings.bootstrap_servers})
     asked = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(NAMES["group"])])
@@ -119,8 +127,8 @@ def test_each_role_works_with_exactly_the_documented_rights(
         stack.enter_context(roles.running("controller", str(main)))
         orders = [TopicPartition("orders", number) for number in (0, 1)]
         ends = Administration(broker.settings).end_offsets(orders)
-        wait_for("every record in the lake", lambda: carried_so_far(roles.settings) == ends, 120)
-        wait_for("offsets for other tools", lambda: len(offsets_of_the_group(broker)) == 2)
+        until(lambda: carried_so_far(roles.settings) == ends, "every record in the lake")
+        until(lambda: len(offsets_of_the_group(broker)) == 2, "offsets for other tools")
         roles.run("operator", "pause", "--reason", "tried")
         roles.run("operator", "resume")
         stack.close()

@@ -40,6 +40,7 @@ from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.straight_pass import StraightPass, straight_tables
+from penstock.pipeline.straight_session import StraightSession
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
@@ -82,6 +83,7 @@ class Pipeline:
         self._tables: dict[str, LakeTable] = {}
         self._lock = threading.Lock()
         self._log = get_logger(room="pipeline")
+        self._straight = StraightSession(settings.spark, settings.lake.group, session)
         # Why Spark's workers cannot carry by themselves, once that is known.
         self._workers_lack = ""
 
@@ -127,6 +129,15 @@ class Pipeline:
         ]
         return self._side_by_side(works)
 
+    def interrupt(self) -> None:
+        """Make the running batch fail; called from another thread."""
+        self._straight.interrupt()
+        self._session.interruptAll()
+
+    def close(self) -> None:
+        """Nothing more comes. The session itself is whoever's who started it."""
+        self._straight.close()
+
     def _straight_tables(self, by_table: Mapping[str, Sequence[PlannedRange]]) -> list[str]:
         if not self._settings.spark.straight or self._workers_lack:
             return []
@@ -150,10 +161,11 @@ class Pipeline:
     ) -> BatchResult:
         """Tables in one pass; if anything is wrong with it, each by itself, to find out what."""
         straight = StraightPass(
+            self._straight,
             [
                 (work := self._work(name), TableBatch(work, some, self._folder(some, writer)))
                 for name, some in by_table.items()
-            ]
+            ],
         )
         try:
             files = straight.write()

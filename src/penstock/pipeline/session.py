@@ -80,21 +80,8 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     """The session; for a Connect server an error that says how to start one."""
     # PySpark 4.2 says once that pandas 3 is new to it; we hand it no pandas at all.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-    builder: Any = SparkSession.builder
     if spark.master.startswith("sc://"):
-        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- only here
-
-        try:
-            session = builder.remote(spark.master).create()
-            session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
-            for option, value in {**session_options(), **spark.options}.items():
-                session.conf.set(option, value)
-        except PySparkException as error:
-            raise UnreachableError(
-                f"No Spark Connect server answers at {spark.master}.",
-                remedy="Start one with `penstock spark start`, or mend spark.master.",
-            ) from error
-        return session  # type: ignore[no-any-return] # the builder of two kinds has no type
+        return open_connect_session(spark)
     if importlib.util.find_spec("py4j") is None:
         raise SettingsError(
             f"spark.master is {spark.master}, but only Spark's client is installed here.",
@@ -104,7 +91,39 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     if spark.master.startswith("local["):
         # Python workers are ours too. On a cluster another Python may have to be named.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder
     builder = builder.master(spark.master).appName(name)
     for option, value in {**start_options(spark), **spark.options}.items():
         builder = builder.config(option, value)
-    return builder.getOrCreate()  # type: ignore[no-any-return] # as above
+    return builder.getOrCreate()  # type: ignore[no-any-return] # the builder of two kinds has no type
+
+
+def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> SparkSession:
+    """A session of one's own on a Connect server, or the one with this id."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- only here
+
+    builder: Any = SparkSession.builder
+    try:
+        session = builder.remote(connect_address(spark.master, session_id)).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
+        for option, value in {**session_options(), **spark.options}.items():
+            session.conf.set(option, value)
+    except PySparkException as error:
+        if session_id:
+            raise  # whoever shares a session wants to know what is wrong with it
+        raise UnreachableError(
+            f"No Spark Connect server answers at {spark.master}.",
+            remedy="Start one with `penstock spark start`, or mend spark.master.",
+        ) from error
+    return session  # type: ignore[no-any-return] # as above
+
+
+def connect_address(master: str, session_id: str) -> str:
+    """The address with the session's id; a session belongs to a user, so the user is named too."""
+    if not session_id:
+        return master
+    place, _, parameters = master.partition("/;")
+    given = [one for one in parameters.split(";") if one]
+    if not any(one.startswith("user_id=") for one in given):
+        given.append("user_id=penstock")
+    return f"{place.rstrip('/')}/;" + ";".join([*given, f"session_id={session_id}"])

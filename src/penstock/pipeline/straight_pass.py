@@ -33,13 +33,13 @@ from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
 from penstock.pipeline.read_range import RAW_COLUMNS
+from penstock.pipeline.straight_session import StraightSession
 from penstock.pipeline.table_batch import TableBatch, TableWork, require_all
 from penstock.pipeline.write_batch import WrittenFile, describe_file
 from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import (
     DATE_COLUMN,
-    PART_SCHEMA,
     RangeToRead,
     StraightWork,
     TableToWrite,
@@ -115,7 +115,10 @@ class _Member:
 class StraightPass:
     """Tables written together and committed one by one."""
 
-    def __init__(self, members: Sequence[tuple[TableWork, TableBatch]]) -> None:
+    def __init__(
+        self, session: StraightSession, members: Sequence[tuple[TableWork, TableBatch]]
+    ) -> None:
+        self._session = session
         self._members = [_Member(work, batch) for work, batch in members]
         self._parts: list[WrittenPart] = []
         self._timings = Timings()
@@ -206,12 +209,7 @@ class StraightPass:
             compression=settings.lake.compression,
             silence_s_max=settings.kafka.answer_timeout,
         )
-        numbers = first.session.range(0, len(tasks), 1, len(tasks))
-        rows = numbers.mapInArrow(task_of(work), PART_SCHEMA).collect()
-        return [
-            WrittenPart(row["topic"], row["path"], row["records"], row["decoded_bytes"])
-            for row in rows
-        ]
+        return self._session.run(task_of(work), len(tasks))
 
 
 def _readers_name(planned: Sequence[PlannedRange]) -> str:

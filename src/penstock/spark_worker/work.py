@@ -7,8 +7,6 @@ from itertools import pairwise
 DATE_COLUMN = "date"
 # Below this many offsets, cutting a range in two costs more than it brings.
 OFFSETS_WORTH_CUTTING = 20_000
-# What a task answers, one row a file.
-PART_SCHEMA = "topic string, path string, records long, decoded_bytes long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,8 @@ class TableToWrite:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
+    """What a task answers, one row a file."""
+
     topic: str
     path: str
     records: int

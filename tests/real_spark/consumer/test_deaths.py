@@ -53,7 +53,7 @@ def test_killed_while_spark_writes(group: Group) -> None:
     first = group.incarnation(1)
     group.command_start(1, places)
     data = Path(group.settings.lake.root) / topic / "data"
-    wait_for("Spark to begin a file", lambda: list(data.rglob("_temporary/**/*.parquet")))
+    wait_for("Spark to begin a file", lambda: list(data.rglob("*.parquet")))
     child.send(signal.SIGKILL)
     child.process.wait(10)
     group.start(1)

@@ -3,10 +3,19 @@
 import signal
 import statistics
 import time
+from datetime import datetime
 
 import pytest
 
-from kit.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
+from kit.consumers import (
+    ConsumerChild,
+    Group,
+    add_records,
+    assert_exact,
+    make_topic,
+    wait_for,
+    wait_rows,
+)
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -97,14 +106,24 @@ def test_lag_tools_see_the_offsets_and_reports_tell_the_measures(group: Group) -
 
 
 def test_a_capacity_that_is_set_is_not_exceeded(group: Group) -> None:
-    """400 kB at 100 kB/s takes its time, in the unit of the log."""
+    """400 kB at 100 kB/s: no batch takes more than its time has brought, however long one lasts."""
     topic, places = make_topic(group, "slow", 2, 200, size=1_000)
     child = group.start(1, capacity="100kB/s")
     group.command_start(1, places)
-    wait_for("the first commit", lambda: child.events("batch_carried"))
-    began = time.monotonic()
     wait_rows(group, topic, 400)
-    carried = [row["records"] for row in child.events("batch_carried")]
-    assert time.monotonic() - began > 1.5
-    assert len(carried) >= 3
+    wait_for("every batch in the log", lambda: sum(_records(child)) == 400)
+    batches = child.events("batch_carried")
+    begun_s = [
+        datetime.fromisoformat(row["timestamp"]).timestamp() - row["seconds"] for row in batches
+    ]
+    # The first takes all that was saved up. What comes after it has to be waited for.
+    taken_bytes = 0.0
+    for began_s, records in list(zip(begun_s, _records(child), strict=True))[1:]:
+        taken_bytes += records * 1_000
+        assert taken_bytes <= 100_000 * (began_s - begun_s[0] + 0.5)
+    assert len(batches) >= 2
     assert_exact(group, topic)
+
+
+def _records(child: ConsumerChild) -> list[int]:
+    return [row["records"] for row in child.events("batch_carried")]

@@ -62,12 +62,13 @@ class World:
     def interrupt(self) -> None:
         """Make the running batch fail; it is then dropped whole."""
         if self._session is not None:
-            self._session.interruptAll()
+            self._pipeline.interrupt()
 
     def end_spark(self, *, then: Callable[[], None]) -> None:
         """Tell Spark that nothing more comes, so that a shared server can forget us."""
         try:
             if self._session is not None:
+                self._pipeline.close()
                 self._session.stop()
         finally:
             then()

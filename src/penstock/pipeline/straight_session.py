@@ -1,0 +1,95 @@
+"""The session in which Spark's Python workers carry for us.
+
+Spark starts a set of Python workers for every session, some 300 MB of them, and on a Connect server
+it never ends their parent. So the consumers of a group on one server share a session for this work:
+its id is made from the group's name, and nobody releases it. When it has expired after a long quiet
+time, its id is spent for good: the next number makes the next id, for everybody alike. What one
+consumer interrupts is known by a tag of its own.
+
+With a JVM of its own a consumer's one session serves for all.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from penstock.pipeline.session import open_connect_session
+from penstock.settings.sections import SparkSettings
+from penstock.spark_worker.work import WrittenPart
+
+IDS_TRIED_MAX = 1000
+_EXPIRED = "SESSION_CLOSED"
+_PART_SCHEMA = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("path", StringType()),
+        StructField("records", LongType()),
+        StructField("decoded_bytes", LongType()),
+    ]
+)
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+def shared_session_id(group: str, number: int) -> str:
+    """The same for every consumer of the group, whoever comes first."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"penstock/{group}/{number}"))
+
+
+class StraightSession:
+    def __init__(self, spark: SparkSettings, group: str, own: Any) -> None:
+        self._spark = spark
+        self._group = group
+        self._own = own
+        self._is_shared = spark.master.startswith("sc://")
+        self._shared: Any = None
+        self._number = 0
+        self._tag = f"penstock-{uuid.uuid4()}"
+
+    def run(self, task: Task, tasks: int) -> list[WrittenPart]:
+        """Run the task once for every number below `tasks`; their answers."""
+        if not self._is_shared:
+            return _answers(self._own, task, tasks)
+        for _ in range(IDS_TRIED_MAX):
+            try:
+                return self._run_shared(task, tasks)
+            except PySparkException as error:
+                self.close()  # whatever it was, the next batch begins with a new connection
+                if _EXPIRED not in str(error):
+                    raise
+                self._number += 1
+        raise RuntimeError(f"{IDS_TRIED_MAX} sessions of group {self._group} have expired")
+
+    def interrupt(self) -> None:
+        """End what this consumer runs here, and nothing of the others."""
+        shared = self._shared
+        if shared is not None:
+            shared.interruptTag(self._tag)
+
+    def close(self) -> None:
+        """Hang up; the session stays for the others."""
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.release_session_on_close = False
+            shared.stop()
+
+    def _run_shared(self, task: Task, tasks: int) -> list[WrittenPart]:
+        if self._shared is None:
+            session_id = shared_session_id(self._group, self._number)
+            self._shared = open_connect_session(self._spark, session_id=session_id)
+        shared = self._shared
+        shared.addTag(self._tag)  # of this thread
+        try:
+            return _answers(shared, task, tasks)
+        finally:
+            shared.removeTag(self._tag)
+
+
+def _answers(session: Any, task: Task, tasks: int) -> list[WrittenPart]:
+    numbers = session.range(0, tasks, 1, tasks)
+    return [
+        WrittenPart(row["topic"], row["path"], row["records"], row["decoded_bytes"])
+        for row in numbers.mapInArrow(task, _PART_SCHEMA).collect()
+    ]

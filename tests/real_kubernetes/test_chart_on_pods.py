@@ -1,0 +1,208 @@
+"""The chart on a real node: its pods run as they are shipped, and a group of thin consumers works.
+
+Kafka, the Spark Connect server and the lake's folder are on this machine; the controller, the
+monitor and the consumers are pods that Helm and the controller made.
+"""
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kit.helm import CHART, helm_program
+from kit.helm import helm as run_helm
+from kit.kubernetes_cluster import Cluster, until
+from kit.penstock_image import NAME, put_on_node
+from penstock.broker import EmbeddedKafka
+from penstock.broker.properties import BrokerPlan
+from penstock.jars import JarSet, fetch
+from penstock.kafka_io.administration import Administration
+from penstock.load import LoadGenerator, parse_target
+from penstock.model import TopicPartition
+from penstock.pipeline.connect_server import ConnectServer
+from penstock.settings import Settings, load_settings
+from penstock.settings.sections import SparkSettings
+from penstock.verification import carried_so_far, verify
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.timeout(1300)]
+NAMESPACE = "chart-on-pods"
+PARTITIONS = 4
+# As a user would ask from outside: the pod has the settings, and the file system it is given.
+LOOK_INSIDE = "id -u; touch /x; ls /var/run/secrets; env | grep -c _SERVICE_HOST"
+
+
+@contextmanager
+def world_writable() -> Iterator[None]:
+    """The pods' user is not ours: what either makes, the other must be able to write."""
+    before = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def writable_volumes(cluster: Cluster) -> Iterator[None]:
+    """The test node's volumes are folders of root, and know no group: somebody opens them."""
+    assert cluster.environment is not None
+    volumes = Path(cluster.environment["K8S_RUN"]) / "pv"
+    is_over = threading.Event()
+
+    def keep_open() -> None:
+        while not is_over.wait(0.1):
+            for one in volumes.iterdir():
+                one.chmod(0o777)
+
+    thread = threading.Thread(target=keep_open)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def values(kafka: EmbeddedKafka, spark: ConnectServer, lake: Path) -> dict[str, Any]:
+    repository, _, tag = NAME.rpartition(":")
+    volume = {"name": "here", "hostPath": {"path": str(lake)}}
+    small = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "2", "memory": "1Gi"}}
+    return {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "lake": {"persistence": {"enabled": False}},
+        "controller": {"resources": small},
+        "monitor": {"resources": small},
+        "consumer": {
+            "resources": small,
+            "extraVolumes": [volume],
+            "extraVolumeMounts": [{"name": "here", "mountPath": str(lake)}],
+        },
+        "settings": {
+            "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+            "lake": {"root": str(lake)},
+            "spark": {"master": spark.master},
+            "packing": {"capacity": "300kB/s"},
+            "monitor": {"include": ["orders"]},
+        },
+    }
+
+
+def produced(settings: Settings, seconds: float) -> None:
+    targets = parse_target("orders=200kB/s", {"orders": PARTITIONS}, seed=1)
+    result = LoadGenerator(settings.kafka, list(targets), run_id="chart").run(seconds)
+    assert result.records_failed == 0, result.first_failure
+
+
+class Installed:
+    """What Helm and kubectl say of the release."""
+
+    def __init__(self, helm: Path, cluster: Cluster) -> None:
+        self._helm = helm
+        self.cluster = cluster
+
+    def helm(self, *arguments: str) -> None:
+        place = ("--namespace", NAMESPACE, "--kubeconfig", str(self.cluster.kubeconfig))
+        done = run_helm(self._helm, *arguments, *place, timeout_s=200)
+        assert done.returncode == 0, f"{done.stderr}\n{self.told()}"
+
+    def told(self) -> str:
+        """What the pods wrote, for a failure's message."""
+        logs = []
+        for pod in self.cluster.items(NAMESPACE, "pods"):
+            name = pod["metadata"]["name"]
+            path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/log"
+            logs.append(f"--- {name}: {str(self.cluster.ask('GET', path)[1])[-800:]}")
+        return "\n".join(logs)
+
+    def consumers(self) -> list[Any]:
+        return [
+            one
+            for one in self.cluster.deployments(NAMESPACE)
+            if one["metadata"]["labels"]["app.kubernetes.io/component"] == "consumer"
+        ]
+
+    def inside(self, deployment: str, script: str) -> str:
+        kubectl = ["kubectl", "--kubeconfig", str(self.cluster.kubeconfig), "-n", NAMESPACE]
+        command = ["exec", f"deployment/{deployment}", "--", "sh", "-c", f"{{ {script}; }} 2>&1"]
+        done = subprocess.run(
+            [*kubectl, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return done.stdout + done.stderr
+
+    def waits(self, condition: Callable[[], Any], what: str, within_s: float) -> Any:
+        deadline_s = time.monotonic() + within_s
+        while not (found := condition()):
+            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}\n{self.told()}"
+            time.sleep(1)  # a look at the lake makes clients of its own: not too often
+        return found
+
+
+def test_an_installed_group_carries_everything(
+    pods_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Installed, ready by its own probes, grown with the load, exact, and gone when removed."""
+    if pods_cluster.environment is None:
+        pytest.skip("a cluster that was named has no folder that its pods and we share")
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl on this machine to look into pods with")
+    helm = helm_program()
+    for jar_set in JarSet:
+        fetch(jar_set)
+    put_on_node(pods_cluster, tmp_path_factory.mktemp("image"))
+    folder = tmp_path_factory.mktemp("chart")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    lake = folder / "lake"
+    lake.mkdir()
+    lake.chmod(0o777)
+    address = pods_cluster.host_address
+    installed = Installed(helm, pods_cluster)
+    with (
+        world_writable(),
+        writable_volumes(pods_cluster),
+        EmbeddedKafka(BrokerPlan(host=address)) as kafka,
+        ConnectServer(SparkSettings(), folder=folder / "spark", listen_on=address) as spark,
+    ):
+        file = folder / "values.yaml"
+        file.write_text(yaml.safe_dump(values(kafka, spark, lake)), encoding="utf-8")
+        Administration(kafka.settings).create_topic("orders", partitions=PARTITIONS)
+        flags = {"kafka.bootstrap_servers": kafka.bootstrap_servers, "lake.root": str(lake)}
+        settings = load_settings(flags=flags, environment={}).settings
+        wait = ("--create-namespace", "--wait", "--timeout", "150s")
+        installed.helm("install", "penstock", str(CHART), "-f", str(file), *wait)
+        try:
+            _grown_and_exact(installed, settings)
+        finally:
+            installed.helm("uninstall", "penstock", "--wait", "--timeout", "90s")
+        gone = lambda: not pods_cluster.items(NAMESPACE, "pods")  # noqa: E731 -- said by its name
+        until(gone, "no pod is left", 90)
+        pods_cluster.forget_namespace(NAMESPACE)
+
+
+def _grown_and_exact(installed: Installed, settings: Settings) -> None:
+    produced(settings, 20)
+    installed.waits(lambda: len(installed.consumers()) >= 3, "it grows", 60)
+    orders = [TopicPartition("orders", number) for number in range(PARTITIONS)]
+    ends = Administration(settings.kafka).end_offsets(orders)
+    assert all(ends[one] > 0 for one in orders)
+    installed.waits(lambda: carried_so_far(settings) == ends, "all is carried", 180)
+    verdict = verify(settings, ["orders"], on_progress=lambda _: None)
+    assert verdict.is_exact, verdict
+    for one in ("penstock-controller", installed.consumers()[0]["metadata"]["name"]):
+        seen = installed.inside(one, LOOK_INSIDE)
+        assert "10001" in seen
+        assert "Read-only file system" in seen
+        has_token = "kubernetes.io" in seen
+        assert has_token is (one == "penstock-controller"), seen
+    assert "orders" in installed.inside("penstock-controller", "penstock status -o json")
