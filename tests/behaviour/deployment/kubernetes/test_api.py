@@ -227,3 +227,10 @@ def test_a_right_that_worked_is_asked_for_again_before_it_counts_as_lost() -> No
         with pytest.raises(MissingRightError, match="get deployments"):
             api.read(DEPLOYMENTS, "x")
     assert len(server.asked) == 4
+
+
+def test_an_answer_that_is_no_json_is_told_by_its_number() -> None:
+    """A proxy in between answers with a page of its own."""
+    error = error_of(Right("list", "pods"), Answer(400, b"<html>"), "here")
+    assert "400" in error.message
+    assert "html" not in error.message
