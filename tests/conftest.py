@@ -49,7 +49,9 @@ def spark_jars() -> None:
 @pytest.fixture(scope="session")
 def spark_server(spark_jars: None) -> Iterator[ConnectServer]:
     """One real Spark Connect server for all tests."""
-    with ConnectServer(SparkSettings()) as running:
+    # A session that a test holds may wait for its next test longer than a consumer's would.
+    options = {"spark.connect.session.manager.defaultSessionTimeout": "3h"}
+    with ConnectServer(SparkSettings(options=options)) as running:
         yield running
 
 
