@@ -7,15 +7,14 @@ after it was obeyed, or a list from some time ago.
 
 import json
 import ssl
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kit.kubernetes_cluster import Cluster
+from kit.served import Served
 
 # (method, path) -> status to answer with; None passes.
 Before = Callable[[str, str], int | None]
@@ -31,7 +30,7 @@ def as_it_came(_: str, __: str, status: int, body: bytes) -> tuple[int, bytes]:
     return status, body
 
 
-class FaultyProxy:
+class FaultyProxy(Served):
     def __init__(self, cluster: Cluster) -> None:
         self.before: Before = passes
         self.after: After = as_it_came
@@ -41,26 +40,9 @@ class FaultyProxy:
         handler = type("ProxyHandler", (_Handler,), {"proxy": self})
         self._server = _Server(("127.0.0.1", 0), handler)
 
-    @property
-    def host(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
     def count(self, method: str, part: str) -> int:
         """How many calls of this method had this in their path."""
         return sum(1 for one in list(self.seen) if one[0] == method and part in one[1])
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):

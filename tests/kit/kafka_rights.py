@@ -6,6 +6,7 @@ broker's own record of what it was asked shows that none is missing and none is 
 
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -138,7 +139,7 @@ def _commands() -> list[str]:
     plain = [
         one.named(prefix="data-engineering", group="penstock", topics="orders") for one in RIGHTS
     ]
-    of_resource = lambda one: (one.role, one.kind, one.resource, one.is_prefix)  # noqa: E731
+    of_resource = attrgetter("role", "kind", "resource", "is_prefix")
     for (role, kind, resource, is_prefix), found in groupby(plain, key=of_resource):
         operations = " ".join(f"--operation {_in_kafkas_words(one.operation)}" for one in found)
         where = f"--{options[kind]} {resource}" if kind in options else "--cluster"

@@ -1,21 +1,20 @@
 """An API server of a few lines, for answers that a real one does not give when asked to."""
 
 import json
-import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kubernetes.client import ApiClient, Configuration
 
+from kit.served import Served
 from penstock.deployment.kubernetes.credentials import Access
 
 # (method, path with query, body) -> (status, body, further headers)
 Answering = Callable[[str, str, Any], tuple[int, Any, dict[str, str]]]
 
 
-class StubApiServer:
+class StubApiServer(Served):
     """Answers as it is told, and remembers what it was asked."""
 
     def __init__(self, answering: Answering) -> None:
@@ -46,25 +45,8 @@ class StubApiServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
 
-    @property
-    def host(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
     def access(self) -> Access:
         configuration = Configuration()
         configuration.host = self.host
         configuration.retries = False
         return Access(ApiClient(configuration), "here", "stub")
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()

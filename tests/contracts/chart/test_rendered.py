@@ -128,7 +128,8 @@ def test_every_pod_is_locked_down(objects: Objects, tmp_path: Path) -> None:
             }, (name, one["name"])
             for bound in ("requests", "limits"):
                 assert set(one["resources"][bound]) >= {"cpu", "memory"}, (name, one["name"])
-            assert "/tmp" in {mount["mountPath"] for mount in one["volumeMounts"]}  # noqa: S108
+            places = {mount["mountPath"] for mount in one["volumeMounts"]}
+            assert "/tmp" in places  # noqa: S108 -- a volume of the pod's own
 
 
 @each_value_file
