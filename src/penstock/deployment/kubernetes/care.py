@@ -70,13 +70,19 @@ def look(
             continue
         if not is_ending(deployment) and (deployment["spec"].get("replicas", 1) != 1):
             repairs[consumer] = Repair.SCALE_TO_ONE
-        own = pods.get(consumer, ())
         known = before.get(consumer)
+        own = _followed(known, pods.get(consumer, ()))
         seen[consumer] = _seen(known or Seen(), deployment, own, now_unix_s)
         # What was there before our first look is no news; that it is in trouble now is.
         since = known or Seen(seen[consumer].pod_uid, seen[consumer].restarts)
         happenings += _happened(consumer, since, seen[consumer], own)
     return Look(seen, repairs, tuple(happenings))
+
+
+def _followed(known: Seen | None, pods: Sequence[Object]) -> Sequence[Object]:
+    """The pod that we know while it stays: one that somebody put beside it replaces nothing."""
+    same = [pod for pod in pods if known is not None and pod["metadata"]["uid"] == known.pod_uid]
+    return same if current_pod(same) is not None else pods
 
 
 def _seen(known: Seen, deployment: Object, pods: Sequence[Object], now_unix_s: float) -> Seen:

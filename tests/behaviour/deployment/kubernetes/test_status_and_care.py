@@ -204,6 +204,18 @@ def test_a_replaced_pod_is_told() -> None:
     assert words == ["PodReplaced: its pod is gone; p1 was started again in its place"]
 
 
+def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> None:
+    """Somebody scaled it up: the newest pod comes and goes, and its own was there all the time."""
+    known = Seen(pod_uid="u-p1")
+    beside = [pod("p1"), pod("p2"), pod("p3")]
+    scaled = look([ONE], {ONE: deployment(replicas=3)}, {ONE: beside}, {ONE: known}, NOW_S)
+    assert scaled.happenings == ()
+    assert scaled.seen == {ONE: known}
+    beside[0]["metadata"]["deletionTimestamp"] = "2026-01-01"
+    (told,) = look([ONE], {ONE: deployment()}, {ONE: beside}, scaled.seen, NOW_S).happenings
+    assert told.words == "its pod is gone; p3 was started again in its place"
+
+
 def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
     """Once for each reason, however long it lasts."""
     words, seen = told(Seen(), [pod(container=waiting("ErrImagePull", "no such image"))])
