@@ -145,6 +145,9 @@ class Storyteller:
         failed = inputs.CreationFailed(self.now_ms, ConsumerId(int(consumer)), why)
         return self.give(failed)
 
+    def befallen(self, consumer: str, words: str) -> list[str]:
+        return self.give(inputs.ConsumerIncident(self.now_ms, ConsumerId(int(consumer)), words))
+
     def deleted(self, consumer: str) -> list[str]:
         return self.give(inputs.ConsumerDeleted(self.now_ms, ConsumerId(int(consumer))))
 
@@ -336,6 +339,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"packed (.+)", Storyteller.packed),
     (r"the packer fails: (.+)", Storyteller.packing_fails),
     (r"consumer (\d+) cannot be created: (.+)", Storyteller.creation_fails),
+    (r"consumer (\d+) is befallen: (.+)", Storyteller.befallen),
     (r"consumer (\d+) is deleted", Storyteller.deleted),
     (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),

@@ -44,6 +44,8 @@ packed 1: orders-0; 2: orders-2; 3: orders-1
   > save
   > create consumer 3
   = Group Management
+consumer 3 is befallen: Unschedulable: 0/3 nodes are available
+  consumer_incident: consumer 3: Unschedulable: 0/3 nodes are available
 consumer 3 cannot be created: no quota
   creation_failed: consumer 3: no quota
   plan_overtaken: plan 3 is overtaken: a consumer that the plan counted on is lost

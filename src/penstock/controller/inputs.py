@@ -47,6 +47,14 @@ class CreationFailed(Input):
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumerIncident(Input):
+    """Something befell a consumer's deployment. It is told; what to do about it reports decide."""
+
+    consumer: ConsumerId
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerDeleted(Input):
     """The deployment is gone, or never was. It says nothing about the process (H10)."""
 
@@ -99,6 +107,7 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     Tick,
     DeploymentsListed,
     CreationFailed,
+    ConsumerIncident,
     ConsumerDeleted,
     ConsumerSpoke,
     SpeedsMeasured,

@@ -23,6 +23,7 @@ from penstock.controller.decisions import Code
 from penstock.controller.effects import Effect, StepDown
 from penstock.controller.inputs import (
     ConsumerDeleted,
+    ConsumerIncident,
     ConsumerSpoke,
     CreationFailed,
     DeploymentsListed,
@@ -220,6 +221,7 @@ _WATCHING: dict[type[Input], Handler] = {
     Tick: _tick_watching,
     DeploymentsListed: membership.compare_with_list,
     CreationFailed: membership.creation_failed,
+    ConsumerIncident: membership.incident,
     ConsumerDeleted: membership.deleted,
     ConsumerSpoke: _spoke,
     SpeedsMeasured: housekeeping.measure,
@@ -232,6 +234,7 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
         Tick: synchronisation.tick,
         DeploymentsListed: synchronisation.listed,
         CreationFailed: _late_creation_failure,
+        ConsumerIncident: membership.incident,
         ConsumerDeleted: synchronisation.deleted,
         ConsumerSpoke: synchronisation.spoke,
         SpeedsMeasured: housekeeping.measure,

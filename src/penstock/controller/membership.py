@@ -9,7 +9,12 @@ from dataclasses import replace
 
 from penstock.controller.decisions import Code
 from penstock.controller.effects import CreateConsumer, DeleteConsumer
-from penstock.controller.inputs import ConsumerDeleted, CreationFailed, DeploymentsListed
+from penstock.controller.inputs import (
+    ConsumerDeleted,
+    ConsumerIncident,
+    CreationFailed,
+    DeploymentsListed,
+)
 from penstock.controller.state import ConsumerRecord, ConsumerStatus, Departing
 from penstock.controller.turn import Turn
 from penstock.messages import FromConsumer
@@ -177,6 +182,11 @@ def deleted(turn: Turn, given: ConsumerDeleted) -> None:
     if given.consumer in turn.consumers:
         # Somebody else deleted it, or an old answer came late: the list will tell.
         turn.ask_for_list()
+
+
+def incident(turn: Turn, given: ConsumerIncident) -> None:
+    """For whoever looks at the history. A consumer that does not come up is given up in time."""
+    turn.decide(Code.CONSUMER_INCIDENT, f"consumer {given.consumer}: {given.words[:200]}")
 
 
 def creation_failed(turn: Turn, given: CreationFailed) -> None:

@@ -5,7 +5,7 @@ import queue
 import pytest
 
 from penstock.controller.effects import CreateConsumer
-from penstock.controller.inputs import CreationFailed
+from penstock.controller.inputs import ConsumerIncident, CreationFailed
 from penstock.controller.process.ears import Inbox
 from penstock.controller.process.hands import Hands
 from penstock.deployment import DeploymentError, DeploymentTemplate, InMemoryDeployment
@@ -45,3 +45,23 @@ def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
     said = given(7)
     assert isinstance(said, CreationFailed)
     assert (said.now_ms, said.consumer, said.reason) == (7, 3, str(error))
+
+
+def test_what_befalls_a_consumer_reaches_the_machine() -> None:
+    """And so the history, where `penstock status` shows it."""
+    inbox: Inbox = queue.Queue()
+    deployment = InMemoryDeployment()
+    deployment.create(ConsumerId(3), DeploymentTemplate())
+    deployment.die(ConsumerId(3))
+    hands = Hands(
+        deployment,
+        inbox,
+        get_logger(room="controller"),
+        template=DeploymentTemplate(),
+        make_mailboxes=lambda _: None,
+    )
+    hands.tend()
+    given = inbox.get(timeout=10)
+    hands.close()
+    assert not isinstance(given, Exception)
+    assert given(7) == ConsumerIncident(7, ConsumerId(3), "died and was started again")

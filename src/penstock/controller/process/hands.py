@@ -7,6 +7,7 @@ them. Creating and deleting may be repeated, so a controller that crashed in bet
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from penstock.controller.effects import (
@@ -19,6 +20,7 @@ from penstock.controller.effects import (
 )
 from penstock.controller.inputs import (
     ConsumerDeleted,
+    ConsumerIncident,
     CreationFailed,
     Deployed,
     DeploymentsListed,
@@ -130,8 +132,9 @@ class Hands:
         except DeploymentError as error:
             self._log.warning("tending_failed", error=str(error))
             return
-        for incident in incidents:
-            self._log.warning("consumer_incident", consumer=incident.consumer, words=incident.words)
+        for one in incidents:
+            self._log.warning("consumer_incident", consumer=one.consumer, words=one.words)
+            self._say(partial(ConsumerIncident, consumer=one.consumer, words=one.words))
 
     def _pack(self, effect: Pack) -> None:
         try:
