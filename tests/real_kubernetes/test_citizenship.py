@@ -197,45 +197,6 @@ def test_an_object_of_somebody_else_is_never_touched(bench: SimulatedBench) -> N
     assert set(bench.backend.listed()) == {TWO}
 
 
-def test_a_claim_of_somebody_else_is_never_used(bench: SimulatedBench) -> None:
-    """Their data is not our state directory."""
-    path = f"/api/v1/namespaces/{bench.namespace}/persistentvolumeclaims"
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    bench.cluster.must("POST", path, {"metadata": {"name": f"{GROUP}-consumer-1"}, "spec": spec})
-    with pytest.raises(NameTakenError, match="persistentvolumeclaims"):
-        bench.backend.create(ONE, FIRST)
-    assert names(bench) == []
-
-
-def claims(bench: SimulatedBench) -> dict[str, str]:
-    found = bench.cluster.items(bench.namespace, "persistentvolumeclaims")
-    return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
-
-
-def test_the_volume_stays_and_is_used_again(bench: SimulatedBench) -> None:
-    """By the same number, after a scale-down."""
-    bench.backend.create(ONE, FIRST)
-    before = claims(bench)
-    bench.backend.delete(ONE)
-    assert claims(bench) == before
-    bench.backend.create(ONE, SECOND)
-    assert claims(bench) == before
-    volumes = bench.cluster.must("GET", path_of(bench, ONE))["spec"]["template"]["spec"]["volumes"]
-    assert {"claimName": f"{GROUP}-consumer-1"} in [v.get("persistentVolumeClaim") for v in volumes]
-
-
-def test_the_volume_goes_where_that_is_set(simulated_cluster: Cluster) -> None:
-    """And only then."""
-    bench = SimulatedBench(simulated_cluster, remove_volumes=True)
-    try:
-        bench.backend.create(ONE, FIRST)
-        bench.running_pod(ONE)
-        bench.backend.delete(ONE)
-        until(lambda: not claims(bench), "the claim is gone")
-    finally:
-        bench.close()
-
-
 @pytest.mark.parametrize("status", [409, 429, 500, 503])
 def test_a_stumbling_server_is_asked_again(
     proxied: SimulatedBench, proxy: FaultyProxy, status: int
@@ -372,7 +333,7 @@ def test_an_owner_takes_its_consumers_along(bench: SimulatedBench) -> None:
     backend.close()
     bench.cluster.must("DELETE", f"{path}/the-controller")
     until(lambda: names(bench) == [], "the consumer's Deployment is gone")
-    assert claims(bench)
+    assert bench.cluster.items(bench.namespace, "persistentvolumeclaims")
 
 
 def test_pods_get_no_token_and_cannot_become_root(bench: SimulatedBench) -> None:

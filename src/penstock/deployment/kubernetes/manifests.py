@@ -49,7 +49,6 @@ class PodPlan:
     arguments: Sequence[str] = ()
     pod_template: Mapping[str, Any] = field(default_factory=dict)
     owner: Owner | None = None
-    access_mode: str = "ReadWriteOnce"
 
 
 def deployment_manifest(
@@ -97,7 +96,7 @@ def claim_manifest(plan: PodPlan, consumer: ConsumerId) -> Manifest:
     if settings.remove_volumes and plan.owner is not None:
         metadata["ownerReferences"] = [owner_reference(plan.owner)]
     spec: Manifest = {
-        "accessModes": [plan.access_mode],
+        "accessModes": [settings.volume_access_mode],
         "resources": {"requests": {"storage": settings.volume_size}},
     }
     if settings.volume_storage_class:

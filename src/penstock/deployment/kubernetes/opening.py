@@ -47,7 +47,6 @@ def kubernetes_deployment(
         arguments=consumer_arguments(loaded, flags),
         pod_template=read_pod_template(settings.kubernetes.pod_template),
         owner=_owner(api, settings.kubernetes.owner),
-        access_mode=access_mode(settings.kubernetes.volume_access_mode),
     )
 
     def arguments(template: DeploymentTemplate) -> list[str]:
@@ -70,10 +69,6 @@ def require_usable(settings: Settings) -> None:
             f"consumer.grace ({settings.consumer.grace:g}s): pods would be killed in mid-batch.",
             remedy="Raise kubernetes.grace_period, or lower consumer.grace.",
         )
-
-
-def access_mode(chosen: str) -> str:
-    return "ReadWriteOnce" if chosen == "auto" else chosen
 
 
 def consumer_arguments(loaded: LoadedSettings, flags: Sequence[str]) -> list[str]:

@@ -55,10 +55,10 @@ class KubernetesSettings(Section):
     volume_storage_class: str = option(
         "", "The storage class of these volumes; the cluster's own default when empty."
     )
-    volume_access_mode: Literal["auto", "ReadWriteOnce", "ReadWriteOncePod"] = option(
-        "auto",
-        "How a volume is held: by one node, or by one pod where the storage class can do that. "
-        "`auto` is by one node, which every class can do.",
+    volume_access_mode: Literal["ReadWriteOnce", "ReadWriteOncePod"] = option(
+        "ReadWriteOnce",
+        "How a volume is held: by one node, or by one pod where the cluster and its storage class "
+        "can do that (Kubernetes 1.29 and a CSI driver; one that cannot never binds the claim).",
     )
     remove_volumes: bool = option(
         False, "Whether a removed consumer's volume goes too, instead of waiting for its next life."

@@ -8,7 +8,6 @@ import pytest
 from kit.stub_api_server import StubApiServer
 from penstock.deployment.kubernetes import kubernetes_deployment
 from penstock.deployment.kubernetes.opening import (
-    access_mode,
     consumer_arguments,
     read_pod_template,
     require_usable,
@@ -95,9 +94,3 @@ def test_an_owner_that_is_not_there_is_said() -> None:
     given = loaded(kubernetes__image="x", kubernetes__owner="gone")
     with StubApiServer(nothing) as server, pytest.raises(SettingsError, match="no Deployment gone"):
         kubernetes_deployment(given, allowed=server.access())
-
-
-def test_a_volume_is_held_by_a_node_unless_a_pod_is_asked_for() -> None:
-    """Every storage class can do the first."""
-    assert access_mode("auto") == "ReadWriteOnce"
-    assert access_mode("ReadWriteOncePod") == "ReadWriteOncePod"
