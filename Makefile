@@ -31,7 +31,7 @@ lint: setup ## Style, types and import contracts
 # Where every branch is covered: what only decides.
 PURE := $(addprefix src/penstock/,model/*.py messages/*.py packing/*.py controller/*.py consumer/*.py \
 	$(addprefix monitor/,filters.py levels.py measurement.py meter.py partitions_of_interest.py window.py) \
-	$(addprefix deployment/kubernetes/,care.py manifests.py names.py pod_template.py refusals.py status.py) \
+	$(addprefix deployment/kubernetes/,care.py conditions.py manifests.py names.py pod_template.py refusals.py status.py) \
 	topics/control_topics.py)
 EMPTY :=
 COMMA := ,

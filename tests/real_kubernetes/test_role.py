@@ -44,8 +44,10 @@ def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
     try:
         life_of_a_group(bench, backend)
         until(lambda: Right("create", "events") in used, "an Event was written")
+        conditions = Right("patch", "deployments/status", "apps")
+        until(lambda: conditions in used, "a condition was written")
         assert backend._api._refused == {}
-        assert backend._events.dropped == 0
+        assert backend._informing.dropped == 0
     finally:
         backend.close()
     return used

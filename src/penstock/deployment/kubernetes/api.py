@@ -118,6 +118,12 @@ class Api:
         answer = self._asked(_right("update", resource), "PUT", path, body=body)
         return None if answer is None else _parsed(answer)
 
+    def patch_status(self, resource: Resource, name: str, body: Mapping[str, Any]) -> None:
+        """Lay this over its status: lists are merged as Kubernetes merges them."""
+        right = _right("patch", (resource[0], f"{resource[1]}/status"))
+        path = self._path(resource, f"{name}/status")
+        self._asked(right, "PATCH", path, body=body)
+
     def delete(self, resource: Resource, name: str, uid: str) -> bool:
         """Ask for the end of exactly this object and, first, of what it owns. False: gone."""
         body = {
@@ -247,7 +253,7 @@ class Api:
         method, address, headers, content, _ = client.param_serialize(
             method,
             url,
-            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            header_params={"Accept": "application/json", "Content-Type": _content_type(method)},
             body=body,
             auth_settings=["BearerToken"],
         )
@@ -289,6 +295,10 @@ class Api:
 def _right(verb: str, resource: Resource) -> Right:
     base, kind = resource
     return Right(verb, kind, "apps" if base.startswith("apis/apps") else "")
+
+
+def _content_type(method: str) -> str:
+    return f"application/{'strategic-merge-patch+' if method == 'PATCH' else ''}json"
 
 
 def _broken(resource: Resource, error: Exception) -> ApiAwayError:

@@ -27,7 +27,9 @@ from penstock.deployment.kubernetes.api import (
     Resource,
 )
 from penstock.deployment.kubernetes.care import Happening, Repair, Seen, look
+from penstock.deployment.kubernetes.condition_writer import ConditionWriter
 from penstock.deployment.kubernetes.events import EventWriter
+from penstock.deployment.kubernetes.informing import Informing
 from penstock.deployment.kubernetes.manifests import (
     PodPlan,
     claim_manifest,
@@ -81,7 +83,9 @@ class KubernetesDeployment:
         self._changed = threading.Condition()
         self._deployments = Watching(api, DEPLOYMENTS, self._selector, on_change=self._notify)
         self._pods = Watching(api, PODS, self._selector)
-        self._events = EventWriter(api, instance or plan.group)
+        self._informing = Informing()
+        self._events = EventWriter(api, self._informing, instance or plan.group)
+        self._conditions = ConditionWriter(api, self._informing)
         self._wanted: dict[ConsumerId, DeploymentTemplate] = {}
         self._seen: dict[ConsumerId, Seen] = {}
         # Which Deployment of a consumer we let go last: a list read before that does not count.
@@ -187,6 +191,7 @@ class KubernetesDeployment:
         now = look(wanted, deployments, _grouped(self._pods.objects()), before, time.time())
         with self._guard:
             self._seen.update({c: s for c, s in now.seen.items() if c in self._wanted})
+        self._conditions.show(deployments, now.seen)
         incidents = self._repaired(now.repairs)
         last_lines = _LOGS_AT_ONCE
         for one in now.happenings:

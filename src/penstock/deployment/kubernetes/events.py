@@ -1,23 +1,20 @@
 """Kubernetes Events: what happened to a consumer, where `kubectl describe` shows it.
 
-Written by a thread of its own, so that nobody waits for them; the same words about the same
-consumer at most once in half an hour. They are information: one that cannot be written is dropped
-and counted.
+The same words about the same consumer at most once in half an hour.
 """
 
-import queue
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from penstock.deployment.interface import DeploymentError
 from penstock.deployment.kubernetes.api import EVENTS, Api, Object
+from penstock.deployment.kubernetes.conditions import moment_text
+from penstock.deployment.kubernetes.informing import Informing
 
 COMPONENT = "penstock-controller"
 REPEATED_AFTER_S = 1_800.0
-WAITING_MAX = 1_000
 _REMEMBERED_MAX = 5_000
 
 
@@ -25,7 +22,7 @@ def event_manifest(
     about: Object, reason: str, words: str, *, is_warning: bool, at: datetime, instance: str
 ) -> dict[str, Any]:
     metadata = about["metadata"]
-    moment = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = moment_text(at)
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -54,15 +51,18 @@ def event_manifest(
 
 class EventWriter:
     def __init__(
-        self, api: Api, instance: str, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        api: Api,
+        informing: Informing,
+        instance: str,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
+        self._informing = informing
         self._instance = instance
         self._monotonic = monotonic
         self._told: dict[tuple[str, str, str], float] = {}
-        self._waiting: queue.Queue[dict[str, Any]] = queue.Queue(WAITING_MAX)
-        self.dropped = 0
-        threading.Thread(target=self._write, name="penstock-events", daemon=True).start()
 
     def tell(self, about: Object, reason: str, words: str, *, is_warning: bool = True) -> None:
         if not self._is_new((about["metadata"]["uid"], reason, words)):
@@ -75,10 +75,7 @@ class EventWriter:
             at=datetime.now(UTC),
             instance=self._instance,
         )
-        try:
-            self._waiting.put_nowait(manifest)
-        except queue.Full:
-            self.dropped += 1
+        self._informing.later(partial(self._api.create, EVENTS, manifest))
 
     def _is_new(self, key: tuple[str, str, str]) -> bool:
         now_s = self._monotonic()
@@ -88,11 +85,3 @@ class EventWriter:
             self._told.clear()
         self._told[key] = now_s
         return True
-
-    def _write(self) -> None:
-        while True:
-            manifest = self._waiting.get()
-            try:
-                self._api.create(EVENTS, manifest)
-            except DeploymentError:
-                self.dropped += 1

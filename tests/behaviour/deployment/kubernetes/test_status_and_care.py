@@ -1,13 +1,25 @@
 """What objects mean, what is done about them, and what people hear."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from penstock.deployment import DeploymentState
 from penstock.deployment.kubernetes.care import Repair, Seen, look
+from penstock.deployment.kubernetes.conditions import (
+    Condition,
+    condition_of,
+    condition_patch,
+    shown_condition,
+)
 from penstock.deployment.kubernetes.refusals import Answer, message_of
-from penstock.deployment.kubernetes.status import consumer_of_object, deployed, trouble_of
+from penstock.deployment.kubernetes.status import (
+    Trouble,
+    consumer_of_object,
+    deployed,
+    trouble_of,
+)
 from penstock.model import ConsumerId
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
@@ -253,3 +265,34 @@ def test_a_time_that_cannot_be_read_is_long_ago() -> None:
 def test_an_answer_that_is_not_the_api_servers_own(body: bytes) -> None:
     """A proxy answered: its number is told, and nothing of what it wrote."""
     assert message_of(Answer(502, body)) == "502."
+
+
+def shown(deployment_before: dict[str, Any], condition: Condition, at: datetime) -> dict[str, Any]:
+    """As an API server would after the patch."""
+    patch = condition_patch(deployment_before, condition, at)
+    assert patch["metadata"] == {"uid": deployment_before["metadata"]["uid"]}
+    return {**deployment_before, "status": {**deployment_before["status"], **patch["status"]}}
+
+
+def test_the_condition_says_whether_it_runs_and_why_not() -> None:
+    """Starting, running, in trouble; the moment is that of the last change between them."""
+    new = deployment()
+    assert shown_condition(new) is None
+    assert condition_of(new, None).status == "Unknown"
+    ready = {**new, "status": {"readyReplicas": 1, "conditions": [{"type": "Available"}]}}
+    assert shown_condition(ready) is None
+    running = condition_of(ready, None)
+    assert running.status == "True"
+    trouble = Trouble("OOMKilled", "it ended", DeploymentState.RESTARTING)
+    broken = condition_of(ready, trouble)
+    assert broken == Condition("False", "OOMKilled", "it ended")
+    first, second, third = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
+    then = shown(ready, broken, first)
+    assert shown_condition(then) == broken
+    worse = Condition("False", "CrashLoopBackOff", "it keeps ending")
+    (told,) = shown(then, worse, second)["status"]["conditions"]
+    assert told["type"] == "penstock.io/Running"
+    assert told["lastUpdateTime"] == "2026-01-02T00:00:00Z"
+    assert told["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    (told,) = shown(shown(then, worse, second), running, third)["status"]["conditions"]
+    assert told["lastTransitionTime"] == "2026-01-03T00:00:00Z"

@@ -1,0 +1,59 @@
+"""Writes the condition of every consumer's Deployment when it is no longer true.
+
+Compared with the watched copy, so that a condition that somebody removed comes back, and one that
+could not be written is tried again.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+
+from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api, Object
+from penstock.deployment.kubernetes.care import Seen
+from penstock.deployment.kubernetes.conditions import (
+    Condition,
+    condition_of,
+    condition_patch,
+    shown_condition,
+)
+from penstock.deployment.kubernetes.informing import Informing
+from penstock.deployment.kubernetes.status import is_ending
+from penstock.model import ConsumerId
+
+# So long the copy may take to show what was written, before it is written again.
+WRITTEN_AGAIN_S = 30.0
+
+
+class ConditionWriter:
+    def __init__(
+        self, api: Api, informing: Informing, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._api = api
+        self._informing = informing
+        self._monotonic = monotonic
+        self._written: dict[ConsumerId, tuple[str, Condition, float]] = {}
+
+    def show(
+        self, deployments: Mapping[ConsumerId, Object], seen: Mapping[ConsumerId, Seen]
+    ) -> None:
+        for consumer, one in seen.items():
+            deployment = deployments[consumer]
+            condition = condition_of(deployment, one.trouble)
+            if is_ending(deployment) or shown_condition(deployment) == condition:
+                self._written.pop(consumer, None)
+            elif self._is_due(consumer, deployment["metadata"]["uid"], condition):
+                patch = condition_patch(deployment, condition, datetime.now(UTC))
+                name = deployment["metadata"]["name"]
+                self._informing.later(partial(self._api.patch_status, DEPLOYMENTS, name, patch))
+        for gone in self._written.keys() - seen.keys():
+            del self._written[gone]
+
+    def _is_due(self, consumer: ConsumerId, uid: str, condition: Condition) -> bool:
+        now_s = self._monotonic()
+        known = self._written.get(consumer)
+        is_on_its_way = known is not None and known[:2] == (uid, condition)
+        if known is not None and is_on_its_way and now_s - known[2] < WRITTEN_AGAIN_S:
+            return False
+        self._written[consumer] = (uid, condition, now_s)
+        return True
