@@ -22,6 +22,7 @@ from penstock.deployment.kubernetes.names import CONSUMER_LABEL, object_name
 from penstock.kafka_io.administration import Administration
 from penstock.model import ConsumerId
 from penstock.pipeline.connect_server import ConnectServer
+from penstock.pipeline.warm_up import warm_up
 from penstock.processes import start_child, stop
 from penstock.settings import load_settings
 from penstock.settings.sections import SparkSettings
@@ -74,6 +75,7 @@ class PodsGroup:
                 SparkSettings(), folder=self._folder / "spark", listen_on=self.cluster.host_address
             )
         )
+        warm_up(spark.master, GROUP, SparkSettings().tasks)  # as `penstock spark start` does
         self.namespace = self.cluster.new_namespace()
         self._parts.callback(self.cluster.forget_namespace, self.namespace)
         content = self._settings(kafka.bootstrap_servers, spark.master)

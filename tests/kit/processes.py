@@ -15,3 +15,16 @@ def processes_naming(text: str) -> list[int]:
             if text in command:
                 found.append(int(entry.name))
     return found
+
+
+def children_of(parent: int, naming: str) -> set[int]:
+    """The living processes that `parent` started and whose command line contains `naming`."""
+    return {pid for pid in processes_naming(naming) if _parent_of(pid) == parent}
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(stat.rpartition(")")[2].split()[1])

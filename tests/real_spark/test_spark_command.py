@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.processes import children_of, processes_naming
 from kit.program import invoked
 from penstock.jars import cache_directory
 from penstock.pipeline.connect_server import is_listening
@@ -28,6 +29,9 @@ def test_start_status_stop(
         (found,) = json.loads(invoked("spark", "status", "-o", "json").stdout)
         assert found == json.loads(started.stdout)
         assert found["state"] == "ready"
+        port = found["address"].rpartition(":")[2]
+        (server,) = processes_naming(f"spark.connect.grpc.binding.port={port}")
+        assert children_of(server, "pyspark.daemon"), "it was not warmed up"
         assert found["address"].startswith("sc://127.0.0.1:")
         again = invoked("spark", "start", "--name", "tried")
         assert "runs already" in str(again.exception)

@@ -1,5 +1,6 @@
 """Consumers of one group share Python workers on a Connect server, and nothing else."""
 
+import subprocess
 import threading
 import time
 import uuid
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from kit.processes import children_of
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.session import open_connect_session
 from penstock.pipeline.straight_session import StraightSession, shared_session_id
+from penstock.pipeline.warm_up import warm_up_command
 from penstock.settings.sections import SparkSettings
 
 pytestmark = pytest.mark.spark
@@ -58,6 +61,19 @@ def test_two_consumers_have_the_same_workers(two: tuple[StraightSession, Straigh
     parents |= {one.path for one in second.run(_answering(), 2)}
     parents |= {one.path for one in first.run(_answering(), 2)}
     assert len(parents) == 1
+
+
+def test_a_server_is_warmed_up_for_the_group(
+    two: tuple[StraightSession, StraightSession], spark_server: ConnectServer
+) -> None:
+    """The workers are there before the first consumer comes, and they are those that it uses."""
+    assert spark_server.process is not None
+    server = spark_server.process.pid
+    before = children_of(server, "pyspark.daemon")
+    command = warm_up_command(spark_server.master, two[0]._group, 2)
+    subprocess.run(command, check=True, timeout=60)
+    (new,) = children_of(server, "pyspark.daemon") - before
+    assert {one.path for one in two[0].run(_answering(), 2)} == {str(new)}
 
 
 def test_an_expired_session_is_followed_by_the_next(

@@ -58,7 +58,9 @@ def start(
 
     Example: `export PENSTOCK_SPARK__MASTER=$(penstock spark start)`
     """
-    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- PySpark is slow to import
+    # PySpark is slow to import.
+    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415
+    from penstock.pipeline.warm_up import warm_up  # noqa: PLC0415
 
     SERVERS.refuse_twice(name)
     loaded = effective_settings(settings, overrides)
@@ -74,11 +76,17 @@ def start(
     say("waiting for Spark to answer")
     server.start()
     running = _running(name, server.master, server.process, server.log_file, folder)
+    if not foreground:
+        SERVERS.remember(running, server.stop)
+    say("running a first job, so that consumers need not wait for it")
+    try:
+        warm_up(server.master, loaded.settings.lake.group, loaded.settings.spark.tasks)
+    except PenstockError as error:
+        say(str(error))  # consumers will meet it too, and say it with more to go by
     if foreground:
         SERVERS.stay_with(running, output, server.stop)
-        return
-    SERVERS.remember(running, server.stop)
-    SERVERS.print_address(running, output)
+    else:
+        SERVERS.print_address(running, output)
 
 
 def _running(

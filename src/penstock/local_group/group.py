@@ -28,6 +28,7 @@ from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.errors import PenstockError
 from penstock.pipeline.connect_server import ConnectServer
+from penstock.pipeline.warm_up import warm_up_command
 from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
 from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
@@ -116,12 +117,19 @@ class LocalGroup:
             self.spark_server = server
             spark = self.settings.spark.model_copy(update={"master": server.master})
             self._use("spark", spark, "spark.master", server.master)
+            self._warm_up(server.master)
         self._on_progress(f"Spark at {self.settings.spark.master}")
         self._parts.callback(self._stop_child, "monitor")
         self._launch("monitor")
         self._parts.callback(self._stop_consumers)
         self._parts.callback(self._stop_child, "controller")
         self._launch("controller")
+
+    def _warm_up(self, master: str) -> None:
+        """Beside all else: the first consumer comes in a few seconds."""
+        command = warm_up_command(master, self.settings.lake.group, self.settings.spark.tasks)
+        warming = start_child(command, log_file=self.directory / "spark" / "warm-up.log")
+        self._parts.callback(stop, warming, grace_s=0)
 
     def _use(self, section: str, value: object, option: str, text: str) -> None:
         self.settings = self.settings.model_copy(update={section: value})
