@@ -18,6 +18,7 @@ from penstock.cli.options import (
 )
 from penstock.errors import SettingsError
 from penstock.processes.owner import end_with, owner_from_text
+from penstock.processes.small_memory import keep_memory_small
 
 CONSUMER_ID_MAX = 100_000
 
@@ -65,6 +66,7 @@ def consumer(
     `penstock consumer --id 2 --set spark.master=sc://127.0.0.1:15002`
 
     """
+    keep_memory_small()
     # Late, because these bring Spark along and `penstock --help` should not wait for it.
     from penstock.consumer.process import ConsumerProcess, GraceExceededError  # noqa: PLC0415
 

@@ -45,7 +45,6 @@ from penstock.messages import (
 )
 from penstock.model import ConsumerId, TopicPartition
 from penstock.pipeline import Writer
-from penstock.pipeline.memory import keep_memory_small
 from penstock.pipeline.upkeep import UpkeepReport
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
@@ -98,7 +97,6 @@ class ConsumerProcess:
 
     def run(self) -> None:
         """Work until told to end."""
-        keep_memory_small()
         self._listen_to_signals()
         with self._directory:
             self._begin()
