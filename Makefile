@@ -1,6 +1,6 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes simulate bench studies
+.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
@@ -42,7 +42,10 @@ test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 	$(BIN)/coverage report --fail-under=100 --include="$(subst $(EMPTY) $(EMPTY),$(COMMA),$(PURE))"
 	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and campaign"
 
-test-real: setup ## The tests that run a real broker and real Spark
+s3-server: setup ## Compile the tests' S3 server once, where there is Go (two minutes)
+	@$(BIN)/python tests/kit/s3_server.py
+
+test-real: setup s3-server ## The tests that run a real broker and real Spark
 	$(BIN)/pytest -m "(broker or spark) and not live and not kubernetes" --cov --cov-append --cov-report=term
 
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)

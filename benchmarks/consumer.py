@@ -56,7 +56,7 @@ def settings_for(kafka: EmbeddedKafka, master: str, folder: Path) -> Settings:
 
 
 def resident_mb(process: ProcessIdentity) -> float:
-    """The process and its children (a JVM of its own, if it has one)."""
+    """The driver: the process and its JVM, if it has one; not the workers that Spark starts."""
     kib = 0
     wanted = {process.pid}
     for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda one: int(one.name)):
@@ -65,10 +65,19 @@ def resident_mb(process: ProcessIdentity) -> float:
         except (FileNotFoundError, ProcessLookupError):
             continue
         fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        if _is_worker(entry):
+            continue
         if int(entry.name) in wanted or int(fields["PPid"]) in wanted:
             wanted.add(int(entry.name))
             kib += int(fields.get("VmRSS", "0 kB").split()[0])
     return kib / 1024
+
+
+def _is_worker(entry: Path) -> bool:
+    try:
+        return b"pyspark.daemon" in (entry / "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # it is gone
 
 
 def cpu_s(process: ProcessIdentity) -> float:
@@ -168,8 +177,7 @@ def memory_over(kafka: EmbeddedKafka, master: str, minutes: float) -> list[Measu
     measured, memory = under_load(kafka, master, minutes * 60)
     third = max(1, len(memory) // 3)
     early, late = statistics.median(memory[third : 2 * third]), statistics.median(memory[-third:])
-    # A JVM of its own has a heap of 1 GB and as much beside it as Java needs.
-    limit = 250.0 if master.startswith("sc://") else 1700.0
+    limit = 250.0 if master.startswith("sc://") else 1000.0
     return [
         *measured,
         Measured(f"memory with {master.split(':', maxsplit=1)[0]}", max(memory), limit, "MB"),

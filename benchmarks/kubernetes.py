@@ -28,7 +28,7 @@ from kit.live_group import LiveGroup, working
 from kit.penstock_image import put_on_node
 from kit.pods_group import PodsGroup, made_topic
 from penstock.deployment import DeploymentTemplate
-from penstock.jars import JarSet, fetch
+from penstock.jars import USUAL_SETS, fetch
 from penstock.local_group import LocalGroup
 from penstock.model import ConsumerId
 from penstock.verification import carried_so_far
@@ -123,7 +123,7 @@ def _ended(bench: SimulatedBench, consumer: ConsumerId) -> None:
 
 
 def start() -> bool:
-    for jar_set in JarSet:
+    for jar_set in USUAL_SETS:
         fetch(jar_set)
     with named_or_own_cluster(real_pods=True) as cluster, tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)

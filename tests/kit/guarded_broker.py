@@ -72,7 +72,7 @@ class GuardedBroker:
 @contextmanager
 def guarded_broker(folder: Path, users: Sequence[str]) -> Iterator[GuardedBroker]:
     """One listener for the test and the broker itself, one that asks for a name and a password."""
-    port, controller_port, guarded_port = _free_ports(3)
+    port, controller_port, guarded_port = free_ports(3)
     passwords = {user: f"word-of-{user}" for user in users}
     known = " ".join(f'user_{user}="{word}"' for user, word in passwords.items())
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -100,7 +100,7 @@ def guarded_broker(folder: Path, users: Sequence[str]) -> Iterator[GuardedBroker
             yield GuardedBroker(kafka, guarded_port, passwords)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

@@ -6,12 +6,12 @@ import pytest
 
 from kit.live_group import LiveGroup, made_group
 from kit.processes import processes_naming
-from penstock.jars import JarSet, fetch
+from penstock.jars import USUAL_SETS, fetch
 
 
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
-    for jar_set in JarSet:
+    for jar_set in USUAL_SETS:
         fetch(jar_set)
     folder = tmp_path_factory.mktemp("live")
     group = made_group(folder)

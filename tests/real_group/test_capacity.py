@@ -1,7 +1,7 @@
 """What consumers can carry is learned from a backlog; the backlog is gone in time.
 
-A group of its own: its consumers carry little, because their batches are small, and the capacity in
-the settings is a hundred times too high.
+A group of its own: its consumers carry little, because their batches are small and go by Spark's
+connector, and the capacity in the settings is far too high.
 """
 
 import time
@@ -12,7 +12,7 @@ import pytest
 
 from kit.live_group import LiveGroup, made_group, working
 from kit.processes import processes_naming
-from penstock.jars import JarSet, fetch
+from penstock.jars import USUAL_SETS, fetch
 
 pytestmark = [
     pytest.mark.broker,
@@ -28,13 +28,14 @@ GROWTH_S = 25.0
 
 @pytest.fixture(scope="module")
 def learning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
-    for jar_set in JarSet:
+    for jar_set in USUAL_SETS:
         fetch(jar_set)
     folder = tmp_path_factory.mktemp("learning")
     group = made_group(
         folder,
         packing__capacity=f"{SET_BYTES_PER_S:.0f}B/s",
         consumer__batch_bytes="256KiB",
+        spark__straight="false",
         controller__capacity_is_learned="true",
         controller__catch_up=f"{CATCH_UP_S:.0f}s",
     )

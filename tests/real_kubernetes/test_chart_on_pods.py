@@ -23,7 +23,7 @@ from kit.kubernetes_cluster import Cluster, until
 from kit.penstock_image import NAME, put_on_node
 from penstock.broker import EmbeddedKafka
 from penstock.broker.properties import BrokerPlan
-from penstock.jars import JarSet, fetch
+from penstock.jars import USUAL_SETS, fetch
 from penstock.kafka_io.administration import Administration
 from penstock.load import LoadGenerator, parse_target
 from penstock.model import TopicPartition
@@ -157,7 +157,7 @@ def test_an_installed_group_carries_everything(
     if shutil.which("kubectl") is None:
         pytest.skip("there is no kubectl on this machine to look into pods with")
     helm = helm_program()
-    for jar_set in JarSet:
+    for jar_set in USUAL_SETS:
         fetch(jar_set)
     put_on_node(pods_cluster, tmp_path_factory.mktemp("image"))
     folder = tmp_path_factory.mktemp("chart")

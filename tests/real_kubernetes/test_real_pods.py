@@ -13,7 +13,7 @@ from kit.pods_group import PodsGroup, made_topic
 from kit.program import penstock
 from penstock.deployment.kubernetes import kubernetes_deployment
 from penstock.deployment.kubernetes.names import CONSUMER_LABEL
-from penstock.jars import JarSet, fetch
+from penstock.jars import USUAL_SETS, fetch
 from penstock.local_group import LocalGroup
 from penstock.messages import StartConsumingCommand
 from penstock.model import ConsumerId
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.t
 def pods(pods_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodsGroup]:
     if pods_cluster.environment is None:
         pytest.skip("a cluster that was named has no folder that its pods and we share")
-    for jar_set in JarSet:
+    for jar_set in USUAL_SETS:
         fetch(jar_set)
     put_on_node(pods_cluster, tmp_path_factory.mktemp("image"))
     folder = tmp_path_factory.mktemp("pods")

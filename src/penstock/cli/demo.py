@@ -13,7 +13,7 @@ from penstock.cli.console import data_console, notes, say
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.status import rendered
 from penstock.errors import PenstockError
-from penstock.jars import JarSet
+from penstock.jars import USUAL_SETS
 from penstock.settings import load_settings
 
 LINE_EVERY_S = 5.0
@@ -40,7 +40,7 @@ def demo(
     from penstock.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415
 
     story = SHORT if short else WHOLE
-    fetch_with_progress(list(JarSet))
+    fetch_with_progress(list(USUAL_SETS))
     out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
     flags = demo_settings(folder, story.scale_down_period_s)

@@ -12,7 +12,7 @@ from rich.table import Table
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
-from penstock.jars import JarSet, jar_paths
+from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.settings import Settings
@@ -64,7 +64,7 @@ def doctor(
 
 def _checks(settings: Settings) -> Iterator[Check]:
     yield _tried("java", _java)
-    for jar_set in JarSet:
+    for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
         yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
     ports = _tried("ports", lambda: _ports(settings))
     yield ports

@@ -10,7 +10,7 @@ from penstock.cli.jars import fetch_with_progress
 from penstock.cli.named_servers import Name, NamedServers
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
 from penstock.errors import PenstockError
-from penstock.jars import JarSet, cache_directory
+from penstock.jars import cache_directory, spark_sets
 from penstock.processes import ProcessIdentity, RunningServer
 
 app = typer.Typer(
@@ -64,7 +64,7 @@ def start(
 
     SERVERS.refuse_twice(name)
     loaded = effective_settings(settings, overrides)
-    fetch_with_progress([JarSet.SPARK])
+    fetch_with_progress(spark_sets(loaded.settings.spark.object_store))
     folder = None if foreground else cache_directory() / "run" / "spark" / f"{name}.files"
     server = ConnectServer(
         loaded.settings.spark,

@@ -10,7 +10,7 @@ from penstock.cli.console import say
 from penstock.cli.controller import settings_arguments
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.jars import JarSet
+from penstock.jars import JarSet, spark_sets
 
 TEND_EVERY_S = 0.5
 
@@ -48,8 +48,8 @@ def up(
 
     embedded_broker = ("kafka", "bootstrap_servers") not in loaded.origin
     embedded_spark = ("spark", "master") not in loaded.origin
-    needed = [JarSet.BROKER] * embedded_broker + [JarSet.SPARK]
-    fetch_with_progress(needed)
+    needed = spark_sets(loaded.settings.spark.object_store)
+    fetch_with_progress([JarSet.BROKER, *needed] if embedded_broker else needed)
     group = LocalGroup(
         loaded.settings,
         settings_arguments(settings, overrides, bootstrap_server),

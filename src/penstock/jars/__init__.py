@@ -2,9 +2,10 @@
 
 from penstock.jars.cache import cache_directory, classpath, jar_paths
 from penstock.jars.fetch import fetch
-from penstock.jars.lock import JarSet, LockedJar, locked_jars
+from penstock.jars.lock import USUAL_SETS, JarSet, LockedJar, locked_jars, spark_sets
 
 __all__ = [
+    "USUAL_SETS",
     "JarSet",
     "LockedJar",
     "cache_directory",
@@ -12,4 +13,5 @@ __all__ = [
     "fetch",
     "jar_paths",
     "locked_jars",
+    "spark_sets",
 ]

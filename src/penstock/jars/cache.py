@@ -53,7 +53,7 @@ def unsound_jars(jar_set: JarSet, directory: Path) -> list[tuple[LockedJar, str]
 def jar_paths(jar_set: JarSet) -> tuple[Path, ...]:
     """The verified jars of a set; an error that says what to do when they cannot be had."""
     directory = set_directory(jar_set)
-    remedy = "Run `penstock jars fetch`."
+    remedy = f"Run `penstock jars fetch --only {jar_set}`."
     if not directory.is_dir():
         raise JarsMissingError(
             f"The {jar_set} jars are not in the cache ({directory}).", remedy=remedy

@@ -1,7 +1,7 @@
 """What the lock files say: which jars make a set, and the sha256 sum each must have.
 
 The broker and the Spark connector need different versions of the same Kafka classes, so they are
-separate sets and never share a classpath.
+separate sets and never share a classpath. Spark gets the S3 set as well where that is asked for.
 """
 
 import hashlib
@@ -17,6 +17,16 @@ _LINE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+) sha256:([0-9a-f]{64})")
 class JarSet(StrEnum):
     BROKER = "broker"
     SPARK = "spark"
+    S3 = "s3"
+
+
+# What everybody needs.
+USUAL_SETS = (JarSet.BROKER, JarSet.SPARK)
+
+
+def spark_sets(object_store: str) -> list[JarSet]:
+    """What Spark is given, with or without an object store."""
+    return [JarSet.SPARK, *([JarSet(object_store)] if object_store else [])]
 
 
 @dataclass(frozen=True, order=True, slots=True)

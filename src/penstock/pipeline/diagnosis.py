@@ -23,7 +23,8 @@ from penstock.pipeline.failures import (
 
 _LAKE_REFUSES = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied|"
-    r"Mkdirs failed|AccessDenied|File too large|Unable to create|Could not create",
+    r"Mkdirs failed|AccessDenied|File too large|Unable to create|Could not create|"
+    r"software\.amazon\.awssdk|hadoop\.fs\.s3a",
 )
 _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
@@ -39,6 +40,8 @@ _KAFKA_IS_GONE = re.compile(
     r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
     r"UnknownTopicOrPartition"
 )
+# A line of a stack: what a class is called is not what went wrong.
+_FRAME = re.compile(r"^\s+at .*\n?", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
 QUOTED_CHARACTERS = 500
 
@@ -85,7 +88,7 @@ def in_our_words(error: Exception, table: str) -> PenstockError:
     """Spark's failure, when every record asked for is there."""
     if isinstance(error, PenstockError):
         return error
-    text = str(error)
+    text = _FRAME.sub("", str(error))
     if _LAKE_REFUSES.search(text):
         return LakeRefusedError(
             f"Spark could not write the files of table {table}: {_quoted(text, _LAKE_REFUSES)}",

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.errors import SettingsError, UnreachableError
-from penstock.jars import JarSet, jar_paths
+from penstock.jars import jar_paths, spark_sets
 from penstock.settings.sections import SparkSettings
 
 # Some three seconds in all. By itself the client would try for ten minutes, at exit too; a batch
@@ -49,7 +49,9 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.driver.memory": f"{spark.driver_memory // 2**20}m",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError "
         "-XX:ParallelGCThreads=2 -XX:-UsePerfData",
-        "spark.jars": ",".join(str(path) for path in jar_paths(JarSet.SPARK)),
+        "spark.jars": ",".join(
+            str(path) for jar_set in spark_sets(spark.object_store) for path in jar_paths(jar_set)
+        ),
         "spark.redaction.regex": REDACTION,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -59,8 +61,7 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.kafka.consumer.cache.capacity": "256",
         "spark.scheduler.mode": "FAIR",
         "spark.speculation": "false",
-        # Parquet has sums of its own; a hidden .crc beside every file would only be clutter.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        **_local_files(spark.object_store),
         # Finished queries and jobs are remembered for a page that nobody serves.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
@@ -68,6 +69,16 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "5",
         **session_options(),
     }
+
+
+def _local_files(object_store: str) -> dict[str, str]:
+    """Parquet has sums of its own; a hidden .crc beside every file would only be clutter.
+
+    What writes to S3 puts its blocks on the local disk first, and insists on the usual class.
+    """
+    if object_store:
+        return {}
+    return {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 
 
 def leave_connect_mode() -> None:
@@ -107,7 +118,8 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
         session = builder.remote(connect_address(spark.master, session_id)).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
         for option, value in {**session_options(), **spark.options}.items():
-            session.conf.set(option, value)
+            # A session hands what it is told on to Hadoop, by Hadoop's own names.
+            session.conf.set(option.removeprefix("spark.hadoop."), value)
     except PySparkException as error:
         if session_id:
             raise  # whoever shares a session wants to know what is wrong with it

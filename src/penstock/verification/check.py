@@ -90,7 +90,7 @@ def verify(
 ) -> Verdict:
     """Look at the named topics, or at every topic of which the lake's ledger knows."""
     kafka = Administration(settings.kafka)
-    lake = Lake.at(settings.lake.root)
+    lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     wanted = set(topics)
     there = kafka.topics(wanted or _carried_topics(settings, kafka))
     for missing in sorted(wanted - set(there)):
@@ -104,7 +104,7 @@ def verify(
 def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:
     """How far the ledger is, by partition: quick, and says nothing about the rows."""
     kafka = Administration(settings.kafka)
-    lake = Lake.at(settings.lake.root)
+    lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     found: dict[TopicPartition, int] = {}
     for topic in kafka.topics(set(topics) or _carried_topics(settings, kafka)).values():
         state = lake.table(settings.lake.table_of(topic.name).table)

@@ -1,6 +1,6 @@
 """Which offsets of which partitions a table's files hold, read column by column."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,14 +29,32 @@ class Lake:
     root: str
 
     @classmethod
-    def at(cls, root: str) -> "Lake":
-        if "://" in root:
+    def at(cls, root: str, options: Mapping[str, str] | None = None) -> "Lake":
+        scheme, separator, path = root.partition("://")
+        if scheme in {"s3", "s3a"}:
+            return cls(_s3(options or {}), path.rstrip("/"))
+        if separator:
             file_system, path = pyarrow.fs.FileSystem.from_uri(root)
             return cls(file_system, path.rstrip("/"))
         return cls(pyarrow.fs.LocalFileSystem(), str(Path(root).expanduser().absolute()))
 
     def table(self, name: str) -> TableState | None:
         return read_table(self.file_system, f"{self.root}/{name}")
+
+
+def _s3(options: Mapping[str, str]) -> Any:
+    """By the names that deltalake has for them; what is not given, the environment says."""
+    given = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
+    endpoint = given.get("endpoint_url") or given.get("endpoint")
+    scheme, _, address = (endpoint or "https://").partition("://")
+    return pyarrow.fs.S3FileSystem(
+        access_key=given.get("access_key_id"),
+        secret_key=given.get("secret_access_key"),
+        session_token=given.get("session_token"),
+        region=given.get("region"),
+        endpoint_override=address or None,
+        scheme=scheme,
+    )
 
 
 def offsets_of_topic(

@@ -27,6 +27,25 @@ def test_failures_are_told_apart(said: str, kind: type[Exception]) -> None:
     assert said.rpartition(": ")[2] in str(found)
 
 
+def test_the_name_of_a_class_in_the_stack_is_no_reason() -> None:
+    """Amazon's SDK has a stage for time-outs in every stack, whatever went wrong."""
+    stack = "\n\tat a.TimeoutExceptionHandlingStage.execute(T.java:79)\n\tat b.c(D.java:1)"
+    said = f"ZeroDivisionError: by zero{stack}\nCaused by: x{stack}"
+    found = in_our_words(RuntimeError(said), "orders")
+    assert type(found) is TransformationFailedError
+    assert "by zero" in str(found)
+    assert "Stage" not in str(found)
+
+
+def test_an_object_store_that_does_not_answer_is_the_lakes_trouble() -> None:
+    """It passes, and is tried again: the function is not to blame."""
+    said = (
+        "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request"
+    )
+    found = in_our_words(RuntimeError(f"(java.net.UnknownHostException) {said}\n\tat x"), "orders")
+    assert type(found) is LakeRefusedError
+
+
 @pytest.mark.parametrize(
     "said",
     [

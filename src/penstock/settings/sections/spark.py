@@ -1,5 +1,7 @@
 """Where Spark runs, and with how much."""
 
+from typing import Literal
+
 from pydantic import field_validator
 
 from penstock.settings.sections.base import Section, option
@@ -32,6 +34,11 @@ class SparkSettings(Section):
         True,
         "Records that only pass through (no transformation, a lake on a file system) are read and "
         "written by Spark's Python workers; false: by Spark's Kafka connector, as all others are.",
+    )
+    object_store: Literal["", "s3"] = option(
+        "",
+        "`s3` gives Spark what it needs to write to `s3a://` (fetched once, 13 MB). Not needed "
+        "where Spark has its own, as on most clusters.",
     )
     options: dict[str, str] = option(
         {}, "Further Spark options under their own names, such as `spark.hadoop.fs.s3a.endpoint`."
