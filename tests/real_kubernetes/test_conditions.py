@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 
 from kit.kubernetes_bench import GROUP, SimulatedBench
-from kit.kubernetes_cluster import until
+from kit.kubernetes_cluster import Cluster, until
 from penstock.deployment import DeploymentTemplate
+from penstock.deployment.kubernetes.refusals import Right
 from penstock.model import ConsumerId
 
 pytestmark = pytest.mark.kubernetes
 ONE = ConsumerId(1)
 FIRST = DeploymentTemplate(version=1)
+PATCH = Right("patch", "deployments/status", "apps")
 
 
 def path_of(bench: SimulatedBench) -> str:
@@ -47,22 +49,31 @@ def test_the_deployment_shows_whether_its_consumer_runs(bench: SimulatedBench) -
     assert {"Available", "Progressing"} <= set(conditions(bench))
     bench.cluster.must("DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod}")
     shows(bench, "True", "Running")
-    whole = bench.cluster.must("GET", path_of(bench))
-    whole["status"]["conditions"] = [
-        one for one in whole["status"]["conditions"] if one["type"] != "penstock.io/Running"
-    ]
-    bench.cluster.must("PUT", f"{path_of(bench)}/status", whole)
+    removed = {"type": "penstock.io/Running", "$patch": "delete"}
+    patch = {"status": {"conditions": [removed]}}
+    path = f"{path_of(bench)}/status"
+    bench.cluster.must("PATCH", path, patch, "strategic-merge-patch+json")
+    assert "penstock.io/Running" not in conditions(bench)
     shows(bench, "True", "Running")
 
 
-def test_a_condition_that_is_true_is_written_once(bench: SimulatedBench) -> None:
+def test_a_condition_that_is_true_is_written_once(simulated_cluster: Cluster) -> None:
     """A group at rest asks nothing of the API server."""
-    bench.backend.create(ONE, FIRST)
-    shows(bench, "True", "Running")
-    until(lambda: not bench.backend._conditions._written, "the copy shows it")
-    before = bench.cluster.must("GET", path_of(bench))["metadata"]["resourceVersion"]
-    for _ in range(20):
-        bench.backend.tend()
-    bench.backend._informing._waiting.put(lambda: None)
-    until(bench.backend._informing._waiting.empty, "all is written")
-    assert bench.cluster.must("GET", path_of(bench))["metadata"]["resourceVersion"] == before
+    used: list[Right] = []
+    bench = SimulatedBench(simulated_cluster, on_call=used.append)
+    try:
+        bench.backend.create(ONE, FIRST)
+        shows(bench, "True", "Running")
+        until(lambda: not bench.backend.tend() and is_settled(bench), "the copy shows it")
+        before = used.count(PATCH)
+        for _ in range(20):
+            bench.backend.tend()
+            assert is_settled(bench)
+        assert used.count(PATCH) == before
+    finally:
+        bench.close()
+
+
+def is_settled(bench: SimulatedBench) -> bool:
+    """Nothing is on its way to the API server."""
+    return not bench.backend._conditions._written

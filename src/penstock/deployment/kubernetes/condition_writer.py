@@ -22,7 +22,7 @@ from penstock.deployment.kubernetes.status import is_ending
 from penstock.model import ConsumerId
 
 # So long the copy may take to show what was written, before it is written again.
-WRITTEN_AGAIN_S = 30.0
+WRITTEN_AGAIN_S = 10.0
 
 
 class ConditionWriter:
