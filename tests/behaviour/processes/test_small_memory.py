@@ -1,0 +1,35 @@
+"""Allocators are told early enough."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import os, sys
+import penstock.cli.consumer as command
+assert "deltalake" not in sys.modules, "it is loaded before anybody can tell its allocator"
+command.keep_memory_small()
+import pyarrow
+print(pyarrow.default_memory_pool().backend_name, os.environ["_RJEM_MALLOC_CONF"])
+"""
+
+
+def told(**environment: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout.split()
+
+
+def test_a_consumer_tells_its_allocators_before_they_begin() -> None:
+    """One arena that keeps nothing for deltalake, the system's own for pyarrow."""
+    assert told() == ["system", "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"]
+
+
+def test_what_the_operator_set_stays() -> None:
+    """Whoever profiles memory knows better."""
+    assert told(_RJEM_MALLOC_CONF="narenas:4")[1] == "narenas:4"
