@@ -68,7 +68,7 @@ def staircase(spares: int, bound_s: float) -> list[Measured]:
         stage.rest(15)  # until the measured speed is the true one
         for workers, share in enumerate(STAIRS[1:], start=2):
             stepped_ms = stage.turn_all(share * CAPACITY_BYTES_PER_S / PARTITIONS)
-            stage.calm(workers=workers, spares=spares)
+            stage.calm(workers_min=workers, spares=spares)
             stage.rest(12)
             rows = stage.status()["partitions"]
             speeds = {name: float(row["write_speed_bytes_per_s"]) for name, row in rows.items()}

@@ -120,7 +120,9 @@ class Stage:
             time.sleep(LOOK_EVERY_S)
         raise TimeoutError(f"not within {within_s} s: {what}\n{json.dumps(self.status())[:3000]}")
 
-    def calm(self, workers: int | None = None, spares: int = 0) -> dict[str, Any]:
+    def calm(
+        self, workers: int | None = None, spares: int = 0, workers_min: int = 0
+    ) -> dict[str, Any]:
         """Every partition owned, nothing on the move, the spares up."""
 
         def is_calm(status: dict[str, Any]) -> bool:
@@ -134,9 +136,12 @@ class Stage:
                 and not status["moves"]
                 and len(ready) - len(working) >= spares
                 and (workers is None or len(working) == workers)
+                and len(working) >= workers_min
             )
 
-        return self.until(is_calm, f"calm with {workers} workers and {spares} spares")
+        return self.until(
+            is_calm, f"calm with {workers or workers_min} workers and {spares} spares"
+        )
 
     def rest(self, seconds: float) -> None:
         """Time passes; what dies is started again, as `penstock up` would."""

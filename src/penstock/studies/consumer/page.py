@@ -93,6 +93,7 @@ def draw(findings: Sequence[Finding], directory: Path) -> list[Path]:
         axes = figure.subplots()
         labels = [row.case.label for row in rows]
         axes.barh(labels, [row.decoded_mb_per_s for row in rows], color=_BAR)
+        axes.margins(x=0.12)  # room for the numbers beside the bars
         axes.invert_yaxis()
         axes.set_xlabel("decoded MB/s of one consumer")
         axes.set_title(question, fontsize=10)
