@@ -27,7 +27,7 @@ MakeCarrier = Callable[..., Carrier]
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     if not server_binary().is_file():
-        pytest.skip("no S3 server: it is compiled by `make test` where Go is installed")
+        pytest.skip("no S3 server: `make s3-server` compiles it, where Go is installed")
     with pytest.MonkeyPatch.context() as changed:
         changed.setenv("AWS_ACCESS_KEY_ID", KEY)
         changed.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
