@@ -87,7 +87,7 @@ def moves() -> list[Measured]:
     chance = random.Random(1)
     with Stage(PARTITIONS) as stage:
         stage.turn_all(usual)
-        stage.calm(workers=3, spares=1)
+        stage.calm(workers_min=3, spares=1)
         stage.rest(20)
         calm_until_ms = now_ms()
         for _ in range(SWAPS):

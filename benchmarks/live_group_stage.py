@@ -165,7 +165,8 @@ class Stage:
             for action in actions:
                 if "txn" in action:
                     number = action["txn"]["appId"].rpartition("/")[2]
-                    found.setdefault(f"{self.topic}-{number}", []).append(at_ms)
+                    if number.isdigit():  # not an epoch's entry, which stands beside the offset's
+                        found.setdefault(f"{self.topic}-{number}", []).append(at_ms)
         return found
 
 
