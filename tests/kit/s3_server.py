@@ -90,7 +90,7 @@ def running_s3_server(folder: Path) -> Iterator[S3Server]:
         deadline_s = time.monotonic() + 20
         while not is_listening("127.0.0.1", port):
             assert time.monotonic() < deadline_s, (folder / "s3.log").read_text(encoding="utf-8")
-            time.sleep(0.05)
+            time.sleep(0.05)  # nothing tells us; asking is the only way to know
         yield S3Server(f"http://127.0.0.1:{port}", buckets / BUCKET)
     finally:
         stop(server, grace_s=5)

@@ -58,9 +58,8 @@ def start(
 
     Example: `export PENSTOCK_SPARK__MASTER=$(penstock spark start)`
     """
-    # PySpark is slow to import.
-    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415
-    from penstock.pipeline.warm_up import warm_up  # noqa: PLC0415
+    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- slow: PySpark
+    from penstock.pipeline.warm_up import warm_up  # noqa: PLC0415 -- as above
 
     SERVERS.refuse_twice(name)
     loaded = effective_settings(settings, overrides)
