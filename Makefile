@@ -29,10 +29,8 @@ lint: setup ## Style, types and import contracts
 	$(BIN)/lint-imports
 
 # Where every branch is covered: what only decides.
-PURE := $(addprefix src/penstock/,model/*.py messages/*.py packing/*.py controller/*.py consumer/*.py \
-	$(addprefix monitor/,filters.py levels.py measurement.py meter.py partitions_of_interest.py window.py) \
-	$(addprefix deployment/kubernetes/,care.py conditions.py manifests.py names.py pod_template.py refusals.py status.py) \
-	topics/control_topics.py)
+PURE := $(addprefix src/penstock/,$(addsuffix /*.py,model messages packing topics controller/core consumer/core monitor/core \
+	deployment/kubernetes/core))
 EMPTY :=
 COMMA := ,
 NO_PARTS := not broker and not spark and not live and not kubernetes
@@ -43,7 +41,7 @@ test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and campaign"
 
 s3-server: setup ## Compile the tests' S3 server once, where there is Go (two minutes)
-	@$(BIN)/python tests/kit/s3_server.py
+	@$(BIN)/python tests/kit/lake/s3_server.py
 
 test-real: setup s3-server ## The tests that run a real broker and real Spark
 	$(BIN)/pytest -m "(broker or spark) and not live and not kubernetes" --cov --cov-append --cov-report=term
@@ -52,7 +50,7 @@ test-group: setup ## The live group, harmed in every way, and the demo (about a 
 	$(BIN)/pytest tests/real_group
 
 kubernetes: setup ## Compile the test cluster once, where there is Go and none is named (six minutes)
-	@$(BIN)/python tests/kit/compile_kubernetes.py
+	@$(BIN)/python tests/kit/kubernetes/compile_kubernetes.py
 
 test-kubernetes-short: kubernetes ## The tests against a real API server that take seconds
 	$(BIN)/pytest -m "kubernetes and not kubernetes_long"
@@ -61,7 +59,7 @@ test-kubernetes: kubernetes ## All tests against Kubernetes: real pods, hundreds
 	$(BIN)/pytest -m kubernetes
 
 simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 10000)
-	$(BIN)/python -m penstock.simulation --seeds $(SEEDS)
+	$(BIN)/python -m penstock.laboratory.protocol_simulation --seeds $(SEEDS)
 
 bench: setup ## The benchmarks; best on a quiet machine
 	for one in codec controller_step packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done

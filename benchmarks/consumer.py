@@ -17,17 +17,17 @@ from pathlib import Path
 
 import typer
 
-from penstock.broker import EmbeddedKafka
 from penstock.kafka_io.administration import Administration
-from penstock.load import LoadGenerator, parse_target
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.load import LoadGenerator, parse_target
+from penstock.laboratory.studies.consumer.commits import latencies_s
+from penstock.laboratory.studies.consumer.drain import Filling, drain, fill
+from penstock.laboratory.studies.consumer.seat import Seat
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.processes import ProcessIdentity
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, SparkSettings, TopicsSettings
-from penstock.studies.consumer.commits import latencies_s
-from penstock.studies.consumer.drain import Filling, drain, fill
-from penstock.studies.consumer.seat import Seat
 
 PARTITIONS = 24
 WARM_UP_COMMITS = 5

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.controller import inputs
-from penstock.controller.effects import Pack, Send
-from penstock.controller.machine import Machine
-from penstock.controller.settings import ControllerSettings
-from penstock.controller.state import Phase, State
+from penstock.controller.core import inputs
+from penstock.controller.core.effects import Pack, Send
+from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state_machine import Machine
 from penstock.messages import (
     PARTITIONS_PER_MESSAGE_MAX,
     ConsumerPhase,

@@ -22,11 +22,11 @@ from typing import Any, cast
 sys.path.remove(str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from kit.kubernetes_bench import SimulatedBench
-from kit.kubernetes_cluster import Cluster, named_or_own_cluster, until
-from kit.live_group import LiveGroup, working
-from kit.penstock_image import put_on_node
-from kit.pods_group import PodsGroup, made_topic
+from kit.group.live_group import LiveGroup, working
+from kit.kubernetes.kubernetes_bench import SimulatedBench
+from kit.kubernetes.kubernetes_cluster import Cluster, named_or_own_cluster, until
+from kit.kubernetes.penstock_image import put_on_node
+from kit.kubernetes.pods_group import PodsGroup, made_topic
 from penstock.deployment import DeploymentTemplate
 from penstock.jars import USUAL_SETS, fetch
 from penstock.local_group import LocalGroup

@@ -27,7 +27,7 @@ import typer
 from live_group_stage import CAPACITY_BYTES_PER_S, Stage, now_ms, within_capacity_s
 
 from penstock.cli.service import ask
-from penstock.demo.observation import SaidByConsumer, hand_overs
+from penstock.laboratory.demo.observation import SaidByConsumer, hand_overs
 from penstock.messages import Resume
 from penstock.processes import send_signal
 

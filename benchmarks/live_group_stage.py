@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.demo.observation import SaidByConsumer
-from penstock.demo.run import said_by_consumers
 from penstock.kafka_io.administration import Administration
-from penstock.load import LoadGenerator, Target
+from penstock.laboratory.demo.observation import SaidByConsumer
+from penstock.laboratory.demo.run import said_by_consumers
+from penstock.laboratory.load import LoadGenerator, Target
 from penstock.local_group import LocalGroup
 from penstock.model import TopicPartition
 from penstock.settings import load_settings

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 
-from penstock.broker import EmbeddedKafka
-from penstock.broker.properties import BrokerPlan
 from penstock.kafka_io.administration import Administration
-from penstock.load import LoadGenerator, RecordForm, Target
-from penstock.load.shapes import Constant
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.broker.properties import BrokerPlan
+from penstock.laboratory.load import LoadGenerator, RecordForm, Target
+from penstock.laboratory.load.shapes import Constant
 from penstock.messages import PARTITIONS_PER_MESSAGE_MAX
 from penstock.model import TopicPartition
 from penstock.processes import start_child, stop_all

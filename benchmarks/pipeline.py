@@ -28,12 +28,12 @@ import pyarrow.parquet
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 
-from penstock.broker import EmbeddedKafka
 from penstock.jars import JarSet, fetch, jar_paths
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
-from penstock.load import RecordForm
-from penstock.load.records import RecordMaker
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.load import RecordForm
+from penstock.laboratory.load.records import RecordMaker
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline import Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.read_range import read_ranges

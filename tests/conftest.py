@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.kubernetes_cluster import Cluster, named_or_own_cluster
-from penstock.broker import EmbeddedKafka
+from kit.kubernetes.kubernetes_cluster import Cluster, named_or_own_cluster
 from penstock.jars import JarSet, fetch
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.helm import CHART
 from kit.kept_in_step import ROOT
-from penstock.deployment.kubernetes.manifests import USER
+from kit.kubernetes.helm import CHART
+from penstock.deployment.kubernetes.core.manifests import USER
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 IMAGES = ("penstock", "penstock-thin")

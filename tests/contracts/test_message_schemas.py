@@ -5,8 +5,8 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
+from kit.controller.messages import EXAMPLES, LARGEST
 from kit.kept_in_step import ROOT, assert_kept_in_step
-from kit.messages import EXAMPLES, LARGEST
 from penstock.messages import Message, encode
 from penstock.messages.catalogue import TYPE_BY_NAME
 from penstock.messages.schemas import schema_of, schema_texts

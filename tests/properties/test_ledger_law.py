@@ -3,8 +3,8 @@
 from collections import Counter
 from itertools import pairwise
 
+from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.model import ConsumerId, Epoch, OffsetRange, TopicPartition
-from penstock.simulation.ledger import Ledger
 
 PARTITION = TopicPartition("orders", 0)
 PLACE = ("id", 0)

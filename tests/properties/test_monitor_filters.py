@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from penstock.monitor.filters import Exponential, PlainWindow, SpeedFilter, StepAdapting, Table
+from penstock.monitor.core.filters import Exponential, PlainWindow, SpeedFilter, StepAdapting, Table
 
 # A busy machine is no defect of the subject.
 unhurried = settings(deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.naive_packing import (
+from kit.packing.naive_packing import (
     Choice,
     best_fit_choice,
     first_fit_choice,
@@ -17,7 +17,7 @@ from kit.naive_packing import (
     next_fit_choice,
     worst_fit_choice,
 )
-from kit.packing_cases import CAPACITY, problem, problems
+from kit.packing.packing_cases import CAPACITY, problem, problems
 from penstock.model import Assignment, TopicPartition
 from penstock.packing import ALGORITHMS, PackingAlgorithm, PackingProblem, algorithm_named
 from penstock.packing.any_fit import AnyFit

@@ -13,9 +13,9 @@ from confluent_kafka import TopicPartition as Where
 
 from kit.processes import processes_naming
 from kit.program import penstock
-from penstock.broker import EmbeddedKafka
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizes
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 

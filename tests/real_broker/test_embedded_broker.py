@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kit.processes import processes_naming
-from penstock.broker import BrokerPlan, BrokerStartError, EmbeddedKafka
 from penstock.jars import JarSet
 from penstock.jars.cache import JarCorruptError, set_directory
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
+from penstock.laboratory.broker import BrokerPlan, BrokerStartError, EmbeddedKafka
 from penstock.model import TopicPartition
 
 pytestmark = pytest.mark.broker
@@ -72,7 +72,8 @@ def test_three_brokers_survive_the_loss_of_one(broker_jars: None) -> None:
 def test_a_killed_parent_leaves_no_broker(tmp_path: Path, broker_jars: None) -> None:
     """The process that started it dies with -9, and the broker with it."""
     script = (
-        "import time\nfrom pathlib import Path\nfrom penstock.broker import EmbeddedKafka\n"
+        "import time\nfrom pathlib import Path\n"
+        "from penstock.laboratory.broker import EmbeddedKafka\n"
         f"kafka = EmbeddedKafka(data_directory=Path({str(tmp_path)!r})).start()\n"
         "print('up', flush=True)\ntime.sleep(120)\n"
     )

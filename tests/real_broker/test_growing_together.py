@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from penstock.broker import EmbeddedKafka
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.control_topics import make_control_topics
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.settings import load_settings
-from penstock.topics.carry_out import make_control_topics
 
 pytestmark = pytest.mark.broker
 

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from penstock.broker import EmbeddedKafka
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import NotThereError, RecordProducer
-from penstock.load import LoadGenerator, Target
-from penstock.load.shapes import Constant
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.load import LoadGenerator, Target
+from penstock.laboratory.load.shapes import Constant
 from penstock.model import TopicPartition
 
 pytestmark = pytest.mark.broker

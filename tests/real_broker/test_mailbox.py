@@ -7,12 +7,12 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
-from kit.lake import new_topic_name
-from penstock.broker import EmbeddedKafka
+from kit.lake.lake import new_topic_name
 from penstock.kafka_io import mailbox as mailbox_module
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets
 from penstock.kafka_io.mailbox import Letter, Mailbox
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.model import TopicPartition
 
 pytestmark = pytest.mark.broker

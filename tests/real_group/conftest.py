@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.live_group import LiveGroup, made_group
+from kit.group.live_group import LiveGroup, made_group
 from kit.processes import processes_naming
 from penstock.jars import USUAL_SETS, fetch
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kit.live_group import LiveGroup, made_group, working
+from kit.group.live_group import LiveGroup, made_group, working
 from kit.processes import processes_naming
 from penstock.jars import USUAL_SETS, fetch
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.demo import assert_the_demo_holds
+from kit.group.demo import assert_the_demo_holds
 
 pytestmark = [
     pytest.mark.broker,

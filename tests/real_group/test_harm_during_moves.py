@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from kit.live_group import LiveGroup, until_dead, working
+from kit.group.live_group import LiveGroup, until_dead, working
 from penstock.messages import StartConsumingCommand, StopConsumingCommand
 
 pytestmark = [

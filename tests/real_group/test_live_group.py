@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.live_group import LiveGroup, busiest, working
+from kit.group.live_group import LiveGroup, busiest, working
 from kit.program import penstock
 from penstock.processes import ProcessIdentity, is_alive, stop
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.faulty_proxy import FaultyProxy
-from kit.kubernetes_bench import SimulatedBench
-from kit.kubernetes_cluster import Cluster
+from kit.kafka.faulty_proxy import FaultyProxy
+from kit.kubernetes.kubernetes_bench import SimulatedBench
+from kit.kubernetes.kubernetes_cluster import Cluster
 
 
 @pytest.fixture

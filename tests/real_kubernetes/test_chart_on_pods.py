@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.helm import CHART, helm_program
-from kit.helm import helm as run_helm
-from kit.kubernetes_cluster import Cluster, until
-from kit.penstock_image import NAME, put_on_node
-from penstock.broker import EmbeddedKafka
-from penstock.broker.properties import BrokerPlan
+from kit.kubernetes.helm import CHART, helm_program
+from kit.kubernetes.helm import helm as run_helm
+from kit.kubernetes.kubernetes_cluster import Cluster, until
+from kit.kubernetes.penstock_image import NAME, put_on_node
 from penstock.jars import USUAL_SETS, fetch
 from penstock.kafka_io.administration import Administration
-from penstock.load import LoadGenerator, parse_target
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.broker.properties import BrokerPlan
+from penstock.laboratory.load import LoadGenerator, parse_target
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings, load_settings

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kit.faulty_proxy import FaultyProxy, once
-from kit.kubernetes_bench import GROUP, SimulatedBench
-from kit.kubernetes_cluster import Cluster, until
+from kit.kafka.faulty_proxy import FaultyProxy, once
+from kit.kubernetes.kubernetes_bench import GROUP, SimulatedBench
+from kit.kubernetes.kubernetes_cluster import Cluster, until
 from penstock.deployment import DeploymentError, DeploymentState, DeploymentTemplate, Incident
 from penstock.deployment.kubernetes import KubernetesDeployment
 from penstock.deployment.kubernetes.api import Api
-from penstock.deployment.kubernetes.manifests import Owner
-from penstock.deployment.kubernetes.refusals import MissingRightError, NameTakenError
+from penstock.deployment.kubernetes.core.manifests import Owner
+from penstock.deployment.kubernetes.core.refusals import MissingRightError, NameTakenError
 from penstock.model import ConsumerId
 
 pytestmark = pytest.mark.kubernetes

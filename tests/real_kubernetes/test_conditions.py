@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kit.kubernetes_bench import GROUP, SimulatedBench
-from kit.kubernetes_cluster import Cluster, until
+from kit.kubernetes.kubernetes_bench import GROUP, SimulatedBench
+from kit.kubernetes.kubernetes_cluster import Cluster, until
 from penstock.deployment import DeploymentTemplate
-from penstock.deployment.kubernetes.refusals import Right
+from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.model import ConsumerId
 
 pytestmark = pytest.mark.kubernetes

@@ -8,8 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kit.kubernetes_bench import SimulatedBench
-from kit.kubernetes_cluster import Cluster, named_or_own_cluster, until, without_api_server
+from kit.kubernetes.kubernetes_bench import SimulatedBench
+from kit.kubernetes.kubernetes_cluster import (
+    Cluster,
+    named_or_own_cluster,
+    until,
+    without_api_server,
+)
 from penstock.deployment import DeploymentError, DeploymentTemplate
 from penstock.model import ConsumerId
 

@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from kit.kubernetes_cluster import Cluster, until
-from kit.live_group import LiveGroup, busiest, working
-from kit.penstock_image import NAME, put_on_node
-from kit.pods_group import PodsGroup, made_topic
+from kit.group.live_group import LiveGroup, busiest, working
+from kit.kubernetes.kubernetes_cluster import Cluster, until
+from kit.kubernetes.penstock_image import NAME, put_on_node
+from kit.kubernetes.pods_group import PodsGroup, made_topic
 from kit.program import penstock
 from penstock.deployment.kubernetes import kubernetes_deployment
-from penstock.deployment.kubernetes.names import CONSUMER_LABEL
+from penstock.deployment.kubernetes.core.names import CONSUMER_LABEL
 from penstock.jars import USUAL_SETS, fetch
 from penstock.local_group import LocalGroup
 from penstock.messages import StartConsumingCommand

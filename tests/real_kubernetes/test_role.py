@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kit.kubernetes_bench import SimulatedBench
-from kit.kubernetes_cluster import ROLE_FILE, Cluster, ask, role_rules, until
+from kit.kubernetes.kubernetes_bench import SimulatedBench
+from kit.kubernetes.kubernetes_cluster import ROLE_FILE, Cluster, ask, role_rules, until
 from penstock.deployment import DeploymentTemplate
 from penstock.deployment.kubernetes import KubernetesDeployment, kubernetes_deployment
-from penstock.deployment.kubernetes.refusals import Right
+from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.model import ConsumerId
 from penstock.settings import load_settings
 

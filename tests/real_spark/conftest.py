@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.lake import Carrier, lake_settings
-from penstock.broker import EmbeddedKafka
+from kit.lake.lake import Carrier, lake_settings
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline import Writer, start_session
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings

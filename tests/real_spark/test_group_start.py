@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.live_group import made_group
+from kit.group.live_group import made_group
 from kit.processes import children_of, processes_naming
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from kit.lake import Carrier, new_topic_name, produce
+from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline import StaleWriterError
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

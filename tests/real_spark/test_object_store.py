@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kit.consumers import add_records, assert_exact, group_of, make_topic, wait_for
-from kit.lake import Carrier, new_topic_name, produce
-from kit.s3_server import BUCKET, KEY, SECRET, S3Server, running_s3_server, server_binary
-from penstock.broker import EmbeddedKafka
+from kit.consumer.consumers import add_records, assert_exact, group_of, make_topic, wait_for
+from kit.lake.lake import Carrier, new_topic_name, produce
+from kit.lake.s3_server import BUCKET, KEY, SECRET, S3Server, running_s3_server, server_binary
 from penstock.jars import JarSet, fetch
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline import StaleWriterError, Writer, start_session
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.upkeep import keep_up
@@ -86,7 +86,7 @@ def topic_of(carrier: Carrier, values: list[bytes], partitions: int = 2) -> str:
 def test_records_land_in_the_bucket(make_carrier: MakeCarrier, s3: S3Server) -> None:
     """As they are and through a transformation, divided by date, the undecodable set apart."""
     name = new_topic_name("s3-decoded")
-    table = {"transformation": "kit.transformations:decode", "partition_by": ["date"]}
+    table = {"transformation": "kit.consumer.transformations:decode", "partition_by": ["date"]}
     carrier = make_carrier(tables={name: table})
     raw = topic_of(carrier, [b"value"] * 50)
     carrier.kafka.create_topic(name, partitions=1)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.lake import Carrier, lake_settings, new_topic_name, produce
-from penstock.broker import EmbeddedKafka
+from kit.lake.lake import Carrier, lake_settings, new_topic_name, produce
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import is_listening, spark_home
 from penstock.processes import start_child, stop_all
 
@@ -27,7 +27,7 @@ def _run(carrier: Carrier, topic: str, master: str, *more: str) -> subprocess.Co
     tests = str(Path(__file__).parents[1])
     return subprocess.run(
         [
-            *(sys.executable, "-m", "kit.carry_process", settings.kafka.bootstrap_servers),
+            *(sys.executable, "-m", "kit.consumer.carry_process", settings.kafka.bootstrap_servers),
             *(settings.lake.root, master, topic, *more),
         ],
         env={**os.environ, "PYTHONPATH": tests, "PYSPARK_PYTHON": sys.executable},

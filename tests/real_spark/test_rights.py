@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from kit.guarded_broker import GuardedBroker, guarded_broker
-from kit.kafka_rights import RIGHTS, KafkaRight, as_markdown
+from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
+from kit.kafka.kafka_rights import RIGHTS, KafkaRight, as_markdown
 from kit.kept_in_step import ROOT, assert_section_kept_in_step
-from kit.lake import produce
+from kit.lake.lake import produce
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
@@ -123,7 +123,7 @@ def test_each_role_works_with_exactly_the_documented_rights(
         produce(broker.settings, "orders", {0: [b"a"] * RECORDS, 1: [b"b"] * RECORDS})
         stack.enter_context(roles.running("monitor", "-m", "penstock", "monitor"))
         stack.enter_context(roles.running("consumer", "-m", "penstock", "consumer", "--id", "1"))
-        main = Path(__file__).parents[1] / "kit" / "controller_of_one.py"
+        main = Path(__file__).parents[1] / "kit" / "controller" / "controller_of_one.py"
         stack.enter_context(roles.running("controller", str(main)))
         orders = [TopicPartition("orders", number) for number in (0, 1)]
         ends = Administration(broker.settings).end_offsets(orders)

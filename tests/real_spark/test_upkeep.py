@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kit.lake import Carrier, new_topic_name, produce
+from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline import Writer
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_lives
 

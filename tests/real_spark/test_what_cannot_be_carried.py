@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
-from kit.lake import Carrier, new_topic_name, produce
+from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.model import Epoch, OffsetRange, TopicPartition
 from penstock.pipeline import (
     Claim,
@@ -31,7 +31,7 @@ def _with_topic(
     make_carrier: MakeCarrier, transformation: str, *, partitions: int = 1, **table: Any
 ) -> tuple[Carrier, str]:
     topic = new_topic_name("hard")
-    function = f"kit.transformations:{transformation}" if transformation else ""
+    function = f"kit.consumer.transformations:{transformation}" if transformation else ""
     carrier = make_carrier(tables={topic: {"transformation": function, **table}})
     carrier.kafka.create_topic(topic, partitions=partitions)
     return carrier, topic
@@ -78,7 +78,9 @@ def test_dead_letters_are_kept_once_when_the_writer_dies_in_between(
     with pytest.raises(SystemExit):
         carrier.carry(carrier.plan(topic, at_most=4))
     assert len(_rows(carrier, "dead_letters")) == 2
-    second = make_carrier(2, tables={topic: {"transformation": f"kit.transformations:{heir}"}})
+    second = make_carrier(
+        2, tables={topic: {"transformation": f"kit.consumer.transformations:{heir}"}}
+    )
     for at_most in (1, 3, None):  # shorter ranges than the one that died
         assert not second.carry(second.plan(topic, at_most=at_most)).failures
     verdict = second.verify(topic)
@@ -93,7 +95,9 @@ def test_a_zombie_with_another_transformation_keeps_no_letter_that_its_heir_deco
 ) -> None:
     """Before its letters count it is fenced out; after, its heir finds them: one place anyway."""
     zombie, topic = _with_topic(make_carrier, "decode")
-    heir = make_carrier(2, tables={topic: {"transformation": "kit.transformations:decode_all"}})
+    heir = make_carrier(
+        2, tables={topic: {"transformation": "kit.consumer.transformations:decode_all"}}
+    )
     produce(zombie.settings.kafka, topic, {0: [b"broken 0", b'{"id":"a"}', b"broken 2"]})
 
     def claimed(carrier: Carrier, number: int) -> list[PlannedRange]:

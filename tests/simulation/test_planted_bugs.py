@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.consumer_law import a_query_waits_for_the_commands_before_it
+from kit.consumer.consumer_law import a_query_waits_for_the_commands_before_it
+from kit.controller.planted_bugs import BUGS, PlantedBug
+from kit.controller.story import told
 from kit.kept_in_step import ROOT, assert_section_kept_in_step
-from kit.planted_bugs import BUGS, PlantedBug
-from kit.story import told
-from penstock.controller.invariants import InvariantError
-from penstock.simulation.campaign import run
-from penstock.simulation.checkers import ViolationError
-from penstock.simulation.exhaustive import explore
-from penstock.simulation.scenario import scenario
+from penstock.controller.core.invariants import InvariantError
+from penstock.laboratory.exhaustive_model.search import explore
+from penstock.laboratory.protocol_simulation.campaign import run
+from penstock.laboratory.protocol_simulation.checkers import ViolationError
+from penstock.laboratory.protocol_simulation.scenario import scenario
 
 pytestmark = pytest.mark.campaign
 

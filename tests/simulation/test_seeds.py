@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.simulation.campaign import Outcome, run
-from penstock.simulation.lossy_topic import Weather
-from penstock.simulation.scenario import FaultKind, scenario
-from penstock.simulation.shrink import shrink
+from penstock.laboratory.protocol_simulation.campaign import Outcome, run
+from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
+from penstock.laboratory.protocol_simulation.shrink import shrink
 
 pytestmark = pytest.mark.campaign
 
@@ -65,8 +65,8 @@ def test_too_little_trouble_is_void() -> None:
 def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
     """S12: not even the order of hashes matters."""
     script = (
-        "from penstock.simulation.campaign import run\n"
-        "from penstock.simulation.scenario import scenario\n"
+        "from penstock.laboratory.protocol_simulation.campaign import run\n"
+        "from penstock.laboratory.protocol_simulation.scenario import scenario\n"
         "print(run(scenario(3)).trace)"
     )
     traces = set()

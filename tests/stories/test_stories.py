@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.controller.story import Storyteller, told
 from kit.kept_in_step import assert_kept_in_step
-from kit.story import Storyteller, told
 
 STORIES = sorted(Path(__file__).parent.glob("*.story"))
 

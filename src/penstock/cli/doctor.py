@@ -15,9 +15,9 @@ from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.control_topics import findings_for
 from penstock.settings import Settings
 from penstock.topics import Verdict, control_topics
-from penstock.topics.carry_out import findings_for
 
 CONNECT_TIMEOUT_S = 3.0
 CLUSTER_RIGHTS = frozenset({"DESCRIBE"})

@@ -18,12 +18,20 @@ from penstock.errors import PenstockError
 # name, where it is, and one sentence; in the order in which a newcomer meets them.
 COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Try it": (
-        ("demo", "demo:demo", "Show the main job on an embedded broker."),
+        ("demo", "laboratory.demo:demo", "Show the main job on an embedded broker."),
         ("doctor", "doctor:doctor", "Check Java, jars, ports, the broker, topics and rights."),
-        ("simulate", "simulate:simulate", "Show what each packing algorithm would do with a load."),
-        ("broker", "broker:app", "A real Apache Kafka on this machine: start, stop, status."),
+        (
+            "simulate",
+            "laboratory.simulate:simulate",
+            "Show what each packing algorithm would do with a load.",
+        ),
+        (
+            "broker",
+            "laboratory.broker:app",
+            "A real Apache Kafka on this machine: start, stop, status.",
+        ),
         ("spark", "spark:app", "A Spark Connect server on this machine: start, stop, status."),
-        ("load", "load:load", "Write to Kafka at known speeds."),
+        ("load", "laboratory.load:load", "Write to Kafka at known speeds."),
     ),
     "Run the group": (
         ("up", "up:up", "The whole group on one machine; --recommend only measures."),
@@ -46,7 +54,11 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("jars", "jars:app", "The Java archives that the broker and Spark need."),
     ),
     "Study it": (
-        ("study", "study:app", "Measure what the design rests on; each study writes its page."),
+        (
+            "study",
+            "laboratory.study:app",
+            "Measure what the design rests on; each study writes its page.",
+        ),
     ),
 }
 

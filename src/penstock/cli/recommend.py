@@ -11,7 +11,7 @@ from threading import Event
 from penstock.cli.console import say
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
-from penstock.monitor.measurement import measured_rows
+from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingProblem
 from penstock.packing.lower_bound import consumers_at_least

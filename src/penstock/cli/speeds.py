@@ -19,7 +19,7 @@ from penstock.errors import PenstockError, UnreachableError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import PartitionSpeed
-from penstock.monitor.measurement import measured_rows
+from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring, stop_on_signals
 from penstock.settings import Settings
 from penstock.settings.units import parse_duration

@@ -9,8 +9,8 @@ from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.control_topics import findings_for, make_control_topics
 from penstock.topics import Verdict, control_topics
-from penstock.topics.carry_out import findings_for, make_control_topics
 
 app = typer.Typer(
     help="Make and check the control topics over which the group talks.", no_args_is_help=True

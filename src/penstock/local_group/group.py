@@ -23,17 +23,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from penstock.broker import BrokerPlan, EmbeddedKafka
 from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.errors import PenstockError
+from penstock.kafka_io.control_topics import make_control_topics
+from penstock.laboratory.broker import BrokerPlan, EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.warm_up import warm_up_command
 from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
 from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
-from penstock.topics.carry_out import make_control_topics
 
 STOP_GRACE_S = 20.0
 SERVER_RESTART_PAUSE_S = 10.0

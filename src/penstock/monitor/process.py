@@ -19,11 +19,11 @@ from penstock.kafka_io.measurement_topic import (
     monitor_topic,
 )
 from penstock.model.log_levels import LogName
-from penstock.monitor.filters import filter_from_settings
-from penstock.monitor.measurement import measurement_parts
-from penstock.monitor.meter import Basis, Meter, Speeds
-from penstock.monitor.partitions_of_interest import TopicsOfInterest
-from penstock.monitor.turns import LayoutWatch, OutageWatch, sample_plan
+from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
+from penstock.monitor.core.filters import filter_from_settings
+from penstock.monitor.core.measurement import measurement_parts
+from penstock.monitor.core.meter import Basis, Meter, Speeds
+from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
 from penstock.settings import Settings
 from penstock.telemetry import Health, get_logger
 

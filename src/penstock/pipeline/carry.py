@@ -38,9 +38,9 @@ from penstock.pipeline.failures import (
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
+from penstock.pipeline.pass_through import StraightPass, straight_tables
+from penstock.pipeline.pass_through_session import StraightSession
 from penstock.pipeline.storage import TableStorage
-from penstock.pipeline.straight_pass import StraightPass, straight_tables
-from penstock.pipeline.straight_session import StraightSession
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 from penstock.telemetry import get_logger

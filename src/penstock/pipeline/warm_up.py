@@ -10,7 +10,7 @@ import sys
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
-from penstock.pipeline.straight_session import StraightSession
+from penstock.pipeline.pass_through_session import StraightSession
 from penstock.settings.sections import SparkSettings
 from penstock.spark_worker.task import nothing
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kit.controller.story import TWO_CONSUMERS, after
 from kit.program import invoked
-from kit.story import TWO_CONSUMERS, after
-from penstock.controller.snapshot import snapshot
+from penstock.controller.core.snapshot import snapshot
 from penstock.errors import NotFeasibleError
 
 BEHIND = (

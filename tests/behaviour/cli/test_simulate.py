@@ -8,8 +8,8 @@ import pytest
 
 from kit.program import invoked
 from penstock.errors import UsageError
-from penstock.simulation.generate import Kind, Recipe, generate
-from penstock.simulation.stream import Stream, write_stream
+from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
+from penstock.laboratory.packing_replay.stream import Stream, write_stream
 
 CAPACITY = 100
 STREAM = generate(Recipe(Kind.WALK, 30, 10, 21, 5), CAPACITY)

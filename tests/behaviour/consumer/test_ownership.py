@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kit.consumer_law import A, B, Script, a_query_waits_for_the_commands_before_it
-from penstock.consumer import inputs
-from penstock.consumer.effects import EndControlled, ReadLedger
-from penstock.consumer.ownership import stops_first
+from kit.consumer.consumer_law import A, B, Script, a_query_waits_for_the_commands_before_it
+from penstock.consumer.core import inputs
+from penstock.consumer.core.effects import EndControlled, ReadLedger
+from penstock.consumer.core.ownership import stops_first
 from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,

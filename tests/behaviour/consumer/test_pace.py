@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.consumer.pace import (
+from penstock.consumer.core.pace import (
     BUDGET_BYTES_MIN,
     Allowance,
     CapacityEstimate,

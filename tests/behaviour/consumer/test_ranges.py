@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.consumer.ranges import Waiting, plan_ranges
+from penstock.consumer.core.ranges import Waiting, plan_ranges
 from penstock.model import TopicPartition
 
 A, B, C = (TopicPartition("orders", number) for number in range(3))

@@ -2,14 +2,14 @@
 
 import pytest
 
-from kit.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
-from penstock.controller.decisions import HISTORY_MAX, Code
-from penstock.controller.inputs import INPUT_TYPES, LeadershipLost
-from penstock.controller.machine import HANDLERS, Machine
-from penstock.controller.settings import ControllerSettings
-from penstock.controller.state import Phase, State
-from penstock.controller.transitions import TRANSITIONS, TransitionError, go
-from penstock.controller.turn import Turn
+from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core.decisions import HISTORY_MAX, Code
+from penstock.controller.core.inputs import INPUT_TYPES, LeadershipLost
+from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state_machine import HANDLERS, Machine
+from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.transitions import TRANSITIONS, TransitionError, go
 from penstock.model import TopicPartition
 
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
+from kit.controller.story import TWO_CONSUMERS, after
 from kit.kept_in_step import ROOT, assert_section_kept_in_step
-from kit.story import TWO_CONSUMERS, after
-from penstock.controller.decisions import HISTORY_MAX
-from penstock.controller.effects import DeleteConsumer, Effect, Send
-from penstock.controller.invariants import InvariantError, check_step, check_whole
-from penstock.controller.state import (
+from penstock.controller.core.decisions import HISTORY_MAX
+from penstock.controller.core.effects import DeleteConsumer, Effect, Send
+from penstock.controller.core.invariants import InvariantError, check_step, check_whole
+from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
     Departing,
     HoldingStatus,
     State,
 )
-from penstock.controller.transitions import drawn
+from penstock.controller.core.transitions import drawn
 from penstock.errors import PenstockError
 from penstock.messages import (
     PartitionToStart,

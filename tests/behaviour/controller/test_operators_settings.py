@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.controller.policy import trigger_policy
+from penstock.controller.core.policy import trigger_policy
 from penstock.controller.process.loop import controller_settings
 from penstock.model import Assignment, TopicPartition
 from penstock.packing import PackingProblem

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kit.story import TWO_CONSUMERS, after
-from penstock.controller.saved_state import decode_state, encode_state, state_as_json
-from penstock.controller.state import State
+from kit.controller.story import TWO_CONSUMERS, after
+from penstock.controller.core.saved_state import decode_state, encode_state, state_as_json
+from penstock.controller.core.state import State
 from penstock.state_directory import BrokenState, state_file
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kit.story import TWO_CONSUMERS, Storyteller, after
-from penstock.controller.snapshot import seconds_behind, snapshot
-from penstock.controller.state import State
+from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core.snapshot import seconds_behind, snapshot
+from penstock.controller.core.state import State
 
 
 def state_of(teller: Storyteller) -> State:

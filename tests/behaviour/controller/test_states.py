@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kit.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
-from penstock.controller import group_management, inputs, reassignment
-from penstock.controller.machine import Machine
-from penstock.controller.state import Phase, State
-from penstock.controller.turn import Turn
+from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core import group_management, inputs, reassignment
+from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state_machine import Machine
+from penstock.controller.core.step_draft import Turn
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import Packing
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kit.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
-from penstock.controller import inputs
-from penstock.controller.machine import Machine
-from penstock.controller.settings import ControllerSettings
-from penstock.controller.state import State
+from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core import inputs
+from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.state import State
+from penstock.controller.core.state_machine import Machine
 from penstock.model import ConsumerId, TopicPartition
 
 

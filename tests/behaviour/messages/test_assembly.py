@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kit.messages import EXAMPLES
+from kit.controller.messages import EXAMPLES
 from penstock.messages import (
     ConsumerReport,
     PartAssembler,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.messages import EXAMPLES, LARGEST
+from kit.controller.messages import EXAMPLES, LARGEST
 from penstock.messages import (
     MESSAGE_BYTES_MAX,
     Message,

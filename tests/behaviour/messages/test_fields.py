@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from kit.messages import EXAMPLES
+from kit.controller.messages import EXAMPLES
 from penstock.messages import (
     ChangeSettings,
     FromConsumer,

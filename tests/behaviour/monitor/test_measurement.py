@@ -14,8 +14,8 @@ from penstock.messages import (
     encode,
 )
 from penstock.model.log_levels import LogName
-from penstock.monitor.measurement import measurement_parts
-from penstock.monitor.meter import Speeds
+from penstock.monitor.core.measurement import measurement_parts
+from penstock.monitor.core.meter import Speeds
 
 
 def speeds_of(names: list[LogName], *, unknown: bool = False) -> Speeds:

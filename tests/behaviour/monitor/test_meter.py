@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from penstock.messages import SpeedSource
 from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
-from penstock.monitor.filters import (
+from penstock.monitor.core.filters import (
     Exponential,
     PlainWindow,
     SpeedFilter,
     StepAdapting,
     filter_from_settings,
 )
-from penstock.monitor.meter import Basis, Meter
+from penstock.monitor.core.meter import Basis, Meter
 from penstock.settings.sections import MonitorSettings
 
 # A busy machine is no defect of the subject.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.packing_cases import named, numbers, problem
+from kit.packing.packing_cases import named, numbers, problem
 from penstock.model import Assignment, ConsumerId
 from penstock.packing import ALGORITHMS, PackingAlgorithm, PackingProblem
 from penstock.packing.chain import ChainPacking

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kit.packing_cases import named, numbers, problem
-from kit.walks import scored, walked
+from kit.controller.walks import scored, walked
+from kit.packing.packing_cases import named, numbers, problem
+from penstock.laboratory.studies.packing.published import CBS_OF_MWF_MAX, R_OF_BFD_MAX, R_OF_MWF_MAX
 from penstock.model import Assignment, ConsumerId
 from penstock.packing import PUBLISHED, PackingProblem
 from penstock.packing.chain import ChainPacking
-from penstock.simulation.published import CBS_OF_MWF_MAX, R_OF_BFD_MAX, R_OF_MWF_MAX
 
 SEEDS = (31,)
 NAMES = ("CHAIN@0", "CHAIN@0.2", "CHAIN", *(algorithm.name for algorithm in PUBLISHED))

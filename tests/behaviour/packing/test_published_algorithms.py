@@ -2,10 +2,10 @@
 
 import pytest
 
-from kit.packing_cases import numbers, problem
-from kit.walks import scored
+from kit.controller.walks import scored
+from kit.packing.packing_cases import numbers, problem
+from penstock.laboratory.studies.packing.published import PUBLISHED_SCORES
 from penstock.packing import PUBLISHED, algorithm_named
-from penstock.simulation.published import PUBLISHED_SCORES
 
 DELTA, SEEDS = 25, (31, 32)
 NAMES = tuple(algorithm.name for algorithm in PUBLISHED)

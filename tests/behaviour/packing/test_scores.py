@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, settings
 
-from kit.packing_cases import named, problem, problems
+from kit.packing.packing_cases import named, problem, problems
+from penstock.laboratory.studies.packing.exact import fewest_consumers, gap_to_optimum, least_moved
 from penstock.model import Assignment, ConsumerId
 from penstock.packing import ALGORITHMS, PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
@@ -15,7 +16,6 @@ from penstock.packing.scores import (
     per_hour,
 )
 from penstock.packing.trend import Trend, forecast, observe
-from penstock.simulation.exact import fewest_consumers, gap_to_optimum, least_moved
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.packing_cases import named
+from kit.packing.packing_cases import named
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import DEFAULT, Packing
 from penstock.packing.trend import Trend, forecast, observe

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.helm import helm_program
+from kit.kubernetes.helm import helm_program
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kit.helm import CHART
-from kit.helm import helm as run_helm
-from kit.kubernetes_cluster import Cluster, ask, until
+from kit.kubernetes.helm import CHART
+from kit.kubernetes.helm import helm as run_helm
+from kit.kubernetes.kubernetes_cluster import Cluster, ask, until
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes import kubernetes_deployment
 from penstock.model import ConsumerId

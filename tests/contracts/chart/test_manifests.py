@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.helm import template
 from kit.kept_in_step import ROOT, assert_kept_in_step
+from kit.kubernetes.helm import template
 
 pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles Helm
 MANIFESTS = ROOT / "deploy" / "manifests"

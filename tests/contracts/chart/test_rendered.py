@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.helm import CHART, containers, of_kind, rendered, template
-from kit.helm import helm as run_helm
+from kit.kubernetes.helm import CHART, containers, of_kind, rendered, template
+from kit.kubernetes.helm import helm as run_helm
 from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
-from penstock.deployment.kubernetes.manifests import PodPlan, deployment_manifest
-from penstock.deployment.kubernetes.opening import require_usable
-from penstock.deployment.kubernetes.pod_template import complaint
+from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
+from penstock.deployment.kubernetes.core.pod_template import complaint
+from penstock.deployment.kubernetes.from_settings import require_usable
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.settings.load import load_settings

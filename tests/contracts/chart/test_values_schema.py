@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.chart_schema import with_settings
-from kit.helm import CHART, template
 from kit.kept_in_step import assert_kept_in_step
+from kit.kubernetes.chart_schema import with_settings
+from kit.kubernetes.helm import CHART, template
 
 pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles Helm
 SCHEMA = CHART / "values.schema.json"

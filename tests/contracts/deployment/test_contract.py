@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from kit.kubernetes_bench import SimulatedBench
+from kit.kubernetes.kubernetes_bench import SimulatedBench
 from penstock.deployment import (
     DeploymentBackend,
     DeploymentState,

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from kit.measuring import fits, seen_in, watching, writing
-from penstock.broker import EmbeddedKafka
-from penstock.broker.properties import BrokerPlan
+from kit.kafka.measuring import fits, seen_in, watching, writing
 from penstock.kafka_io.administration import Administration
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.broker.properties import BrokerPlan
 
 pytestmark = [
     pytest.mark.broker,

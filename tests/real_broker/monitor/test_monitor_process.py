@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kit.measuring import fits, writing
-from kit.monitor_process import make_topics, reading, running_monitor
+from kit.kafka.measuring import fits, writing
+from kit.kafka.monitor_process import make_topics, reading, running_monitor
 from kit.program import penstock
-from penstock.broker import EmbeddedKafka
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.messages import Refusal, WholeMeasurement
 
 pytestmark = pytest.mark.broker

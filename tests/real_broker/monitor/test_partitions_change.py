@@ -2,9 +2,9 @@
 
 import pytest
 
-from kit.measuring import fits, seen_in, watching, writing
-from penstock.broker import EmbeddedKafka
+from kit.kafka.measuring import fits, seen_in, watching, writing
 from penstock.kafka_io.administration import Administration
+from penstock.laboratory.broker import EmbeddedKafka
 
 pytestmark = pytest.mark.broker
 

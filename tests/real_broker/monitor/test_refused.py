@@ -14,11 +14,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kit.measuring import fits, seen_in, watching, writing
-from kit.monitor_process import make_topics, running_monitor
-from penstock.broker import EmbeddedKafka
-from penstock.broker.properties import BrokerPlan
+from kit.kafka.measuring import fits, seen_in, watching, writing
+from kit.kafka.monitor_process import make_topics, running_monitor
 from penstock.kafka_io.administration import Administration
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.broker.properties import BrokerPlan
 
 pytestmark = pytest.mark.broker
 

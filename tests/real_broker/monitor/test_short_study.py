@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.studies.monitor.pictures import draw_all
-from penstock.studies.monitor.record import record
-from penstock.studies.monitor.scenarios import Lane, Run
-from penstock.studies.monitor.tables import lane_scores, write_csv
+from penstock.laboratory.studies.monitor.pictures import draw_all
+from penstock.laboratory.studies.monitor.record import record
+from penstock.laboratory.studies.monitor.scenarios import Lane, Run
+from penstock.laboratory.studies.monitor.tables import lane_scores, write_csv
 
 pytestmark = [pytest.mark.broker, pytest.mark.campaign]
 

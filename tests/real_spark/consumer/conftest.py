@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.consumers import Group, MakeGroup, group_of
-from kit.lake import new_topic_name
-from penstock.broker import EmbeddedKafka
+from kit.consumer.consumers import Group, MakeGroup, group_of
+from kit.lake.lake import new_topic_name
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings
 

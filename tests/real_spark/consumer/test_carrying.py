@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from kit.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
+from kit.consumer.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from kit.consumers import (
+from kit.consumer.consumers import (
     ConsumerChild,
     Group,
     add_records,

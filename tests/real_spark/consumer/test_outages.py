@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.consumers import (
+from kit.consumer.consumers import (
     Group,
     MakeGroup,
     add_records,
@@ -19,9 +19,9 @@ from kit.consumers import (
     wait_for,
     wait_rows,
 )
-from kit.lake import new_topic_name, produce
-from penstock.broker import EmbeddedKafka
+from kit.lake.lake import new_topic_name, produce
 from penstock.kafka_io.administration import Administration
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
@@ -151,7 +151,7 @@ def test_a_topic_made_again_is_not_mistaken_for_the_old_one(group: Group) -> Non
 def test_a_transformation_that_raises_stops_its_partitions_alone(make_group: MakeGroup) -> None:
     """The others go on; the report says which partition, where and what was raised."""
     bad = new_topic_name("bad")
-    tables = {bad: {"transformation": "kit.transformations:fails_on_poison"}}
+    tables = {bad: {"transformation": "kit.consumer.transformations:fails_on_poison"}}
     group = make_group(lake={"tables": tables})
     Administration(group.settings.kafka).create_topic(bad, partitions=2)
     places = [TopicPartition(bad, number) for number in range(2)]

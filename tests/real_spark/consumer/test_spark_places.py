@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from kit.consumers import MakeGroup, add_records, assert_exact, make_topic, wait_for, wait_rows
+from kit.consumer.consumers import (
+    MakeGroup,
+    add_records,
+    assert_exact,
+    make_topic,
+    wait_for,
+    wait_rows,
+)
 from kit.processes import processes_naming
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings

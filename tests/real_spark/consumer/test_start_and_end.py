@@ -6,7 +6,14 @@ import time
 
 import pytest
 
-from kit.consumers import ConsumerChild, Group, assert_exact, make_topic, wait_for, wait_rows
+from kit.consumer.consumers import (
+    ConsumerChild,
+    Group,
+    assert_exact,
+    make_topic,
+    wait_for,
+    wait_rows,
+)
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kit.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
+from kit.consumer.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
 from penstock.messages import StopReason
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.consumer.books import Books, Page, retry_wait_s
-from penstock.consumer.inputs import BatchBegan, BatchEnded, Input
-from penstock.consumer.ownership import Ownership
-from penstock.consumer.pace import (
+from penstock.consumer.core.inputs import BatchBegan, BatchEnded, Input
+from penstock.consumer.core.ownership import Ownership
+from penstock.consumer.core.pace import (
     FIRST_BUDGET_BYTES,
     Allowance,
     CapacityEstimate,
     Pace,
     PaceLimits,
 )
+from penstock.consumer.core.partition_progress import Books, Page, retry_wait_s
+from penstock.consumer.core.ranges import RangePlan, plan_ranges
+from penstock.consumer.process.external_systems import World
+from penstock.consumer.process.ledger_lookup import Standings
 from penstock.consumer.process.outcome import Outcome, outcome_of
-from penstock.consumer.process.standings import Standings
 from penstock.consumer.process.threads import Worker, now_s
-from penstock.consumer.process.world import World
-from penstock.consumer.ranges import RangePlan, plan_ranges
 from penstock.errors import PenstockError
 from penstock.messages import StopReason
 from penstock.model import Epoch, OffsetRange, TopicPartition

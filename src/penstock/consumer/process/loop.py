@@ -14,11 +14,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
-from penstock.consumer.effects import Effect, EndControlled, ReadLedger, Say
-from penstock.consumer.inputs import CommandRead, Input, QueryRead, ReportDue, ShutdownAsked
-from penstock.consumer.life import CONTROLLED, RUNNING, begin_life, life_content
-from penstock.consumer.ownership import Ownership, step, stops_first
+from penstock.consumer.core.effects import Effect, EndControlled, ReadLedger, Say
+from penstock.consumer.core.inputs import CommandRead, Input, QueryRead, ReportDue, ShutdownAsked
+from penstock.consumer.core.ownership import Ownership, step, stops_first
+from penstock.consumer.core.shutdown_record import CONTROLLED, RUNNING, begin_life, life_content
 from penstock.consumer.process.cycle import Cycle
+from penstock.consumer.process.external_systems import World
+from penstock.consumer.process.outbound import Sayings
 from penstock.consumer.process.threads import (
     Answer,
     Inbox,
@@ -27,8 +29,6 @@ from penstock.consumer.process.threads import (
     Worker,
     now_s,
 )
-from penstock.consumer.process.voice import Sayings
-from penstock.consumer.process.world import World
 from penstock.errors import PenstockError, SettingsError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets

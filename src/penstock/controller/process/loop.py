@@ -18,17 +18,18 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from penstock.controller.effects import Effect, SaveState, Send, StepDown, WaitUntil
-from penstock.controller.inputs import Input, LeadershipLost, Tick
-from penstock.controller.machine import Machine
-from penstock.controller.process.ears import Ears, Inbox
-from penstock.controller.process.hands import Hands
-from penstock.controller.saved_state import read_content, state_as_json
-from penstock.controller.settings import ControllerSettings
-from penstock.controller.snapshot import snapshot
-from penstock.controller.state import State
+from penstock.controller.core.effects import Effect, SaveState, Send, StepDown, WaitUntil
+from penstock.controller.core.inputs import Input, LeadershipLost, Tick
+from penstock.controller.core.saved_state import read_content, state_as_json
+from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.snapshot import snapshot
+from penstock.controller.core.state import State
+from penstock.controller.core.state_machine import Machine
+from penstock.controller.process.effect_runner import Hands
+from penstock.controller.process.inbound import Ears, Inbox
 from penstock.deployment import DeploymentBackend, DeploymentTemplate
 from penstock.errors import PenstockError
+from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.followed_topics import AT_THE_END, Followed
 from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Outgoing
 from penstock.messages import (
@@ -43,7 +44,6 @@ from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
-from penstock.topics.carry_out import make_control_topics
 
 TEND_EVERY_S = 0.5
 STATUS_EVERY_S = 1.0

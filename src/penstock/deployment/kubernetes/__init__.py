@@ -8,6 +8,6 @@ opening                            from settings to a back-end
 """
 
 from penstock.deployment.kubernetes.backend import KubernetesDeployment
-from penstock.deployment.kubernetes.opening import kubernetes_deployment
+from penstock.deployment.kubernetes.from_settings import kubernetes_deployment
 
 __all__ = ["KubernetesDeployment", "kubernetes_deployment"]

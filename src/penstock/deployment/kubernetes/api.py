@@ -17,8 +17,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from penstock.deployment.interface import DeploymentError
-from penstock.deployment.kubernetes.credentials import Access
-from penstock.deployment.kubernetes.refusals import (
+from penstock.deployment.kubernetes.core.refusals import (
     ATTEMPTS_MAX,
     Answer,
     ApiAwayError,
@@ -29,6 +28,7 @@ from penstock.deployment.kubernetes.refusals import (
     meaning,
     pause_s,
 )
+from penstock.deployment.kubernetes.credentials import Access
 
 Object = dict[str, Any]
 CONNECT_TIMEOUT_S = 5.0

@@ -26,25 +26,24 @@ from penstock.deployment.kubernetes.api import (
     Object,
     Resource,
 )
-from penstock.deployment.kubernetes.care import Happening, Repair, Seen, look
+from penstock.deployment.kubernetes.background_calls import Informing
 from penstock.deployment.kubernetes.condition_writer import ConditionWriter
-from penstock.deployment.kubernetes.events import EventWriter
-from penstock.deployment.kubernetes.informing import Informing
-from penstock.deployment.kubernetes.manifests import (
+from penstock.deployment.kubernetes.core.manifests import (
     PodPlan,
     claim_manifest,
     deployment_manifest,
     template_from_text,
 )
-from penstock.deployment.kubernetes.names import (
+from penstock.deployment.kubernetes.core.names import (
     TEMPLATE_ANNOTATION,
     is_ours,
     object_name,
     selector_text,
 )
-from penstock.deployment.kubernetes.pod_template import CONTAINER
-from penstock.deployment.kubernetes.refusals import NameTakenError, pause_s
-from penstock.deployment.kubernetes.status import (
+from penstock.deployment.kubernetes.core.pod_template import CONTAINER
+from penstock.deployment.kubernetes.core.refusals import NameTakenError, pause_s
+from penstock.deployment.kubernetes.core.repairs import Happening, Repair, Seen, look
+from penstock.deployment.kubernetes.core.status import (
     consumer_of_object,
     current_pod,
     deployed,
@@ -52,6 +51,7 @@ from penstock.deployment.kubernetes.status import (
     labels_of,
     version_of,
 )
+from penstock.deployment.kubernetes.events import EventWriter
 from penstock.deployment.kubernetes.watching import Watching
 from penstock.model import ConsumerId
 

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from functools import partial
 
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api, Object
-from penstock.deployment.kubernetes.care import Seen
-from penstock.deployment.kubernetes.conditions import (
+from penstock.deployment.kubernetes.background_calls import Informing
+from penstock.deployment.kubernetes.core.conditions import (
     Condition,
     condition_of,
     condition_patch,
     shown_condition,
 )
-from penstock.deployment.kubernetes.informing import Informing
-from penstock.deployment.kubernetes.status import is_ending
+from penstock.deployment.kubernetes.core.repairs import Seen
+from penstock.deployment.kubernetes.core.status import is_ending
 from penstock.model import ConsumerId
 
 # So long the copy may take to show what was written, before it is written again.

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from penstock.deployment.kubernetes.api import EVENTS, Api, Object
-from penstock.deployment.kubernetes.conditions import moment_text
-from penstock.deployment.kubernetes.informing import Informing
+from penstock.deployment.kubernetes.background_calls import Informing
+from penstock.deployment.kubernetes.core.conditions import moment_text
 
 COMPONENT = "penstock-controller"
 REPEATED_AFTER_S = 1_800.0

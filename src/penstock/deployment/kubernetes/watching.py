@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from penstock.deployment.interface import DeploymentError
 from penstock.deployment.kubernetes.api import Api, GoneError, Object, Resource
-from penstock.deployment.kubernetes.refusals import MissingRightError
+from penstock.deployment.kubernetes.core.refusals import MissingRightError
 
 # The server ends a watch after this; we then list again, so that a missed change cannot last.
 WATCH_S = 240.0

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kit.stub_api_server import StubApiServer
+from kit.kubernetes.stub_api_server import StubApiServer
 from penstock.deployment import DeploymentError
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, PODS, Api, ConflictError, GoneError
-from penstock.deployment.kubernetes.refusals import (
+from penstock.deployment.kubernetes.core.refusals import (
     Answer,
     ApiAwayError,
     MissingRightError,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.stub_api_server import StubApiServer
+from kit.kubernetes.stub_api_server import StubApiServer
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
 from penstock.deployment.kubernetes.credentials import TokenFile, access
 from penstock.errors import SettingsError

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.deployment import DeploymentTemplate
-from penstock.deployment.kubernetes.manifests import (
+from penstock.deployment.kubernetes.core.manifests import (
     Owner,
     PodPlan,
     claim_manifest,
@@ -13,14 +13,14 @@ from penstock.deployment.kubernetes.manifests import (
     template_as_text,
     template_from_text,
 )
-from penstock.deployment.kubernetes.names import (
+from penstock.deployment.kubernetes.core.names import (
     consumer_of,
     dns_label,
     is_ours,
     object_name,
     selector_text,
 )
-from penstock.deployment.kubernetes.pod_template import complaint, merged
+from penstock.deployment.kubernetes.core.pod_template import complaint, merged
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
 

@@ -1,0 +1,117 @@
+"""`penstock demo`: the main job on one machine, in a few minutes, with things dying on the way."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from penstock.cli.console import data_console, notes, say
+from penstock.cli.jars import fetch_with_progress
+from penstock.cli.status import rendered
+from penstock.errors import PenstockError
+from penstock.jars import USUAL_SETS
+from penstock.settings import load_settings
+
+LINE_EVERY_S = 5.0
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the pictures of the run are written.")
+    ] = Path("out/demo"),
+    short: Annotated[
+        bool, typer.Option("--short", help="Two topics with 8 partitions, in half the time.")
+    ] = False,
+) -> None:
+    """Show the main job: a group that follows its load while parts of it are killed.
+
+    Embedded broker, three topics with 24 partitions, a load that rises, shifts, bursts and falls.
+    One consumer is killed with -9, the controller is killed during a move, partitions are added.
+    Exit code 0 only when every record is in the lake exactly once, and the group grew and shrank.
+    """
+    # Late, because these bring Spark and pictures along.
+    from penstock.laboratory.demo.observation import summed_up  # noqa: PLC0415
+    from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415
+    from penstock.laboratory.demo.run import Demo, is_good, result_rows  # noqa: PLC0415
+    from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415
+
+    story = SHORT if short else WHOLE
+    fetch_with_progress(list(USUAL_SETS))
+    out.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    flags = demo_settings(folder, story.scale_down_period_s)
+    given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
+    settings = load_settings(flags=flags, environment={}).settings
+    with _View() as view:
+        run = Demo(settings, given=given, story=story, say=view.say, show=view.show).play()
+    figures = summed_up(run.moments, run.hand_overs)
+    rows = result_rows(run, figures)
+    picture = out / "demo.png"
+    draw(run.moments, run.incidents, CAPACITY_BYTES_PER_S, picture)
+    write_page(picture, rows, run.hand_overs, out / "demo.html")
+    table = Table("", "", box=None, show_header=False)
+    for name, value in rows.items():
+        table.add_row(name, value)
+    data_console().print(table)
+    each = [
+        f"{one.partition} {one.from_consumer}->{one.to_consumer} {one.seconds:.2f} s"
+        for one in run.hand_overs
+    ]
+    data_console().print(f"each hand-over: {', '.join(each)}", markup=False)
+    say(f"picture: {picture}")
+    say(f"page:    {out / 'demo.html'}")
+    if not is_good(run):
+        raise PenstockError(
+            "The demo does not hold: see the lines above.", remedy=f"Logs and lake: {folder}"
+        )
+    shutil.rmtree(folder)  # kept when something went wrong
+
+
+def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
+    """Small consumers, so that a laptop shows a group; quick timers, so that minutes are enough."""
+    from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- as above
+
+    return {
+        "controller.directory": str(folder / "group"),
+        "lake.root": str(folder / "lake"),
+        "packing.capacity": f"{CAPACITY_BYTES_PER_S}B/s",
+        "packing.scale_down_period": f"{scale_down_period_s:g}s",
+        "controller.consumers_max": "8",
+        "consumer.batch_period": "1s",
+        "spark.server_memory": "1GiB",
+    }
+
+
+class _View:
+    """A live picture of the group at a terminal; a line every few seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=notes, refresh_per_second=4) if notes.is_terminal else None
+        self._said_s = -LINE_EVERY_S
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        say(text)
+
+    def show(self, at_s: float, status: dict[str, Any]) -> None:
+        if self._live is not None:
+            self._live.update(rendered(status | {"age_s": 0.0}))
+        elif at_s - self._said_s >= LINE_EVERY_S:
+            self._said_s = at_s
+            loads = " ".join(
+                f"{one['consumer']}:{one['load_bytes_per_s'] / 1e6:.2f}"
+                for one in status["consumers"]
+            )
+            say(f"{at_s:5.0f} s: {status['phase']:<16} moving {len(status['moves']):>2}  {loads}")

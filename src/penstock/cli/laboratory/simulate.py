@@ -1,0 +1,330 @@
+"""`penstock simulate`: what each packing algorithm would do, before anything touches a cluster."""
+
+import json
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any, TextIO
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, notes, print_data, say
+from penstock.cli.options import Overrides, SettingsFile, effective_settings
+from penstock.errors import UsageError
+from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
+from penstock.laboratory.packing_replay.picture import Picture, check_format, draw
+from penstock.laboratory.packing_replay.replay import (
+    OnEveryMeasurement,
+    Step,
+    ThroughTrigger,
+    lower_bounds,
+    replay,
+)
+from penstock.laboratory.packing_replay.stream import Stream, read_stream
+from penstock.laboratory.packing_replay.summary import Summary, summarise, table
+from penstock.model import Assignment
+from penstock.packing import ALGORITHMS, PUBLISHED, PackingAlgorithm, algorithm_named
+from penstock.packing.chain import ChainPacking
+from penstock.settings import Settings
+from penstock.settings.sections import PackingSettings
+from penstock.settings.units import parse_duration, parse_speed
+
+GENERATED_CAPACITY = "100"
+FRONT_KNOBS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
+
+
+def simulate(
+    stream: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Recorded speeds: a header of topic-partition names, then one row of bytes/s "
+            "per measurement.",
+        ),
+    ] = None,
+    kind: Annotated[
+        Kind | None, typer.Option("--generate", help="Make up a stream instead.")
+    ] = None,
+    partitions: Annotated[int, typer.Option(help="Generated: how many.")] = 200,
+    delta: Annotated[
+        int, typer.Option(help="Generated: largest step (or noise), in percent of capacity.")
+    ] = 10,
+    measurements: Annotated[int, typer.Option(help="Generated: rows, the first included.")] = 501,
+    seed: Annotated[int, typer.Option(help="Generated: same seed, same stream.")] = 0,
+    start: Annotated[
+        str, typer.Option(help="Generated: `uniform`, or one percentage for all.")
+    ] = "uniform",
+    capacity: Annotated[
+        str | None,
+        typer.Option(
+            help="What one consumer carries: bytes/s, or like 1.5MB/s. Default: 100 for a "
+            "generated stream, else packing.capacity of the settings.",
+        ),
+    ] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="May be repeated. A name (see docs/packing.md), `CHAIN@0.3` for a knob, "
+            "`published` for the twelve, `front` for CHAIN along its knob, or `all`. "
+            "Default: the product's own.",
+        ),
+    ] = None,
+    knob: Annotated[
+        float | None,
+        typer.Option(help="CHAIN's balance: 0 is fewest consumers, 1 is fewest moves."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--every", help="Pack on every measurement (the default).")
+    ] = False,
+    trigger: Annotated[
+        bool, typer.Option("--trigger", help="Pack when the live controller would.")
+    ] = False,
+    interval: Annotated[str, typer.Option(help="Time between two measurements.")] = "5s",
+    assignments: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.jsonl",
+            help="Write who reads what, one line per measurement. With several algorithms one "
+            "file each: OUT.MWF.jsonl, OUT.CHAIN.jsonl.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: a .png, or a .html of its own.")
+    ] = None,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Show how many consumers each packing algorithm would use, and how much it would move.
+
+    Nothing is touched: speeds come from a file or are made up.
+
+    Examples:
+    `penstock simulate --generate walk --delta 5`
+
+    `penstock simulate --stream speeds.csv --capacity 2MB/s --algorithm all --plot all.html`
+
+    `penstock simulate --generate wave --trigger --assignments who-reads-what.jsonl`
+
+    """
+    if (stream is None) == (kind is None):
+        raise UsageError("Give either --stream FILE.csv or --generate KIND.")
+    if every and trigger:
+        raise UsageError("Give either --every or --trigger.")
+    if plot is not None:
+        check_format(plot)
+    chosen_settings = effective_settings(settings, overrides).settings
+    packing = chosen_settings.packing
+    carried = _capacity(capacity, packing, generated=kind is not None)
+    chosen = _algorithms(algorithm, knob, packing)
+    speeds = (
+        read_stream(stream)
+        if stream is not None
+        else _generated(kind, partitions, delta, measurements, seed, start, carried)
+    )
+    interval_s = _interval(interval)
+    way: OnEveryMeasurement | ThroughTrigger = _every(packing, carried)
+    if trigger:
+        way = _way(chosen_settings, carried, interval_s)
+    summaries, last = _run(chosen, speeds, way, assignments)
+    bounds = lower_bounds(speeds, carried)
+    rows = table(summaries, bounds, interval_s)
+    if plot is not None:
+        _plot(plot, rows, summaries, bounds, (chosen[0].name, last), speeds, carried)
+    print_data(rows, output, _as_table(rows, triggered=trigger))
+
+
+def _capacity(given: str | None, packing: PackingSettings, *, generated: bool) -> float:
+    if given is None and not generated:
+        return packing.capacity
+    text = GENERATED_CAPACITY if given is None else given
+    try:
+        value = float(text)
+    except ValueError:
+        try:
+            value = parse_speed(text)
+        except ValueError as error:
+            raise UsageError(f"--capacity: {error}") from error
+    if not (isfinite(value) and value > 0):
+        raise UsageError(f"--capacity is a finite number > 0, got {text}")
+    return value
+
+
+def _algorithms(
+    names: Sequence[str] | None, knob: float | None, packing: PackingSettings
+) -> list[PackingAlgorithm]:
+    """What `--algorithm` asks for, each once, in order."""
+    try:
+        if knob is not None:
+            ChainPacking(knob)
+        if not names:
+            own = packing.chosen_algorithm()
+            return [own if knob is None else algorithm_named("CHAIN", knob)]
+        chosen: dict[str, PackingAlgorithm] = {}
+        for name in names:
+            chosen.update((one.name, one) for one in _named(name, knob))
+        return list(chosen.values())
+    except ValueError as error:
+        raise UsageError(f"{error}", remedy="docs/packing.md says when to use which.") from error
+
+
+def _named(name: str, knob: float | None) -> list[PackingAlgorithm]:
+    groups: dict[str, list[PackingAlgorithm]] = {
+        "all": list(ALGORITHMS),
+        "published": list(PUBLISHED),
+        "front": [ChainPacking(each) for each in FRONT_KNOBS],
+    }
+    return groups.get(name.strip().lower()) or [algorithm_named(name, knob)]
+
+
+def _generated(
+    kind: Kind | None,
+    partitions: int,
+    delta: int,
+    measurements: int,
+    seed: int,
+    start: str,
+    capacity: float,
+) -> Stream:
+    assert kind is not None  # noqa: S101 -- checked where options are
+    try:
+        recipe = Recipe(kind, partitions, delta, measurements, seed, start)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+    return generate(recipe, capacity)
+
+
+def _interval(text: str) -> float:
+    try:
+        interval_s = parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--interval: {error}") from error
+    if interval_s <= 0:
+        raise UsageError("--interval is longer than 0s")
+    return interval_s
+
+
+def _every(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
+    return OnEveryMeasurement(
+        capacity, packing.partitions_per_consumer_max or None, packing.consumers_max or None
+    )
+
+
+def _way(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigger:
+    packing = settings.packing.model_copy(update={"capacity": capacity})
+    policy = packing.trigger_policy(plan_interval_s=settings.controller.plan_interval)
+    return ThroughTrigger(policy, interval_s, look_ahead_s=packing.look_ahead)
+
+
+def _run(
+    algorithms: Sequence[PackingAlgorithm],
+    stream: Stream,
+    way: OnEveryMeasurement | ThroughTrigger,
+    assignments: Path | None,
+) -> tuple[list[Summary], Assignment]:
+    """All algorithms over the stream, and the first one's last assignment."""
+    summaries: list[Summary] = []
+    lasts: list[Assignment] = []
+    with _progress() as progress:
+        for algorithm in algorithms:
+            several = len(algorithms) > 1
+            path = _path_for(assignments, algorithm.name) if several else assignments
+            steps = replay(algorithm, stream, way, perf_counter)
+            seen = progress.track(steps, total=len(stream), description=algorithm.name)
+            kept = list(_written(seen, path))
+            lasts.append(kept[-1].assignment)
+            summaries.append(summarise(algorithm.name, kept))
+    return summaries, lasts[0]
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description:>10}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=notes,
+        transient=True,
+    )
+
+
+def _path_for(assignments: Path | None, name: str) -> Path | None:
+    if assignments is None:
+        return None
+    return assignments.with_name(f"{assignments.stem}.{name}{assignments.suffix}")
+
+
+def _written(steps: Iterator[Step] | Any, path: Path | None) -> Iterator[Step]:
+    """Pass the steps on, and write each as a line if a file is asked for."""
+    if path is None:
+        yield from steps
+        return
+    try:
+        file: TextIO = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    with file:
+        for step in steps:
+            file.write(assignment_line(step) + "\n")
+            yield step
+    say(f"Wrote {path}.")
+
+
+def assignment_line(step: Step) -> str:
+    """`{"measurement": 0, "consumers": {"1": ["orders-0"]}}`, only who holds something."""
+    held = step.assignment
+    consumers = {str(c): [str(p) for p in sorted(held[c])] for c in held if held[c]}
+    return json.dumps({"measurement": step.measurement, "consumers": consumers})
+
+
+def _plot(
+    path: Path,
+    rows: Sequence[Any],
+    summaries: Sequence[Summary],
+    bounds: Sequence[int],
+    last: tuple[str, Assignment],
+    stream: Stream,
+    capacity: float,
+) -> None:
+    picture = Picture(
+        rows=rows,
+        consumers={summary.algorithm: summary.consumers for summary in summaries},
+        lower_bounds=bounds,
+        packing_of=last[0],
+        assignment=last[1],
+        write_speed_bytes_per_s=stream.speeds(len(stream) - 1),
+        capacity_bytes_per_s=capacity,
+    )
+    try:
+        draw(picture, path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    say(f"Drew {path}.")
+
+
+def _as_table(rows: Sequence[Any], *, triggered: bool) -> Table:
+    columns = {
+        "algorithm": "algorithm",
+        "consumers_mean": "consumers",
+        "consumers_max": "max",
+        "cbs": "CBS",
+        "r": "R",
+        "moves": "moves",
+        "time_per_run_ms": "ms/run",
+    }
+    if triggered:
+        columns |= {
+            "runs": "runs",
+            "moves_per_hour": "moves/h",
+            "over_capacity_s": "s over",
+        }
+    shown = Table(box=None, pad_edge=False)
+    for name, title in columns.items():
+        shown.add_column(title, justify="left" if name == "algorithm" else "right")
+    for row in rows:
+        shown.add_row(*(f"{row[name]:g}" if name != "algorithm" else row[name] for name in columns))
+    return shown

@@ -1,0 +1,116 @@
+"""`penstock study consumer`: how fast one consumer is, and what that depends on."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.jars import fetch_with_progress
+from penstock.errors import UsageError
+from penstock.jars import JarSet
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.settings import Settings
+from penstock.settings.sections import SparkSettings
+from penstock.settings.units import parse_bytes
+
+QUICK_BYTES, FULL_BYTES = "60MB", "300MB"
+
+
+def consumer(
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="Where the page and the pictures go.")
+    ] = Path("out/study-consumer"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer points and less data: some ten minutes.")
+    ] = False,
+    runs: Annotated[int, typer.Option(min=1, max=20, help="Runs of each case.")] = 1,
+    size: Annotated[
+        str | None, typer.Option(help=f"Data of each case; {FULL_BYTES}, {QUICK_BYTES} if quick.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only the question whose name contains this.")
+    ] = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Measure the speed of one consumer while varying one thing at a time.
+
+    Partitions of one topic, number of topics, record size, compression, batch time, and where
+    Spark runs. Starts a broker and a Spark Connect server of its own, fills topics, and lets
+    `penstock consumer` drain them. Writes `consumer.md` and pictures.
+
+    Examples:
+    `penstock study consumer --quick`
+
+    `penstock study consumer --runs 3 --directory docs/studies`
+
+    """
+    # Late, because these bring Spark along and `penstock --help` should not wait for it.
+    from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415
+    from penstock.laboratory.studies.consumer.page import Finding, draw, page_text  # noqa: PLC0415
+    from penstock.laboratory.studies.consumer.questions import LOCAL, cases  # noqa: PLC0415
+    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415
+
+    chosen = cases(_bytes(size or (QUICK_BYTES if quick else FULL_BYTES)), quick=quick)
+    chosen = [one for one in chosen if only is None or only in one.question]
+    if not chosen:
+        raise UsageError(f"No question of the study contains {only!r}.")
+    directory.mkdir(parents=True, exist_ok=True)
+    fetch_with_progress([JarSet.BROKER, JarSet.SPARK])
+    findings: list[Finding] = []
+    with EmbeddedKafka() as kafka, ConnectServer(SparkSettings()) as server:
+        filled: dict[Filling, Filled] = {}
+        for number, case in enumerate(chosen, start=1):
+            if case.filling not in filled:
+                filled[case.filling] = fill(kafka.settings, case.filling)
+            master = "local[2]" if case.mode == LOCAL else server.master
+            settings = Settings(kafka=kafka.settings, spark=SparkSettings(master=master))
+            done = [drain(settings, filled[case.filling], **case.consumer) for _ in range(runs)]
+            findings.append(Finding(case, tuple(done)))
+            say(
+                f"{number} of {len(chosen)}: {case.question}, {case.label}: "
+                f"{findings[-1].decoded_mb_per_s:.1f} MB/s"
+            )
+            # After every case: a study that is cut short leaves what it found.
+            page = directory / "consumer.md"
+            text = page_text(
+                findings, runs=runs, cores=os.cpu_count() or 1, load=os.getloadavg()[1]
+            )
+            page.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+            draw(findings, directory / "consumer")
+    say(f"wrote {directory / 'consumer.md'}")
+    print_data(_rows(findings), output, _table(findings))
+
+
+def _bytes(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from error
+
+
+def _rows(findings: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "question": one.case.question,
+            "case": one.case.label,
+            "decoded_mb_per_s": one.decoded_mb_per_s,
+            "runs": [asdict(run) for run in one.runs],
+        }
+        for one in findings
+    ]
+
+
+def _table(findings: list[Any]) -> Table:
+    table = Table("question", "case", "MB/s", "spread", box=None)
+    for one in findings:
+        table.add_row(
+            one.case.question,
+            one.case.label,
+            f"{one.decoded_mb_per_s:.1f}",
+            f"{one.spread:.2f}",
+        )
+    return table

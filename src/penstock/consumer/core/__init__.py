@@ -1,0 +1,1 @@
+"""What a consumer decides. Pure: no clock, no thread, no file, no network."""

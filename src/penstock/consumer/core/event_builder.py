@@ -1,0 +1,169 @@
+"""What a consumer says: events gathered over a step, cut to the limit and numbered.
+
+Everything that is said takes the next sequence number of this life, so that the controller can tell
+the newest word from a late one.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from penstock.consumer.core.inputs import ReportDue
+from penstock.messages import (
+    CommandRefusedEvent,
+    ConsumerPhase,
+    ConsumerReport,
+    FromConsumer,
+    OwnedPartition,
+    PreviousShutdown,
+    RefusalReason,
+    RefusedPartition,
+    ReportedPartition,
+    StartConsumingCommand,
+    StartConsumingEvent,
+    StartedPartition,
+    StateQuery,
+    StateQueryResponse,
+    StopConsumingCommand,
+    StopConsumingEvent,
+    StoppedPartition,
+    StopReason,
+    cut,
+    in_parts,
+)
+from penstock.model import ConsumerId, Epoch, TopicPartition
+
+Parted = TypeVar("Parted", StateQueryResponse, ConsumerReport)
+Held = Mapping[TopicPartition, tuple[Epoch, int | None]]
+
+
+class Voice:
+    """Gathers what one step has to say. `orders` are the highest epoch and plan obeyed."""
+
+    def __init__(self, consumer: ConsumerId, incarnation: int, sequence: int) -> None:
+        self.sequence = sequence
+        self.orders = (0, 0)
+        self._consumer = consumer
+        self._incarnation = incarnation
+        self._started: list[StartedPartition] = []
+        self._stopped: list[StoppedPartition] = []
+        self._refused: list[dict[str, Any]] = []
+
+    def _head(self) -> dict[str, Any]:
+        self.sequence += 1
+        return {
+            "consumer_id": self._consumer,
+            "incarnation": self._incarnation,
+            "sequence": self.sequence,
+            "controller_epoch": self.orders[0],
+            "plan_number": self.orders[1],
+        }
+
+    def started(self, partition: TopicPartition, epoch: Epoch, next_offset: int) -> None:
+        row = StartedPartition(
+            topic=partition.topic,
+            partition=partition.partition,
+            epoch=str(epoch),
+            next_offset=next_offset,
+        )
+        self._started.append(row)
+
+    def stopped(
+        self,
+        partition: TopicPartition,
+        epoch: Epoch,
+        next_offset: int | None,
+        reason: StopReason,
+        detail: str,
+    ) -> None:
+        row = StoppedPartition(
+            topic=partition.topic,
+            partition=partition.partition,
+            epoch=str(epoch),
+            next_offset=next_offset,
+            reason=reason,
+            detail=_one_line(detail),
+        )
+        self._stopped.append(row)
+
+    def refuse(
+        self,
+        command: StartConsumingCommand | StopConsumingCommand | StateQuery,
+        reason: RefusalReason,
+        rows: Mapping[TopicPartition, Epoch],
+    ) -> None:
+        partitions = tuple(
+            RefusedPartition(topic=p.topic, partition=p.partition, epoch=str(epoch))
+            for p, epoch in rows.items()
+        )
+        self._refused.append(
+            {
+                "refused_event_type": command.event_type,
+                "refused_controller_epoch": command.controller_epoch,
+                "refused_plan_number": command.plan_number,
+                "reason": reason,
+                "partitions": partitions,
+            }
+        )
+
+    def events(self) -> Iterator[FromConsumer]:
+        """Stops before starts: a stop may be what another consumer waits for."""
+        for stopped in cut(self._stopped) if self._stopped else ():
+            yield StopConsumingEvent.model_validate({**self._head(), "partitions": stopped})
+        for started in cut(self._started) if self._started else ():
+            yield StartConsumingEvent.model_validate({**self._head(), "partitions": started})
+        for refusal in self._refused:
+            yield CommandRefusedEvent.model_validate({**self._head(), **refusal})
+
+    def response(self, numbers: tuple[int, int], owned: Held) -> Iterator[StateQueryResponse]:
+        rows = tuple(
+            OwnedPartition(topic=p.topic, partition=p.partition, epoch=str(e), next_offset=offset)
+            for p, (e, offset) in sorted(owned.items())
+        )
+        whole = StateQueryResponse.model_construct(
+            **self._head(), query_controller_epoch=numbers[0], query_number=numbers[1], owned=rows
+        )
+        yield from self._in_parts(whole)
+
+    def report(
+        self,
+        number: int,
+        phase: ConsumerPhase,
+        previous_shutdown: PreviousShutdown,
+        owned: Held,
+        measured: ReportDue,
+    ) -> Iterator[ConsumerReport]:
+        rows = []
+        for partition, (epoch, offset) in sorted(owned.items()):
+            plain = ReportedPartition(
+                topic=partition.topic,
+                partition=partition.partition,
+                epoch=str(epoch),
+                next_offset=offset,
+            )
+            seen = measured.measured.get(partition)
+            update = {"epoch": plain.epoch, "next_offset": plain.next_offset}
+            rows.append(plain if seen is None else seen.model_copy(update=update))
+        whole = ConsumerReport.model_construct(
+            **self._head(),
+            report_number=number,
+            phase=phase,
+            previous_shutdown=previous_shutdown,
+            capacity_log_bytes_per_s=measured.capacity_log_bytes_per_s,
+            behind_records=measured.behind_records,
+            behind_log_bytes=measured.behind_log_bytes,
+            deployment_version=measured.deployment_version,
+            cycle=measured.cycle,
+            failed=measured.failed,
+            owned=tuple(rows),
+        )
+        yield from self._in_parts(whole)
+
+    def _in_parts(self, whole: Parted) -> Iterator[Parted]:
+        for part in in_parts(whole, "owned"):
+            self.sequence = part.sequence
+            yield part
+
+
+def _one_line(text: str) -> str:
+    """What an error said, fit to travel: one line, printable, not too long."""
+    return "".join(c if c.isprintable() else " " for c in text)[:100]

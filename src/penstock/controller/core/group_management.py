@@ -1,0 +1,75 @@
+"""Group Management: lead the group from where it is to where the plan wants it.
+
+Consumers that are missing are created. A partition that moves is stopped at its reader as soon as
+its next reader is up, and started there when the stop is acknowledged, or its reader is fenced. A
+partition that nobody reads is started at once. Every start that is acknowledged takes its partition
+off the tracker; when the tracker is empty, consumers that own nothing are removed.
+
+A plan is overtaken when a consumer it counted on is lost, or when something more urgent came up:
+an overload does not wait behind a slow hand-over.
+"""
+
+from collections.abc import Iterable
+
+from penstock.controller.core.decisions import Code
+from penstock.controller.core.housekeeping import remove_the_idle
+from penstock.controller.core.membership import AVAILABLE, create_what_is_wanted
+from penstock.controller.core.state import HoldingStatus, Phase, Plan, by_name
+from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.transitions import go
+from penstock.model import ConsumerId, TopicPartition
+
+
+def enter(turn: Turn) -> None:
+    create_what_is_wanted(turn)
+    advance(turn, turn.open)
+
+
+def advance(turn: Turn, partitions: Iterable[TopicPartition]) -> None:
+    """Take each of these partitions one step further, if a step is due."""
+    plan = turn.state.plan
+    if plan is None:
+        raise ValueError("group management without a plan")
+    still_open = turn.open
+    for partition in sorted((p for p in partitions if p in still_open), key=by_name):
+        _advance_one(turn, plan, partition)
+    if not turn.open:
+        _finish(turn, plan)
+
+
+def _advance_one(turn: Turn, plan: Plan, partition: TopicPartition) -> None:
+    target = plan.target[partition]
+    holding = turn.holdings.get(partition)
+    if holding is None:
+        if partition in turn.parked:
+            turn.close(partition)
+        elif turn.is_ready(target):
+            turn.start(partition, target)
+    elif holding.consumer == target:
+        # Being stopped where it should be (the plan before wanted so): the stop comes first.
+        if holding.status is HoldingStatus.OWNED:
+            turn.close(partition)
+    elif holding.status is not HoldingStatus.STOPPING and turn.is_ready(target):
+        turn.stop(partition)
+
+
+def has_lost_a_target(turn: Turn) -> bool:
+    """Whether an open partition has nowhere to go any more."""
+    plan = turn.state.plan
+    if plan is None:
+        return False
+    gone = {c for c in set(plan.target.values()) if not _is_coming(turn, c)}
+    return bool(gone) and any(plan.target[partition] in gone for partition in turn.open)
+
+
+def _is_coming(turn: Turn, consumer: ConsumerId) -> bool:
+    record = turn.consumers.get(consumer)
+    return record is not None and record.status in AVAILABLE
+
+
+def _finish(turn: Turn, plan: Plan) -> None:
+    took_ms = turn.now_ms - plan.made_ms
+    turn.decide(Code.PLAN_DONE, f"plan {plan.number} is done after {took_ms} ms")
+    remove_the_idle(turn)
+    turn.save()
+    go(turn, Phase.SENTINEL, "every partition is in its final state")

@@ -1,0 +1,164 @@
+"""Who carries how much: speeds and backlogs, added up by consumer.
+
+The load that is planned for is the write speed plus what it takes to be rid of a backlog in the
+time the settings allow. Capacity is the operator's figure, or what the consumer has shown.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median_low
+
+from penstock.controller.core.membership import AVAILABLE
+from penstock.controller.core.policy import trigger_policy
+from penstock.controller.core.state import Speeds
+from penstock.controller.core.step_draft import Turn
+from penstock.model import Assignment, ConsumerId, TopicPartition
+from penstock.packing import PackingProblem
+from penstock.packing.trend import forecast
+from penstock.packing.trigger import GroupView, problem_for
+
+
+def usual_capacity(turn: Turn) -> float:
+    """What a consumer that has shown nothing is taken to carry: the middle of what others have.
+
+    The settings' figure is for a group of which none has: with it, the first plan after a backlog
+    would give everything to the one consumer of which nothing is known.
+    """
+    settings = turn.state.settings
+    if not settings.capacity_is_learned:
+        return settings.capacity_bytes_per_s
+    shown = [r.capacity_bytes_per_s for r in turn.consumers.now.values() if r.capacity_bytes_per_s]
+    return median_low(shown) if shown else settings.capacity_bytes_per_s
+
+
+def _capacities(turn: Turn) -> dict[ConsumerId, float]:
+    usual = usual_capacity(turn)
+    found = dict.fromkeys(available(turn), usual)
+    if turn.state.settings.capacity_is_learned:
+        found = {c: turn.consumers[c].capacity_bytes_per_s or usual for c in found}
+    return found
+
+
+def available(turn: Turn) -> list[ConsumerId]:
+    return sorted(c for c, r in turn.consumers.now.items() if r.status in AVAILABLE)
+
+
+def owner_of(turn: Turn, partition: TopicPartition) -> ConsumerId | None:
+    """Where a partition belongs now: where the plan wants it, else where it is."""
+    plan = turn.state.plan
+    target = None if plan is None else plan.target.get(partition)
+    if target is None:
+        holding = turn.holdings.get(partition)
+        target = None if holding is None else holding.consumer
+    record = None if target is None else turn.consumers.get(target)
+    return target if record is not None and record.status in AVAILABLE else None
+
+
+def view(turn: Turn) -> GroupView:
+    settings = turn.state.settings
+    speeds = turn.state.speeds
+    owner: dict[TopicPartition, ConsumerId] = {}
+    by_consumer: dict[ConsumerId, float] = {}
+    counts: dict[ConsumerId, int] = {}
+    unread = []
+    for partition, speed in turn.state.partitions.items():
+        consumer = owner_of(turn, partition)
+        if partition not in turn.holdings and partition not in turn.parked:
+            unread.append(partition)
+        if consumer is not None:
+            owner[partition] = consumer
+            by_consumer[consumer] = by_consumer.get(consumer, 0.0) + speed
+            counts[consumer] = counts.get(consumer, 0) + 1
+    load = dict(turn.state.partitions)
+    behind_bytes = 0
+    for consumer, partitions in counts.items():
+        behind = turn.consumers[consumer].behind_bytes
+        behind_bytes += behind
+        if behind and settings.catch_up_ms:
+            extra = behind * 1_000 / settings.catch_up_ms
+            by_consumer[consumer] += extra
+            for partition in turn.held_by(consumer):
+                if partition in load:
+                    load[partition] += extra / partitions
+    capacities = _capacities(turn)
+    # Judged by what would be left: it is one consumer fewer that has to carry the backlog.
+    at_work = [capacities[consumer] for consumer in counts]
+    left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
+    tolerated = settings.behind_tolerated_ms / 1_000 * left_bytes_per_s
+    return GroupView(
+        owner=owner,
+        load_bytes_per_s=load,
+        load_by_consumer=by_consumer,
+        partitions_by_consumer=counts,
+        capacity_by_consumer=capacities,
+        unread=tuple(unread),
+        is_fresh=(
+            speeds is not None
+            and turn.now_ms - speeds.measured_ms <= settings.speeds_stale_after_ms
+        ),
+        is_behind=behind_bytes > tolerated,
+    )
+
+
+def problem_of(turn: Turn, group: GroupView, consumers_max: int) -> PackingProblem:
+    """The question for the packer: spares are part of it, as consumers that own nothing."""
+    current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(turn)}
+    for partition, consumer in group.owner.items():
+        current[consumer].append(partition)
+    policy = replace(
+        trigger_policy(turn.state.settings),
+        capacity_bytes_per_s=usual_capacity(turn),
+        consumers_max=consumers_max,
+    )
+    return problem_for(policy, group, Assignment(current), _expected(turn, group))
+
+
+def _expected(turn: Turn, group: GroupView) -> dict[TopicPartition, float]:
+    """The load where the speeds are heading; a backlog stays what it is."""
+    horizon_ms = turn.state.settings.look_ahead_ms
+    if not horizon_ms:
+        return {}
+    speeds = turn.state.partitions
+    return {
+        partition: speed + group.load_bytes_per_s[partition] - speeds[partition]
+        for partition, speed in forecast(turn.state.trend, horizon_ms / 1_000).items()
+        if partition in speeds
+    }
+
+
+def remembered_speeds(
+    known: Speeds | None,
+    measured: Mapping[TopicPartition, float | None],
+    measured_ms: int,
+    vanish_after: int,
+    topic_ids: Mapping[str, str],
+) -> Speeds:
+    """The new measurement, with the last known speed where it is silent.
+
+    A partition that is not named at all stays until it was missing often enough. One whose speed
+    was never known counts with the mean of its topic: it must be read by somebody. What is not a
+    finite number of zero or more is not known.
+    """
+    former = {} if known is None else known.bytes_per_s
+    missing_before = {} if known is None else known.missing
+    speeds: dict[TopicPartition, float] = {}
+    sums: dict[str, tuple[float, int]] = {}
+    unknown = []
+    for partition, speed in measured.items():
+        if speed is None or not math.isfinite(speed) or speed < 0:
+            unknown.append(partition)
+            continue
+        speeds[partition] = speed
+        total, number = sums.get(partition.topic, (0.0, 0))
+        sums[partition.topic] = (total + speed, number + 1)
+    for partition in unknown:
+        total, number = sums.get(partition.topic, (0.0, 1))
+        speeds[partition] = former.get(partition, total / number)
+    missing: dict[TopicPartition, int] = {}
+    for partition in former.keys() - speeds.keys():
+        times = missing_before.get(partition, 0) + 1
+        if times < vanish_after:
+            missing[partition] = times
+            speeds[partition] = former[partition]
+    return Speeds(measured_ms, speeds, missing, topic_ids)

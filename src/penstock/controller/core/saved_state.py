@@ -1,0 +1,180 @@
+"""The controller's state as it is kept, and read back with distrust.
+
+`state_directory` gives it a head, a checksum and a place on disk. What is refused here is ignored:
+synchronisation rebuilds the state from what the consumers say.
+"""
+
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+from penstock.controller.core.decisions import Code, Decision
+from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.state import (
+    ConsumerRecord,
+    ConsumerStatus,
+    Departing,
+    Holding,
+    HoldingStatus,
+    PauseRecord,
+    Phase,
+    Plan,
+    RollOut,
+    State,
+)
+from penstock.messages import Direction, UpdateDeployments
+from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.state_directory import BrokenState, state_file
+
+OWNER = "controller"
+
+
+def encode_state(state: State) -> bytes:
+    return state_file.encode_state(OWNER, state_as_json(state))
+
+
+def decode_state(raw: bytes) -> State | BrokenState:
+    """The saved state, or why it cannot be trusted. Raises for nothing that may be in a file."""
+    content = state_file.decode_state(OWNER, raw)
+    return content if isinstance(content, BrokenState) else read_content(content)
+
+
+def read_content(content: dict[str, Any]) -> State | BrokenState:
+    """What the state directory gave back, if it makes sense as a state."""
+    try:
+        return state_from_json(content)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return BrokenState(f"a field is wrong: {type(error).__name__}")
+
+
+def state_as_json(state: State) -> dict[str, Any]:
+    plan, roll_out = state.plan, state.roll_out
+    return {
+        "phase": state.phase.value,
+        "controller_epoch": state.controller_epoch,
+        "plan_number": state.plan_number,
+        "epochs_used": state.epochs_used,
+        "queries_sent": state.queries_sent,
+        "deployment_version": state.deployment_version,
+        "settings": asdict(state.settings),
+        "overrides": dict(state.overrides),
+        "consumers": {
+            str(c): [r.status.value, r.incarnation, r.deployment_version]
+            for c, r in state.consumers.items()
+        },
+        "departing": [int(c) for c in state.departing],
+        "incarnation_floor": {str(c): floor for c, floor in state.incarnation_floor.items()},
+        "holdings": {
+            str(p): [h.consumer, h.incarnation, str(h.epoch), h.status.value]
+            for p, h in state.holdings.items()
+        },
+        "plan": None
+        if plan is None
+        else {
+            "number": plan.number,
+            "code": plan.code.value,
+            "words": plan.words,
+            "target": {str(p): c for p, c in plan.target.items()},
+            "open": sorted(str(p) for p in plan.open),
+        },
+        "pauses": [
+            [p.direction.value, p.until_unix_ms, p.reason, p.request_id] for p in state.pauses
+        ],
+        "roll_out": None
+        if roll_out is None
+        else {
+            "request": roll_out.request.model_dump(mode="json", exclude_none=True),
+            "version": roll_out.version,
+            "total": roll_out.total,
+        },
+        "requests": list(state.requests),
+        "history": [
+            [d.at_ms, d.code.value, d.words, d.plan_number, d.moves, d.moved_bytes_per_s]
+            for d in state.history
+        ],
+        "counts": dict(state.counts),
+    }
+
+
+def _settings(saved: dict[str, Any]) -> ControllerSettings:
+    known: dict[str, Any] = {
+        field.name: tuple(value) if isinstance(value, list) else value
+        for field in fields(ControllerSettings)
+        if field.name in saved  # a newer release has more of them
+        for value in (saved[field.name],)
+    }
+    return ControllerSettings(**known)
+
+
+def state_from_json(saved: dict[str, Any]) -> State:
+    holdings = {
+        TopicPartition.parse(name): Holding(
+            ConsumerId(int(row[0])),
+            int(row[1]),
+            Epoch.parse(row[2]),
+            HoldingStatus(row[3]),
+            0,
+            0,
+        )
+        for name, row in saved["holdings"].items()
+    }
+    held_by: dict[ConsumerId, set[TopicPartition]] = {}
+    for partition, holding in holdings.items():
+        held_by.setdefault(holding.consumer, set()).add(partition)
+    return State(
+        phase=Phase(saved["phase"]),
+        controller_epoch=int(saved["controller_epoch"]),
+        plan_number=int(saved["plan_number"]),
+        epochs_used=int(saved["epochs_used"]),
+        queries_sent=int(saved["queries_sent"]),
+        deployment_version=int(saved["deployment_version"]),
+        settings=_settings(saved["settings"]),
+        overrides={
+            str(name): tuple(value) if isinstance(value, list) else value
+            for name, value in saved["overrides"].items()
+        },
+        consumers={
+            ConsumerId(int(c)): ConsumerRecord(
+                ConsumerStatus(row[0]), 0, incarnation=int(row[1]), deployment_version=int(row[2])
+            )
+            for c, row in saved["consumers"].items()
+        },
+        departing={ConsumerId(int(c)): Departing(0, 0) for c in saved["departing"]},
+        incarnation_floor={
+            ConsumerId(int(c)): int(f) for c, f in saved["incarnation_floor"].items()
+        },
+        holdings=holdings,
+        held_by={c: frozenset(partitions) for c, partitions in held_by.items()},
+        in_flight=frozenset(p for p, h in holdings.items() if h.status is not HoldingStatus.OWNED),
+        plan=_plan(saved["plan"]),
+        pauses=tuple(
+            PauseRecord(Direction(p[0]), p[1], str(p[2]), str(p[3])) for p in saved["pauses"]
+        ),
+        roll_out=_roll_out(saved["roll_out"]),
+        requests=tuple(str(r) for r in saved["requests"]),
+        history=tuple(
+            Decision(int(d[0]), Code(d[1]), str(d[2]), int(d[3]), int(d[4]), float(d[5]))
+            for d in saved["history"]
+        ),
+        counts={str(name): int(number) for name, number in saved["counts"].items()},
+    )
+
+
+def _plan(saved: dict[str, Any] | None) -> Plan | None:
+    if saved is None:
+        return None
+    return Plan(
+        number=int(saved["number"]),
+        code=Code(saved["code"]),
+        words=str(saved["words"]),
+        target={TopicPartition.parse(p): ConsumerId(int(c)) for p, c in saved["target"].items()},
+        open=frozenset(TopicPartition.parse(p) for p in saved["open"]),
+        made_ms=0,
+    )
+
+
+def _roll_out(saved: dict[str, Any] | None) -> RollOut | None:
+    if saved is None:
+        return None
+    request = UpdateDeployments.model_validate_json(json.dumps(saved["request"]))
+    return RollOut(request, int(saved["version"]), int(saved["total"]))

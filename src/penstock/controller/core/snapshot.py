@@ -1,0 +1,158 @@
+"""The controller's state as people and other programs see it. Pure.
+
+What `penstock status`, `plan` and `history` show, and what the demo draws. Ages instead of times of
+a monotonic clock, names instead of numbers of states.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.controller.core.load import problem_of, view
+from penstock.controller.core.state import ConsumerRecord, HoldingStatus, State
+from penstock.controller.core.step_draft import Turn
+from penstock.model import ConsumerId
+
+SNAPSHOT_VERSION = 1
+
+
+def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]:
+    speeds = state.speeds
+    written = {} if speeds is None else speeds.bytes_per_s
+    consumers = [
+        _consumer(state, consumer, record) for consumer, record in sorted(state.consumers.items())
+    ]
+    behind_bytes = sum(one["behind_bytes"] for one in consumers)
+    return {
+        "version": SNAPSHOT_VERSION,
+        "at_unix_ms": unix_ms,
+        "phase": state.phase.value,
+        "phase_for_ms": state.now_ms - state.phase_since_ms,
+        "controller_epoch": state.controller_epoch,
+        "plan_number": state.plan_number,
+        "is_degraded": is_degraded,
+        "measurement_age_ms": None if speeds is None else state.now_ms - speeds.measured_ms,
+        "capacity_bytes_per_s": state.settings.capacity_bytes_per_s,
+        "target_utilisation": state.settings.target_utilisation,
+        "settings": {
+            "consumers_min": state.settings.consumers_min,
+            "consumers_max": state.settings.consumers_max,
+            "spare_consumers": state.settings.spare_consumers,
+            "algorithm": state.settings.algorithm,
+            "algorithm_knob": state.settings.algorithm_knob,
+            "partitions_per_consumer_max": state.settings.partitions_per_consumer_max,
+        },
+        "written_bytes_per_s": sum(written.values()),
+        "behind_bytes": behind_bytes,
+        "behind_records": sum(one["behind_records"] for one in consumers),
+        "behind_s": seconds_behind(behind_bytes, sum(written.values())),
+        "consumers": consumers,
+        "partitions": {
+            str(partition): {
+                "write_speed_bytes_per_s": written.get(partition),
+                "consumer": holding.consumer if holding else None,
+                "status": holding.status.value if holding else "unread",
+            }
+            for partition, holding in _held(state)
+        },
+        "moves": _moves(state),
+        "question": _question(state),
+        "parked": {str(p): parked.reason for p, parked in sorted(state.parked.items())},
+        "pauses": [
+            {"direction": p.direction.value, "until_unix_ms": p.until_unix_ms, "reason": p.reason}
+            for p in state.pauses
+        ],
+        "roll_out": None
+        if state.roll_out is None
+        else {
+            "request_id": state.roll_out.request.request_id,
+            "version": state.roll_out.version,
+            "total": state.roll_out.total,
+            "replacing": state.roll_out.replacing,
+        },
+        "counts": dict(state.counts),
+        "history": [
+            {
+                "age_ms": state.now_ms - decision.at_ms,
+                "code": decision.code.value,
+                "words": decision.words,
+                "plan": decision.plan_number,
+                "moves": decision.moves,
+                "moved_bytes_per_s": decision.moved_bytes_per_s,
+            }
+            for decision in state.history
+        ],
+    }
+
+
+def _held(state: State) -> list[tuple[Any, Any]]:
+    names = sorted({*state.partitions, *state.holdings})
+    return [(partition, state.holdings.get(partition)) for partition in names]
+
+
+def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dict[str, Any]:
+    held = sorted(state.held_by.get(consumer, ()))
+    written: Mapping[Any, float] = state.partitions
+    capacity = state.settings.capacity_bytes_per_s
+    if state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
+        capacity = record.capacity_bytes_per_s
+    load = sum(written.get(partition, 0.0) for partition in held)
+    return {
+        "consumer": int(consumer),
+        "status": record.status.value,
+        "incarnation": record.incarnation,
+        "deployment_version": record.deployment_version,
+        "heard_ms_ago": state.now_ms - record.heard_ms if record.heard_ms else None,
+        "load_bytes_per_s": load,
+        "capacity_bytes_per_s": capacity,
+        "measured_capacity_bytes_per_s": record.capacity_bytes_per_s,
+        "behind_bytes": record.behind_bytes,
+        "behind_records": record.behind_records,
+        "behind_s": seconds_behind(record.behind_bytes, load),
+        "partitions": [str(partition) for partition in held],
+    }
+
+
+def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | None:
+    """How much writing waits: at a steady speed, the age of the oldest record that does.
+
+    None when something waits and nothing is written: then its age cannot be told from here.
+    """
+    if behind_bytes == 0:
+        return 0.0
+    return None if written_bytes_per_s < 1 else behind_bytes / written_bytes_per_s
+
+
+def _question(state: State) -> dict[str, Any]:
+    """What the packer would be asked if a plan were due now: `penstock plan` asks it."""
+    turn = Turn(state, state.now_ms)
+    problem = problem_of(turn, view(turn), state.settings.consumers_max)
+    return {
+        "load_bytes_per_s": {str(p): x for p, x in problem.write_speed_bytes_per_s.items()},
+        "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},
+        "capacity_bytes_per_s": problem.capacity_bytes_per_s,
+        "capacity_bytes_per_s_by_consumer": {
+            str(c): x for c, x in problem.capacity_bytes_per_s_by_consumer.items()
+        },
+        "partitions_per_consumer_max": problem.partitions_per_consumer_max,
+        "consumers_max": problem.consumers_max,
+        "forecast_bytes_per_s": {str(p): x for p, x in problem.forecast_bytes_per_s.items()},
+    }
+
+
+def _moves(state: State) -> list[dict[str, Any]]:
+    """Partitions that are on their way, with where they should be."""
+    plan = state.plan
+    moves = []
+    for partition in sorted({*state.in_flight, *(plan.open if plan else ())}):
+        holding = state.holdings.get(partition)
+        moves.append(
+            {
+                "partition": str(partition),
+                "at": None if holding is None else int(holding.consumer),
+                "to": None if plan is None else plan.target.get(partition),
+                "status": "waiting" if holding is None else holding.status.value,
+            }
+        )
+    return [
+        move for move in moves if move["status"] != HoldingStatus.OWNED or move["at"] != move["to"]
+    ]

@@ -1,0 +1,56 @@
+"""The table of transitions: where the machine may go from where, and why.
+
+What is not in the table raises. The picture in docs/protocol.md is drawn from it.
+"""
+
+from dataclasses import dataclass
+
+from penstock.controller.core.state import Phase
+from penstock.controller.core.step_draft import Turn
+
+
+class TransitionError(Exception):
+    """The machine tried to go where the table does not let it: a mistake of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    origin: Phase
+    destination: Phase
+    why: str
+
+
+TRANSITIONS: tuple[Transition, ...] = (
+    Transition(Phase.SYNCHRONIZE, Phase.SENTINEL, "all consumers answered, or are fenced"),
+    Transition(Phase.SENTINEL, Phase.REASSIGN, "a reassignment is due"),
+    Transition(Phase.REASSIGN, Phase.GROUP_MANAGEMENT, "a plan is made"),
+    Transition(Phase.REASSIGN, Phase.SENTINEL, "no better plan"),
+    Transition(Phase.GROUP_MANAGEMENT, Phase.SENTINEL, "every partition is in its final state"),
+    Transition(Phase.GROUP_MANAGEMENT, Phase.REASSIGN, "the plan is overtaken"),
+    Transition(Phase.GROUP_MANAGEMENT, Phase.SYNCHRONIZE, "out of step"),
+    Transition(Phase.SENTINEL, Phase.SYNCHRONIZE, "out of step"),
+    Transition(Phase.REASSIGN, Phase.SYNCHRONIZE, "out of step"),
+    Transition(Phase.SYNCHRONIZE, Phase.SUPERSEDED, "a newer controller leads"),
+    Transition(Phase.SENTINEL, Phase.SUPERSEDED, "a newer controller leads"),
+    Transition(Phase.REASSIGN, Phase.SUPERSEDED, "a newer controller leads"),
+    Transition(Phase.GROUP_MANAGEMENT, Phase.SUPERSEDED, "a newer controller leads"),
+)
+_ALLOWED = frozenset((t.origin, t.destination, t.why) for t in TRANSITIONS)
+
+
+def go(turn: Turn, destination: Phase, why: str) -> None:
+    """Change the phase, if the table has it."""
+    origin = turn.state.phase
+    if (origin, destination, why) not in _ALLOWED:
+        raise TransitionError(f"no transition from {origin} to {destination} because {why}")
+    turn.change(phase=destination, phase_since_ms=turn.now_ms)
+
+
+def drawn() -> str:
+    """The table as a state diagram in Mermaid's language."""
+    names = {phase: phase.value.replace(" ", "") for phase in Phase}
+    lines = ["stateDiagram-v2", f"    [*] --> {names[Phase.SYNCHRONIZE]}: start, or restart"]
+    lines += [f'    state "{phase.value}" as {names[phase]}' for phase in Phase]
+    lines += [f"    {names[t.origin]} --> {names[t.destination]}: {t.why}" for t in TRANSITIONS]
+    lines.append(f"    {names[Phase.SUPERSEDED]} --> [*]: the process ends")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,167 @@
+"""What the controller does: every effect carried out, its result put into the inbox.
+
+What may take long (deploying, ending a consumer, packing) runs on workers; the loop never waits for
+them. Creating and deleting may be repeated, so a controller that crashed in between repeats them.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from penstock.controller.core.effects import (
+    CreateConsumer,
+    DeleteConsumer,
+    Effect,
+    ListDeployments,
+    Pack,
+    SetDeploymentTemplate,
+)
+from penstock.controller.core.inputs import (
+    ConsumerDeleted,
+    ConsumerIncident,
+    CreationFailed,
+    Deployed,
+    DeploymentsListed,
+    Input,
+    Packed,
+    PackingFailed,
+)
+from penstock.controller.process.inbound import Inbox
+from penstock.deployment import (
+    DeploymentBackend,
+    DeploymentError,
+    DeploymentTemplate,
+    StillEndingError,
+)
+from penstock.errors import PenstockError
+from penstock.messages import UpdateDeployments
+from penstock.model import ConsumerId
+from penstock.packing import algorithm_named
+
+WORKERS = 8
+LIST_AGAIN_S = 2.0
+
+
+class Hands:
+    def __init__(
+        self,
+        deployment: DeploymentBackend,
+        inbox: Inbox,
+        log: Any,
+        *,
+        template: DeploymentTemplate,
+        make_mailboxes: Callable[[ConsumerId], None],
+    ) -> None:
+        self._deployment = deployment
+        self._inbox = inbox
+        self._log = log
+        self._make_mailboxes = make_mailboxes
+        self.template = template
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="hands")
+        self._actions: dict[type[Effect], Callable[[Any], None]] = {
+            ListDeployments: self._list,
+            CreateConsumer: self._create,
+            DeleteConsumer: self._delete,
+            Pack: self._pack,
+        }
+
+    def do(self, effect: Effect) -> None:
+        """Begin it; the result comes through the inbox."""
+        if isinstance(effect, SetDeploymentTemplate):
+            self.template = _updated(self.template, effect.version, effect.request)
+            return
+        self._workers.submit(self._guarded, self._actions[type(effect)], effect)
+
+    def tend(self) -> None:
+        """Look after what runs; somebody reads the log."""
+        self._workers.submit(self._guarded, self._tend, None)
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _guarded(self, action: Callable[[Any], None], effect: Any) -> None:
+        try:
+            action(effect)
+        except Exception as error:  # noqa: BLE001 -- handed to the loop, which ends with it
+            self._inbox.put(error)
+
+    def _say(self, made: Callable[[int], Input]) -> None:
+        self._inbox.put(made)
+
+    def _list(self, _: ListDeployments) -> None:
+        try:
+            found = self._deployment.listed()
+        except DeploymentError as error:
+            # The machine asks again by itself; an old list would be worse than none.
+            self._log.warning("list_failed", error=str(error))
+            time.sleep(LIST_AGAIN_S)  # on a worker of its own: nobody waits
+            return
+        consumers = {consumer: Deployed(one.version) for consumer, one in found.items()}
+        self._say(lambda now_ms: DeploymentsListed(now_ms, consumers))
+
+    def _create(self, effect: CreateConsumer) -> None:
+        consumer = effect.consumer
+        try:
+            self._make_mailboxes(consumer)
+            self._deployment.create(consumer, self.template)
+        except (PenstockError, OSError) as error:  # Kafka away, no such right, a full disk
+            reason = str(error)
+            self._log.error("create_failed", consumer=consumer, error=reason)
+            self._say(lambda now_ms: CreationFailed(now_ms, consumer, reason))
+        else:
+            self._log.info("consumer_created", consumer=consumer, version=self.template.version)
+
+    def _delete(self, effect: DeleteConsumer) -> None:
+        consumer = effect.consumer
+        try:
+            self._deployment.delete(consumer)
+        except StillEndingError:
+            self._log.info("consumer_still_ends", consumer=consumer)
+            return  # likewise: its number is not given out again before it is gone
+        except DeploymentError as error:
+            self._log.error("delete_failed", consumer=consumer, error=str(error))
+            return  # the machine sends it again
+        self._log.info("consumer_deleted", consumer=consumer)
+        self._say(lambda now_ms: ConsumerDeleted(now_ms, consumer))
+
+    def _tend(self, _: None) -> None:
+        try:
+            incidents = self._deployment.tend()
+        except DeploymentError as error:
+            self._log.warning("tending_failed", error=str(error))
+            return
+        for one in incidents:
+            self._log.warning("consumer_incident", consumer=one.consumer, words=one.words)
+            self._say(partial(ConsumerIncident, consumer=one.consumer, words=one.words))
+
+    def _pack(self, effect: Pack) -> None:
+        try:
+            algorithm = algorithm_named(effect.algorithm or "CHAIN", effect.knob)
+            packing = algorithm.pack(effect.problem)
+        except ValueError as error:
+            reason = str(error)
+            self._say(lambda now_ms: PackingFailed(now_ms, effect.number, reason))
+        else:
+            self._say(lambda now_ms: Packed(now_ms, effect.number, packing))
+
+
+def _updated(
+    template: DeploymentTemplate, version: int, request: UpdateDeployments
+) -> DeploymentTemplate:
+    """What a request changes; the rest stays as the requests before it left it."""
+    resources = request.resources
+    return DeploymentTemplate(
+        version=version,
+        environment={**template.environment, **request.environment},
+        transformations={**template.transformations, **request.transformations},
+        spark_settings={**template.spark_settings, **_tuning(request)},
+        image=request.image or template.image,
+        cpu_millicores=(resources and resources.cpu_millicores) or template.cpu_millicores,
+        memory_megabytes=(resources and resources.memory_megabytes) or template.memory_megabytes,
+    )
+
+
+def _tuning(request: UpdateDeployments) -> dict[str, str]:
+    return {str(name): value for name, value in request.spark_settings.items()}

@@ -1,0 +1,151 @@
+"""What the controller hears: two threads that read Kafka and put inputs into the loop's inbox.
+
+A broker that is away is logged once and waited for. What is malformed, foreign or from the future
+is counted, logged and passed over; an operator's request that cannot be read is answered.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.controller.core.inputs import ConsumerSpoke, Input, Requested, SpeedsMeasured
+from penstock.errors import PenstockError
+from penstock.kafka_io.followed_topics import AT_THE_END, Followed, FollowedTopics
+from penstock.kafka_io.measurement_topic import MeasurementReader
+from penstock.messages import (
+    ConsumerReport,
+    FromConsumer,
+    NewestMeasurement,
+    PartAssembler,
+    Refusal,
+    ServiceRequest,
+    StateQueryResponse,
+    decode,
+    joined,
+)
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+
+AWAY_PAUSE_S = 1.0
+READ_WAIT_S = 0.5
+
+Inbox = queue.Queue[Callable[[int], Input] | Exception]
+
+
+class Ears:
+    """Starts and ends the two threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        inbox: Inbox,
+        log: Any,
+        *,
+        service_since: int,
+        on_unreadable_request: Callable[[Followed, Refusal], None],
+    ) -> None:
+        self._settings = settings
+        self._inbox = inbox
+        self._log = log
+        self._stop = threading.Event()
+        self._responses: PartAssembler[StateQueryResponse] = PartAssembler()
+        self._reports: PartAssembler[ConsumerReport] = PartAssembler()
+        self._on_unreadable_request = on_unreadable_request
+        prefix = settings.topics.prefix
+        self._own = TopicPartition(f"{prefix}-controller", 0)
+        self._service = TopicPartition(f"{prefix}-service", 0)
+        # Opened here and not in the thread: a missing topic must stop the controller at once.
+        self._mail = FollowedTopics(
+            settings.kafka, {self._own: AT_THE_END, self._service: service_since}
+        )
+        # A number from the first moment on: what is asked while nobody leads is read by the next.
+        self.service_next_offset = self._mail.starts[self._service]
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(self._read_mail,), daemon=True),
+            threading.Thread(target=self._guarded, args=(self._read_speeds,), daemon=True),
+        ]
+
+    def listen(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        self._mail.close()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Trouble that passes is waited out; what nobody expected ends the process by the inbox."""
+        is_away = False
+        while not self._stop.is_set():
+            try:
+                work()
+            except PenstockError as error:
+                if not is_away:
+                    self._log.warning("kafka_away", error=str(error))
+                is_away = True
+                self._stop.wait(AWAY_PAUSE_S)
+            except Exception as error:  # noqa: BLE001 -- handed to the loop, which ends with it
+                self._inbox.put(error)
+                return
+            else:
+                is_away = False
+
+    def _read_mail(self) -> None:
+        letter = self._mail.read(READ_WAIT_S)
+        if letter is None:
+            return
+        is_service = letter.partition == self._service
+        if is_service:
+            self.service_next_offset = letter.offset + 1
+        role = "service" if is_service else "controller"
+        found = decode(letter.value, letter.headers, topic_role=role, mailbox=0)
+        if isinstance(found, Refusal):
+            self._log.warning("message_refused", code=str(found.code), detail=found.detail)
+            if is_service:
+                self._on_unreadable_request(letter, found)
+        elif isinstance(found, ServiceRequest):
+            self._inbox.put(lambda now_ms: Requested(now_ms, found))
+        elif isinstance(found, FromConsumer):
+            whole = self._whole(found)
+            if whole is not None:
+                self._inbox.put(lambda now_ms: ConsumerSpoke(now_ms, whole))
+
+    def _whole(self, message: FromConsumer) -> FromConsumer | None:
+        if isinstance(message, StateQueryResponse):
+            responses = self._responses.add(message)
+            return None if responses is None else joined(responses, "owned")
+        if isinstance(message, ConsumerReport):
+            reports = self._reports.add(message)
+            return None if reports is None else joined(reports, "owned")
+        return message
+
+    def _read_speeds(self) -> None:
+        reader = MeasurementReader(self._settings.kafka, self._settings.topics)
+        last: tuple[int, int] | None = None
+        try:
+            while not self._stop.is_set():
+                newest = reader.newest(wait_s=READ_WAIT_S)
+                if newest is None:
+                    continue
+                key = (newest.measurement.monitor_incarnation, newest.measurement.sequence)
+                if key != last:
+                    last = key
+                    self._inbox.put(_measured(newest))
+        finally:
+            reader.close()
+
+
+def _measured(newest: NewestMeasurement) -> Callable[[int], Input]:
+    rows = newest.measurement.partitions
+    speeds = {TopicPartition(row.topic, row.partition): row.write_speed_bytes_per_s for row in rows}
+    topic_ids = {row.topic: row.topic_id for row in rows if row.topic_id is not None}
+
+    def at(now_ms: int) -> SpeedsMeasured:
+        age_ms = int(newest.age_s(time.monotonic()) * 1000)
+        return SpeedsMeasured(now_ms, speeds, age_ms, topic_ids)
+
+    return at

@@ -1,0 +1,66 @@
+"""The condition that a consumer's Deployment shows: does it run, and if not, why not. Pure.
+
+    kubectl wait --for=condition=penstock.io/Running deployment/GROUP-consumer-3
+
+Kubernetes keeps conditions of others beside its own. It is what is so now; the Events are what
+happened.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from penstock.deployment.kubernetes.core.status import Object, Trouble
+
+RUNNING = "penstock.io/Running"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    status: str
+    reason: str
+    message: str
+
+
+def condition_of(deployment: Object, trouble: Trouble | None) -> Condition:
+    """What it should show."""
+    if trouble is not None:
+        return Condition("False", trouble.reason, trouble.words)
+    if (deployment.get("status") or {}).get("readyReplicas"):
+        return Condition("True", "Running", "its pod is ready")
+    return Condition("Unknown", "Starting", "its pod is not ready yet")
+
+
+def shown_condition(deployment: Object) -> Condition | None:
+    """What it shows; None while it shows none of ours."""
+    found = _ours(deployment)
+    if found is None:
+        return None
+    return Condition(found["status"], found.get("reason", ""), found.get("message", ""))
+
+
+def condition_patch(deployment: Object, condition: Condition, at: datetime) -> dict[str, Any]:
+    """Changes ours alone: conditions are merged by their type."""
+    before = _ours(deployment) or {}
+    now = moment_text(at)
+    is_same_status = before.get("status") == condition.status
+    since = before.get("lastTransitionTime", now) if is_same_status else now
+    told = {
+        "type": RUNNING,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastUpdateTime": now,
+        "lastTransitionTime": since,
+    }
+    # One that was made again under the same name in between is another: it is refused.
+    return {"metadata": {"uid": deployment["metadata"]["uid"]}, "status": {"conditions": [told]}}
+
+
+def moment_text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _ours(deployment: Object) -> Object | None:
+    conditions = (deployment.get("status") or {}).get("conditions") or []
+    return next((one for one in conditions if one.get("type") == RUNNING), None)

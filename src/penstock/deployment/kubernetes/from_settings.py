@@ -1,0 +1,121 @@
+"""From the settings to a back-end that works: everything that can be wrong is said here, at once.
+
+Consumers get the controller's settings: by the ConfigMap that both mount, or, where none is named,
+as flags. Flags that the controller was given come last and win. Secrets are never among them: they
+reach consumers by the pod template.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.deployment.interface import DeploymentTemplate
+from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
+from penstock.deployment.kubernetes.backend import KubernetesDeployment
+from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
+from penstock.deployment.kubernetes.core.pod_template import complaint
+from penstock.deployment.kubernetes.core.refusals import Right
+from penstock.deployment.kubernetes.credentials import Access, access
+from penstock.deployment.launching import template_arguments
+from penstock.errors import SettingsError
+from penstock.settings import LoadedSettings, Settings
+from penstock.settings.tree import known_options, secret_options
+
+# Sections that only the controller and the monitor read.
+_NOT_FOR_CONSUMERS = frozenset({"kubernetes", "controller", "packing", "monitor"})
+TEMPLATE_BYTES_MAX = 1024 * 1024
+
+
+def kubernetes_deployment(
+    loaded: LoadedSettings,
+    flags: Sequence[str] = (),
+    *,
+    allowed: Access | None = None,
+    on_call: Callable[[Right], None] = lambda _: None,
+) -> KubernetesDeployment:
+    """Connected, watching; SettingsError, MissingRightError or ApiAwayError when it cannot be."""
+    settings = loaded.settings
+    require_usable(settings)
+    api = Api(allowed or access(settings.kubernetes), on_call=on_call)
+    plan = PodPlan(
+        group=settings.lake.group,
+        settings=settings.kubernetes,
+        arguments=consumer_arguments(loaded, flags),
+        pod_template=read_pod_template(settings.kubernetes.pod_template),
+        owner=_owner(api, settings.kubernetes.owner),
+    )
+
+    def arguments(template: DeploymentTemplate) -> list[str]:
+        return template_arguments(settings, template)
+
+    instance = os.environ.get("HOSTNAME", "")
+    return KubernetesDeployment(api, plan, arguments=arguments, instance=instance).start()
+
+
+def require_usable(settings: Settings) -> None:
+    kubernetes = settings.kubernetes
+    if not kubernetes.image:
+        raise SettingsError(
+            "kubernetes.image is not set: which image do consumers run?",
+            remedy="Set kubernetes.image to the image that `deploy/Dockerfile` makes.",
+        )
+    if kubernetes.grace_period <= settings.consumer.grace:
+        raise SettingsError(
+            f"kubernetes.grace_period ({kubernetes.grace_period:g}s) is not longer than "
+            f"consumer.grace ({settings.consumer.grace:g}s): pods would be killed in mid-batch.",
+            remedy="Raise kubernetes.grace_period, or lower consumer.grace.",
+        )
+
+
+def consumer_arguments(loaded: LoadedSettings, flags: Sequence[str]) -> list[str]:
+    """The settings that consumers need as flags; with a ConfigMap only the controller's own."""
+    arguments: list[str] = []
+    if not loaded.settings.kubernetes.settings_config_map:
+        shown = loaded.settings.model_dump(mode="json")
+        for path in sorted(set(loaded.origin) & set(known_options())):
+            if path not in secret_options() and path[0] not in _NOT_FOR_CONSUMERS:
+                arguments += ["--set", f"{'.'.join(path)}={_flag_text(shown, path)}"]
+    return [*arguments, *flags]
+
+
+def _flag_text(shown: Mapping[str, Any], path: Sequence[str]) -> str:
+    value: Any = shown
+    for name in path:
+        value = value[name]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def read_pod_template(named: str) -> Mapping[str, Any]:
+    """The user's pod template, or nothing."""
+    if not named:
+        return {}
+    try:
+        with Path(named).open(encoding="utf-8") as file:
+            content = yaml.safe_load(file.read(TEMPLATE_BYTES_MAX))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"kubernetes.pod_template: {named}: {reason}.") from None
+    except yaml.YAMLError:
+        raise SettingsError(f"kubernetes.pod_template: {named} is not valid YAML.") from None
+    content = {} if content is None else content
+    wrong = complaint(content)
+    if wrong is not None:
+        raise SettingsError(f"kubernetes.pod_template: {named}: {wrong}.")
+    found: Mapping[str, Any] = content
+    return found
+
+
+def _owner(api: Api, name: str) -> Owner | None:
+    if not name:
+        return None
+    found = api.read(DEPLOYMENTS, name)
+    if found is None:
+        raise SettingsError(
+            f"kubernetes.owner: there is no Deployment {name} in namespace {api.namespace}.",
+            remedy="Name the controller's own Deployment, or leave it empty.",
+        )
+    return Owner(name, found["metadata"]["uid"])

@@ -1,0 +1,279 @@
+"""Runs the demo: brings the group up, loads it, kills parts of it, drains, checks, reports."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.whole_topic import read_partition
+from penstock.laboratory.demo.kill_during_a_move import Ambush
+from penstock.laboratory.demo.observation import (
+    HandOver,
+    Moment,
+    SaidByConsumer,
+    hand_overs,
+    moment,
+)
+from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, DRAIN_TIMEOUT_S, Incident, Story
+from penstock.laboratory.load import LoadGenerator, LoadResult, Target
+from penstock.local_group import LocalGroup
+from penstock.messages import Refusal, StartConsumingEvent, StopConsumingEvent, decode
+from penstock.processes import send_signal
+from penstock.settings import Settings
+from penstock.verification import Verdict, carried_so_far, verify
+
+LOOK_EVERY_S = 0.25
+
+
+@dataclass(slots=True)
+class DemoRun:
+    """Everything that was seen; filled while it runs."""
+
+    moments: list[Moment] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    results: list[LoadResult] = field(default_factory=list)
+    hand_overs: list[HandOver] = field(default_factory=list)
+    verdict: Verdict | None = None
+    drained_in_s: float | None = None
+
+    @property
+    def records_produced(self) -> int:
+        return sum(result.records_acknowledged for result in self.results)
+
+
+class Demo:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        given: list[str],
+        story: Story,
+        say: Callable[[str], None],
+        show: Callable[[float, dict[str, Any]], None],
+    ) -> None:
+        self._settings = settings
+        self._given = given
+        self._story = story
+        self._say = say
+        self._show = show
+        self.run = DemoRun()
+        self._stop = threading.Event()
+        self._failures: list[BaseException] = []
+        self._seen_unix_ms = 0
+
+    def play(self) -> DemoRun:
+        group = LocalGroup(
+            self._settings,
+            self._given,
+            embedded_broker=True,
+            embedded_spark=True,
+            on_progress=self._say,
+        )
+        with group:
+            administration = Administration(group.settings.kafka)
+            for topic in self._story.topics:
+                administration.create_topic(topic, partitions=self._story.partitions_per_topic)
+            self._wait_for_controller(group)
+            try:
+                self._act(group, administration)
+            finally:
+                self._stop.set()  # whatever happened, the load ends with us
+            self._drain(group)
+            self._say("checking the lake against Kafka, independently")
+            self.run.verdict = verify(group.settings, [], on_progress=lambda _: None)
+            self.run.hand_overs = hand_overs(said_by_consumers(group.settings))
+        return self.run
+
+    def _wait_for_controller(self, group: LocalGroup) -> None:
+        deadline_s = time.monotonic() + 60
+        while self._status(group) is None:
+            if time.monotonic() > deadline_s:
+                raise PenstockError(
+                    "The controller did not begin.", remedy=f"Its log: {group.log_of('controller')}"
+                )
+            group.tend()
+            time.sleep(LOOK_EVERY_S)
+
+    def _status(self, group: LocalGroup) -> dict[str, Any] | None:
+        try:
+            content = (group.directory / "status.json").read_text(encoding="utf-8")
+            status: dict[str, Any] = json.loads(content)
+        except (OSError, ValueError):
+            return None  # not written yet
+        return status
+
+    def _act(self, group: LocalGroup, administration: Administration) -> None:
+        """The load runs beside; this thread watches, and does the harm when it is time."""
+        begun_s = time.monotonic()
+        loads = [self._load(group, self._story.targets(), self._story.duration_s)]
+        ambush = Ambush(group.settings, lambda: group.process_of("controller"))
+        todo = self._harm(group, administration, loads, ambush)
+        try:
+            while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
+                self._watch(group, at_s)
+                for harm in [one for one in todo if one.is_due(at_s)]:
+                    words = harm.do(at_s)
+                    if words is None:  # not yet
+                        continue
+                    todo.remove(harm)
+                    self.run.incidents.append(Incident(at_s, words))
+                    self._say(f"{at_s:5.0f} s: {words}")
+                time.sleep(LOOK_EVERY_S)
+        finally:
+            ambush.leave()
+        for thread in loads:
+            thread.join()
+        if todo:
+            raise PenstockError("The demo could not do all the harm it meant to; run it again.")
+        if self._failures:
+            raise self._failures[0]
+
+    def _load(
+        self, group: LocalGroup, targets: list[Target], duration_s: float
+    ) -> threading.Thread:
+        generator = LoadGenerator(
+            group.settings.kafka, targets, run_id=f"demo{len(targets)}", seed=1
+        )
+
+        def produce() -> None:
+            try:
+                self.run.results.append(generator.run(duration_s, self._stop))
+            except BaseException as error:  # noqa: BLE001 -- raised by the main thread
+                self._failures.append(error)
+
+        thread = threading.Thread(target=produce, name="load")
+        thread.start()
+        return thread
+
+    def _harm(
+        self,
+        group: LocalGroup,
+        administration: Administration,
+        loads: list[threading.Thread],
+        ambush: Ambush,
+    ) -> "list[_Harm]":
+        def kill_consumer(_: float) -> str:
+            status = self._status(group) or {"consumers": []}
+            if not status["consumers"]:
+                raise PenstockError(
+                    "There is no consumer to kill.", remedy=f"Logs: {group.directory}"
+                )
+            busiest = max(status["consumers"], key=lambda one: len(one["partitions"]))
+            consumer = busiest["consumer"]
+            send_signal(group.deployment.process_of(consumer), signal.SIGKILL)
+            return f"consumer {consumer} killed with -9"
+
+        def kill_controller(_: float) -> str | None:
+            return "controller killed with -9 during a move" if ambush.has_struck() else None
+
+        def add_partitions(at_s: float) -> str:
+            count = self._story.partitions_per_topic + self._story.grown_by
+            administration.grow_topic(self._story.grown_topic, count)
+            loads.append(
+                self._load(group, self._story.added_targets(at_s), self._story.duration_s - at_s)
+            )
+            return f"{self._story.grown_topic} grown to {count} partitions"
+
+        return [
+            _Harm(self._story.kill_consumer_at_s, kill_consumer),
+            _Harm(self._story.kill_controller_after_s, kill_controller),
+            _Harm(self._story.add_partitions_at_s, add_partitions),
+        ]
+
+    def _watch(self, group: LocalGroup, at_s: float) -> None:
+        for line in group.tend():
+            self._say(f"{at_s:5.0f} s: {line}")
+        status = self._status(group)
+        if status is None or status["at_unix_ms"] == self._seen_unix_ms:
+            return  # nothing new: the controller writes once a second, and not while it is dead
+        self._seen_unix_ms = status["at_unix_ms"]
+        self._show(at_s, status)
+        # A controller that has just begun knows neither speeds nor consumers: no dip in the load.
+        if status["phase"] != "Synchronize" and status["measurement_age_ms"] is not None:
+            self.run.moments.append(moment(at_s, status, CAPACITY_BYTES_PER_S))
+
+    def _drain(self, group: LocalGroup) -> None:
+        """Until the lake's ledger has everything."""
+        self._say("draining")
+        begun_s = time.monotonic()
+        while time.monotonic() - begun_s < DRAIN_TIMEOUT_S:
+            if sum(carried_so_far(group.settings).values()) >= self.run.records_produced:
+                self.run.drained_in_s = time.monotonic() - begun_s
+                return
+            for line in group.tend():
+                self._say(line)
+            time.sleep(LOOK_EVERY_S)
+        raise PenstockError(
+            f"The group did not drain within {DRAIN_TIMEOUT_S:.0f} s.",
+            remedy=f"The logs are in {group.directory}.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Harm:
+    after_s: float
+    do: Callable[[float], str | None]
+
+    def is_due(self, at_s: float) -> bool:
+        return at_s >= self.after_s
+
+
+def said_by_consumers(settings: Settings) -> list[SaidByConsumer]:
+    """Every stop and start that consumers reported to the controller."""
+    said = []
+    for kept in read_partition(settings.kafka, f"{settings.topics.prefix}-controller", 0):
+        message = decode(kept.value, kept.headers, topic_role="controller", mailbox=0)
+        if isinstance(message, Refusal):
+            continue
+        if isinstance(message, StartConsumingEvent | StopConsumingEvent):
+            is_start = isinstance(message, StartConsumingEvent)
+            said += [
+                SaidByConsumer(
+                    kept.at_ms, message.consumer_id, f"{row.topic}-{row.partition}", is_start
+                )
+                for row in message.partitions
+            ]
+    return said
+
+
+def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
+    """The report's lines, for the terminal and the page."""
+    verdict = run.verdict
+    partitions = verdict.partitions if verdict else ()
+    return {
+        "records produced": f"{run.records_produced:,}",
+        "records in the lake": f"{sum(one.lake for one in partitions):,}",
+        "lost": f"{sum(one.lost for one in partitions):,}",
+        "duplicated": f"{sum(one.duplicated for one in partitions):,}",
+        "consumers used, mean / most": (
+            f"{figures['consumers_mean']:.2f} / {figures['consumers_max']:.0f}"
+        ),
+        "fewest possible, mean / most": (
+            f"{figures['needed_mean']:.2f} / {figures['needed_max']:.0f}"
+        ),
+        "hand-overs": f"{figures['hand_overs']:.0f}",
+        "nobody read a moved partition for, median / p99": (
+            f"{figures['hand_over_median_s']:.2f} s / {figures['hand_over_p99_s']:.2f} s"
+        ),
+        "drained in": f"{run.drained_in_s or 0:.1f} s",
+    }
+
+
+def is_good(run: DemoRun) -> bool:
+    """Everything is in the lake, once; the harm was done; the group grew and shrank."""
+    verdict = run.verdict
+    used = [len(one.load_by_consumer) for one in run.moments] or [0]
+    return (
+        verdict is not None
+        and verdict.is_exact
+        and sum(one.lake for one in verdict.partitions) == run.records_produced
+        and all(result.records_failed == 0 for result in run.results)
+        and len(run.incidents) == 3
+        and run.records_produced > 0
+        and used[0] < max(used) > used[-1]
+    )

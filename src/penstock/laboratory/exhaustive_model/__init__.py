@@ -1,0 +1,1 @@
+"""Searches every interleaving of a group of two consumers and three partitions."""

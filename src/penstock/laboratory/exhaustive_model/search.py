@@ -1,0 +1,148 @@
+"""The search through every state of a small world: what was seen, what ends where.
+
+Two worlds are the same when everything but the absolute time is. What is found is counted, and the
+tests pin the numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from penstock.controller.core.state import HoldingStatus, Phase, State
+from penstock.laboratory.exhaustive_model.small_group import (
+    PARTITIONS,
+    Life,
+    SmallWorld,
+    beginning,
+    faulty,
+    ordinary,
+    quiet,
+)
+from penstock.messages import Message
+
+
+def has_converged(world: SmallWorld) -> bool:
+    state = world.controller
+    if state.phase is not Phase.SENTINEL or state.in_flight:
+        return False
+    for partition in PARTITIONS:
+        holding = state.holdings.get(partition)
+        if holding is None or holding.status is not HoldingStatus.OWNED:
+            return False
+        for life in world.lives:
+            owned = life.ownership.owned.get(partition)
+            is_owner = life.ownership.consumer_id == holding.consumer
+            if is_owner != (owned is not None and owned.next_offset is not None):
+                return False
+    return True
+
+
+def key_of(world: SmallWorld) -> object:
+    """What makes two worlds the same: everything that can matter later, and no absolute time."""
+    return (
+        _controller_key(world.controller),
+        None if world.saved is None else _saved_key(world.saved),
+        tuple(_life_key(life) for life in world.lives),
+        tuple(tuple(_message_key(m) for m in box) for box in world.to_consumer),
+        tuple(_message_key(m) for m in world.to_controller),
+        world.ledger,
+        world.faults_left,
+        world.fenced,
+        world.quiet_rounds,
+    )
+
+
+def _controller_key(state: State) -> object:
+    """Times as ages; without the history and the counts, which decide nothing."""
+    now = state.now_ms
+    speeds, plan, trigger = state.speeds, state.plan, state.trigger
+    return (
+        (state.phase, state.controller_epoch, state.plan_number, state.epochs_used),
+        (state.queries_sent, now - state.phase_since_ms, now - state.ticked_ms),
+        tuple(
+            (c, r.status, r.incarnation, r.sequence, now - r.since_ms, now - r.heard_ms)
+            for c, r in sorted(state.consumers.items())
+        ),
+        tuple((c, now - d.since_ms, now - d.sent_ms) for c, d in sorted(state.departing.items())),
+        tuple(sorted(state.incarnation_floor.items())),
+        tuple(
+            (p, replace(h, since_ms=now - h.since_ms, sent_ms=now - h.sent_ms))
+            for p, h in sorted(state.holdings.items())
+        ),
+        tuple((p, now - parked.until_ms) for p, parked in sorted(state.parked.items())),
+        None
+        if speeds is None
+        else (now - speeds.measured_ms, tuple(sorted(speeds.bytes_per_s.items()))),
+        None
+        if plan is None
+        else (plan.number, tuple(sorted(plan.target.items())), plan.open, now - plan.made_ms),
+        (state.is_listed, state.is_confirming, state.is_confirmed),
+        (now - state.listed_ms, now - state.asked_ms),
+        tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),
+        (state.packing_number, state.packing_code, state.packing_consumers),
+        (tuple(sorted(trigger.over_since_s.items())), trigger.futile_at_s),
+    )
+
+
+def _saved_key(saved: State) -> object:
+    """What the next life takes from it."""
+    return (
+        (saved.controller_epoch, saved.plan_number, saved.queries_sent),
+        tuple(sorted(saved.incarnation_floor.items())),
+        tuple((c, r.status, r.incarnation) for c, r in sorted(saved.consumers.items())),
+        tuple(sorted(saved.departing)),
+    )
+
+
+def _life_key(life: Life) -> object:
+    own = life.ownership
+    return (
+        own.incarnation,
+        own.sequence,
+        own.controller_epoch,
+        own.plan_number,
+        tuple(sorted(own.owned.items(), key=lambda item: item[0])),
+        tuple(sorted(own.ended.items())),
+        own.queries,
+        life.reads,
+        life.batch,
+    )
+
+
+def _message_key(message: Message) -> object:
+    return message.event_type, *(v for v in message.__dict__.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    states: int
+    endings: int
+
+
+def explore(
+    faults: int, *, records: int, after_each: Callable[[int], None] | None = None
+) -> Explored:
+    """Every state that can be reached. Raises at the first violation.
+
+    `records` is how many each partition has to be carried: none leaves the batches out.
+    """
+    start = beginning(faults, records)
+    seen = {hash(key_of(start))}
+    todo = [start]
+    endings = 0
+    while todo:
+        world = todo.pop()
+        following = list(ordinary(world))
+        if not following:
+            if has_converged(world):
+                endings += 1
+            else:
+                following = [quiet(world)]
+        following += faulty(world)
+        for candidate in following:
+            key = hash(key_of(candidate))
+            if key not in seen:
+                seen.add(key)
+                todo.append(candidate)
+                if after_each is not None:
+                    after_each(len(seen))
+    return Explored(len(seen), endings)

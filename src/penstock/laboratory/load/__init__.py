@@ -1,0 +1,18 @@
+"""Produces at known speeds: for demos, studies and tests. Every record carries a unique id."""
+
+from penstock.laboratory.load.generator import LoadGenerator, LoadResult, LoadSample
+from penstock.laboratory.load.records import RecordForm
+from penstock.laboratory.load.shapes import Shape, parse_shape
+from penstock.laboratory.load.targets import Target, parse_target, replay_targets
+
+__all__ = [
+    "LoadGenerator",
+    "LoadResult",
+    "LoadSample",
+    "RecordForm",
+    "Shape",
+    "Target",
+    "parse_shape",
+    "parse_target",
+    "replay_targets",
+]

@@ -1,0 +1,196 @@
+"""Produces the load: every few milliseconds each partition gets the records that are due.
+
+What a partition is owed is its shape's speed over the time passed. A broker that cannot keep up
+leaves a debt; more than a second of it is let go, so that a pause is not followed by a flood, and
+the report says how much. The speed reported is that of records the broker has acknowledged.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+
+from penstock.kafka_io.producer import Delivered, RecordProducer
+from penstock.laboratory.load.records import RecordForm, RecordMaker
+from penstock.laboratory.load.targets import Target
+from penstock.model import TopicPartition
+from penstock.settings.sections import KafkaSettings
+
+TICK_S = 0.01
+DEBT_MAX_S = 1.0
+SAMPLE_EVERY_S = 1.0
+FLUSH_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """What one partition truly got over one stretch of time, at the acknowledgement."""
+
+    elapsed_s: float
+    topic: str
+    partition: int
+    target_bytes_per_s: float
+    reached_bytes_per_s: float
+    reached_records_per_s: float
+    records_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    seconds: float
+    records_sent: int
+    records_acknowledged: int
+    bytes_acknowledged: int
+    records_failed: int
+    bytes_let_go: int
+    first_failure: str | None
+    records_by_partition: dict[str, int]
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.bytes_acknowledged / self.seconds if self.seconds else 0.0
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One partition's account."""
+
+    target: Target
+    owed_bytes: float = 0.0
+    target_bytes: float = 0.0
+    sent: int = 0
+    acknowledged: int = 0
+    acknowledged_bytes: int = 0
+    failed: int = 0
+    first_failure: str | None = None
+    sampled: tuple[float, int, int] = field(default=(0.0, 0, 0))
+
+    def delivered(self, error: Exception | None, size_bytes: int) -> None:
+        if error is None:
+            self.acknowledged += 1
+            self.acknowledged_bytes += size_bytes
+        else:
+            self.failed += 1
+            self.first_failure = self.first_failure or str(error)
+
+
+class LoadGenerator:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        targets: list[Target],
+        *,
+        run_id: str,
+        form: RecordForm | None = None,
+        seed: int = 0,
+        compression: str = "none",
+        on_samples: Callable[[list[LoadSample]], None] = lambda _: None,
+    ) -> None:
+        self._form = form or RecordForm()
+        self._maker = RecordMaker(self._form, run_id, seed=seed)
+        self._lanes = [_Lane(target) for target in targets]
+        self._on_samples = on_samples
+        self._bytes_let_go = 0.0
+        self._producer = RecordProducer(
+            kafka,
+            **{
+                "compression.type": compression,
+                "queue.buffering.max.messages": 200_000,
+                "batch.size": 256 * 1024,
+            },
+        )
+
+    def run(self, duration_s: float, stop: Event | None = None) -> LoadResult:
+        """Produce for `duration_s`, or until `stop` is set; waits for the last acknowledgements."""
+        stop = stop or Event()
+        reports: list[Delivered] = [lane.delivered for lane in self._lanes]
+        # On a busy machine a topic made a moment ago may not be known yet.
+        self._producer.wait_until_known(lane.target.partition for lane in self._lanes)
+        begun = time.monotonic()
+        last, next_sample = 0.0, SAMPLE_EVERY_S
+        while not stop.is_set() and last < duration_s:
+            elapsed = min(time.monotonic() - begun, duration_s)
+            at_ms = time.time_ns() // 1_000_000
+            for lane, report in zip(self._lanes, reports, strict=True):
+                self._serve(lane, report, last, elapsed, at_ms)
+            last = elapsed
+            if elapsed >= next_sample:
+                self._sample(elapsed)
+                next_sample = elapsed - elapsed % SAMPLE_EVERY_S + SAMPLE_EVERY_S
+            # Waiting for delivery reports is also the pause between ticks.
+            self._producer.poll(max(0.0, TICK_S - (time.monotonic() - begun - elapsed)))
+        self._producer.flush(FLUSH_TIMEOUT_S)
+        seconds = time.monotonic() - begun
+        self._sample(seconds)
+        return self._result(seconds)
+
+    def _serve(
+        self, lane: _Lane, report: Delivered, since_s: float, until_s: float, at_ms: int
+    ) -> None:
+        """Send what became due between two moments."""
+        speed = lane.target.shape.speed_bytes_per_s((since_s + until_s) / 2)
+        due = speed * (until_s - since_s)
+        lane.target_bytes += due
+        lane.owed_bytes += due
+        too_much = lane.owed_bytes - max(speed * DEBT_MAX_S, self._form.record_bytes)
+        if too_much > 0:
+            lane.owed_bytes -= too_much
+            self._bytes_let_go += too_much
+        partition = lane.target.partition
+        while lane.owed_bytes >= self._form.record_bytes:
+            key, value = self._maker.record(partition, lane.sent, at_ms)
+            self._producer.send(
+                partition.topic, partition.partition, value, key=key, on_delivery=report
+            )
+            lane.owed_bytes -= self._form.record_bytes
+            lane.sent += 1
+            if lane.sent % 256 == 0:
+                self._producer.poll()
+
+    def _sample(self, elapsed_s: float) -> None:
+        samples = []
+        for lane in self._lanes:
+            since_s, bytes_before, records_before = lane.sampled
+            seconds = elapsed_s - since_s
+            if seconds <= 0:
+                continue
+            partition = lane.target.partition
+            samples.append(
+                LoadSample(
+                    elapsed_s=round(elapsed_s, 3),
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    target_bytes_per_s=lane.target_bytes / seconds,
+                    reached_bytes_per_s=(lane.acknowledged_bytes - bytes_before) / seconds,
+                    reached_records_per_s=(lane.acknowledged - records_before) / seconds,
+                    records_total=lane.acknowledged,
+                )
+            )
+            lane.sampled = (elapsed_s, lane.acknowledged_bytes, lane.acknowledged)
+            lane.target_bytes = 0.0
+        self._on_samples(samples)
+
+    def acknowledged(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Records and bytes so far, by partition; may be read from another thread."""
+        return {
+            lane.target.partition: (lane.acknowledged, lane.acknowledged_bytes)
+            for lane in self._lanes
+        }
+
+    def _result(self, seconds: float) -> LoadResult:
+        sent = sum(lane.sent for lane in self._lanes)
+        acknowledged = sum(lane.acknowledged for lane in self._lanes)
+        failures = [lane.first_failure for lane in self._lanes if lane.first_failure]
+        return LoadResult(
+            seconds=seconds,
+            records_sent=sent,
+            records_acknowledged=acknowledged,
+            bytes_acknowledged=sum(lane.acknowledged_bytes for lane in self._lanes),
+            # What neither arrived nor failed by now is not known to have arrived.
+            records_failed=sent - acknowledged,
+            bytes_let_go=round(self._bytes_let_go),
+            first_failure=failures[0] if failures else None,
+            records_by_partition={
+                str(lane.target.partition): lane.acknowledged for lane in self._lanes
+            },
+        )

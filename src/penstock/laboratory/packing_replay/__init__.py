@@ -1,0 +1,1 @@
+"""Replays recorded or generated write speeds through a packing algorithm (`penstock simulate`)."""

@@ -1,0 +1,181 @@
+"""Run an algorithm over a stream, measurement by measurement, from the assignment it made before.
+
+On every measurement, as published; or only when the trigger says so, as the live controller would,
+through the same policy code. The clock that times a run is given by the caller.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from penstock.laboratory.packing_replay.stream import Stream
+from penstock.model import Assignment
+from penstock.packing import PackingAlgorithm, PackingProblem
+from penstock.packing.lower_bound import consumers_at_least
+from penstock.packing.scores import load_balance, loads_bytes_per_s, moves_between
+from penstock.packing.trend import Trend, forecast, observe
+from penstock.packing.trigger import (
+    Reason,
+    TriggerMemory,
+    TriggerPolicy,
+    after_repack,
+    decide,
+    is_worthwhile,
+    problem_for,
+    view_of,
+)
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one measurement led to. `took_s` is None where the packer did not run."""
+
+    measurement: int
+    assignment: Assignment
+    consumers: int
+    moved_partitions: int
+    moved_score: float
+    balance: float
+    over_capacity: int
+    oversize: int
+    took_s: float | None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnEveryMeasurement:
+    """The published way. The bounds are those of the problem."""
+
+    capacity_bytes_per_s: float
+    partitions_per_consumer_max: int | None = None
+    consumers_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughTrigger:
+    """The controller's way. `period_s`: the trigger is asked no more often than this."""
+
+    policy: TriggerPolicy
+    interval_s: float = 5.0
+    period_s: float = 0.0
+    look_ahead_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Live:
+    """What the controller would carry from one measurement to the next."""
+
+    assignment: Assignment = field(default_factory=Assignment)
+    memory: TriggerMemory = field(default_factory=TriggerMemory)
+    trend: Trend = field(default_factory=Trend)
+    asked_at_s: float | None = None
+
+
+def replay(
+    algorithm: PackingAlgorithm,
+    stream: Stream,
+    way: OnEveryMeasurement | ThroughTrigger,
+    clock: Clock,
+) -> Iterator[Step]:
+    """One step per measurement, as they are made."""
+    if isinstance(way, OnEveryMeasurement):
+        return _on_every_measurement(algorithm, stream, way, clock)
+    return _through_trigger(algorithm, stream, way, clock)
+
+
+def lower_bounds(stream: Stream, capacity_bytes_per_s: float) -> list[int]:
+    """The fewest consumers any packing could use, for every measurement."""
+    return [
+        consumers_at_least(
+            PackingProblem(stream.speeds(measurement), Assignment(), capacity_bytes_per_s)
+        )
+        for measurement in range(len(stream))
+    ]
+
+
+def _on_every_measurement(
+    algorithm: PackingAlgorithm, stream: Stream, way: OnEveryMeasurement, clock: Clock
+) -> Iterator[Step]:
+    assignment = Assignment()
+    for measurement in range(len(stream)):
+        speeds = stream.speeds(measurement)
+        problem = PackingProblem(
+            speeds,
+            assignment,
+            way.capacity_bytes_per_s,
+            partitions_per_consumer_max=way.partitions_per_consumer_max,
+            consumers_max=way.consumers_max,
+        )
+        began = clock()
+        after = algorithm.pack(problem).assignment
+        took_s = clock() - began
+        yield _step(stream, measurement, (assignment, after), way.capacity_bytes_per_s, took_s)
+        assignment = after
+
+
+def _through_trigger(
+    algorithm: PackingAlgorithm, stream: Stream, way: ThroughTrigger, clock: Clock
+) -> Iterator[Step]:
+    live = _Live()
+    capacity = way.policy.capacity_bytes_per_s
+    for measurement in range(len(stream)):
+        before = live.assignment
+        took_s, reason = _live_through(algorithm, stream, way, live, clock, measurement)
+        change = (before, live.assignment)
+        yield _step(stream, measurement, change, capacity, took_s, reason)
+
+
+def _live_through(
+    algorithm: PackingAlgorithm,
+    stream: Stream,
+    way: ThroughTrigger,
+    live: _Live,
+    clock: Clock,
+    measurement: int,
+) -> tuple[float | None, Reason | None]:
+    speeds, now_s = stream.speeds(measurement), measurement * way.interval_s
+    live.trend = observe(live.trend, speeds, now_s)
+    if live.asked_at_s is not None and now_s - live.asked_at_s < way.period_s:
+        return None, None
+    live.asked_at_s = now_s
+    group = view_of(way.policy, speeds, live.assignment)
+    live.memory, verdict = decide(way.policy, live.memory, group, now_s)
+    if not verdict.repack:
+        return None, verdict.reason
+    ahead = forecast(live.trend, way.look_ahead_s) if way.look_ahead_s else None
+    began = clock()
+    packing = algorithm.pack(problem_for(way.policy, group, live.assignment, ahead))
+    took_s = clock() - began
+    before = live.assignment
+    if is_worthwhile(way.policy, verdict.reason, live.assignment, packing):
+        live.assignment = packing.assignment
+    changed = live.assignment != before
+    live.memory = after_repack(live.memory, verdict.reason, now_s, changed=changed)
+    return took_s, verdict.reason
+
+
+def _step(
+    stream: Stream,
+    measurement: int,
+    change: tuple[Assignment, Assignment],
+    capacity: float,
+    took_s: float | None,
+    reason: Reason | None = None,
+) -> Step:
+    before, after = change
+    speeds = stream.speeds(measurement)
+    moves = moves_between(before, after, speeds)
+    loads = loads_bytes_per_s(after, speeds)
+    return Step(
+        measurement=measurement,
+        assignment=after,
+        consumers=sum(1 for partitions in after.values() if partitions),
+        moved_partitions=moves.partitions,
+        moved_score=moves.score(capacity),
+        balance=load_balance(list(loads.values())),
+        over_capacity=sum(1 for c in after if len(after[c]) > 1 and loads[c] > capacity),
+        oversize=sum(1 for speed in speeds.values() if speed > capacity),
+        took_s=took_s,
+        reason=reason,
+    )

@@ -1,0 +1,230 @@
+"""The faults of a scenario, done to a world. Each finds its victim among what is there."""
+
+from collections.abc import Callable
+
+from penstock.controller.core.inputs import Requested
+from penstock.laboratory.protocol_simulation.scenario import Fault, FaultKind
+from penstock.laboratory.protocol_simulation.simulated_consumer import ConsumerActor
+from penstock.laboratory.protocol_simulation.simulated_group import World
+from penstock.messages import (
+    ChangeSettings,
+    Direction,
+    Pause,
+    ServiceRequest,
+    UpdateDeployments,
+)
+from penstock.model import ConsumerId
+
+
+def inject(world: World, fault: Fault) -> None:
+    """Do it, and count it if it found a victim."""
+    if _INJECTIONS[fault.kind](world, fault):
+        world.note(fault.kind.value)
+
+
+def _process(world: World, fault: Fault) -> ConsumerActor | None:
+    alive = [p for p in world.deployment.alive() if not p.is_paused]
+    # Those that read something are the more interesting victims.
+    busy = [p for p in alive if p.ownership.owned] or alive
+    return busy[fault.pick % len(busy)] if busy else None
+
+
+def _controller_crash(world: World, _: Fault) -> bool:
+    leader = world.leader
+    if leader is not None:
+        leader.crash()
+    return leader is not None
+
+
+def _controller_crash_at_effect(world: World, fault: Fault) -> bool:
+    leader = world.leader
+    if leader is not None:
+        leader.effects_to_live = 1 + fault.size % 40
+    return leader is not None
+
+
+def _second_controller(world: World, fault: Fault) -> bool:
+    """The old one is paused, a new one leads, the old one wakes up in the middle of it."""
+    old = world.leader
+    if old is None:
+        return False
+    if fault.pick % 2:
+        old.pause()
+    world.start_controller()
+    world.clock.after(200 + fault.size * 5, old.resume)
+    return True
+
+
+def _state_file(*, to_an_old_one: bool) -> Callable[[World, Fault], bool]:
+    def injection(world: World, fault: Fault) -> bool:
+        world.lose_state_file(to_an_old_one=to_an_old_one)
+        return _controller_crash(world, fault)
+
+    return injection
+
+
+def _consumer_crash(world: World, fault: Fault) -> bool:
+    process = _process(world, fault)
+    if process is not None:
+        world.deployment.crashed(process)
+    return process is not None
+
+
+def _consumer_pause(world: World, fault: Fault) -> bool:
+    process = _process(world, fault)
+    if process is not None:
+        process.pause()
+        world.clock.after(200 + fault.size * 8, process.resume)
+    return process is not None
+
+
+def _consumer_shutdown(world: World, fault: Fault) -> bool:
+    process = _process(world, fault)
+    if process is not None:
+        process.shut_down()
+    return process is not None
+
+
+def _flag(name: str) -> Callable[[World, Fault], bool]:
+    def injection(world: World, fault: Fault) -> bool:
+        process = _process(world, fault)
+        if process is not None:
+            setattr(process, name, True)
+        return process is not None
+
+    return injection
+
+
+def _node_unreachable(world: World, fault: Fault) -> bool:
+    """A consumer is paused for long, and its deletion does not reach it."""
+    world.deployment.unreachable_next += 1
+    return _consumer_pause(world, Fault(fault.at_ms, fault.kind, fault.pick, 1_000))
+
+
+def _creation_fails(world: World, fault: Fault) -> bool:
+    world.deployment.creations_to_fail += 1 + fault.size % 3
+    return _consumer_crash(world, fault)
+
+
+def _never_comes_up(world: World, fault: Fault) -> bool:
+    world.deployment.never_up_next += 1
+    return _consumer_crash(world, fault)
+
+
+def _list_is_stale(world: World, fault: Fault) -> bool:
+    world.deployment.stale_list_next = True
+    return _controller_crash(world, fault)
+
+
+def _foreign_consumer(world: World, fault: Fault) -> bool:
+    """Somebody deploys a consumer by hand."""
+    consumer = ConsumerId(max(world.deployment.deployed, default=0) + 1 + fault.pick % 3)
+    world.deployment.deployed[consumer] = 0
+    world.deployment.start(consumer)
+    return True
+
+
+def _monitor_silent(world: World, fault: Fault) -> bool:
+    world.monitor_silent_until_ms = world.clock.now_ms + 1_000 + fault.size * 10
+    return True
+
+
+def _packer_fails(world: World, fault: Fault) -> bool:
+    world.packer_fails_next += 1
+    return _load_changes(world, fault)
+
+
+def _load_changes(world: World, fault: Fault) -> bool:
+    """Some partitions get faster, some slower; together never more than the group can carry."""
+    names = sorted(world.logs)
+    budget = world.settings.capacity_bytes_per_s * world.settings.consumers_max * 0.6
+    for number, partition in enumerate(names):
+        if (number + fault.pick) % 3 == 0:
+            log = world.logs[partition]
+            factor = (0.1, 0.5, 2.0, 4.0)[fault.size % 4]
+            others = sum(x.records_per_s for p, x in world.logs.items() if p != partition)
+            room = min(budget - others, world.settings.capacity_bytes_per_s * 0.6)
+            log.set_speed(world.clock.now_ms, max(1.0, min(log.records_per_s * factor, room)))
+    return bool(names)
+
+
+def _topic(world: World, fault: Fault) -> str | None:
+    topics = sorted({p.topic for p in world.logs})
+    return topics[fault.pick % len(topics)] if topics else None
+
+
+def _partitions_added(world: World, fault: Fault) -> bool:
+    topic = _topic(world, fault)
+    if topic is not None and len(world.logs) < 200:
+        world.grow_topic(topic, 1 + fault.size % 3)
+    return topic is not None
+
+
+def _topic_deleted(world: World, fault: Fault) -> bool:
+    topic = _topic(world, fault)
+    if topic is None or len({p.topic for p in world.logs}) < 2:
+        return False
+    world.delete_topic(topic)
+    return True
+
+
+def _topic_made_again(world: World, fault: Fault) -> bool:
+    topic = _topic(world, fault)
+    if topic is None:
+        return False
+    partitions = sum(1 for p in world.logs if p.topic == topic)
+    world.delete_topic(topic)
+    world.make_topic(topic, partitions)
+    return True
+
+
+def _request(make: Callable[[Fault, str], ServiceRequest]) -> Callable[[World, Fault], bool]:
+    def injection(world: World, fault: Fault) -> bool:
+        request = make(fault, f"r-{fault.at_ms}-{fault.pick}")
+        for controller in world.controllers:
+            controller.feed(lambda now: Requested(now, request))
+        return bool(world.controllers)
+
+    return injection
+
+
+def _pause(fault: Fault, name: str) -> ServiceRequest:
+    direction = tuple(Direction)[fault.pick % 3]
+    return Pause(request_id=name, direction=direction, until_unix_ms=fault.at_ms + fault.size * 5)
+
+
+def _settings(fault: Fault, name: str) -> ServiceRequest:
+    return ChangeSettings(request_id=name, spare_consumers=fault.pick % 3)
+
+
+def _update(fault: Fault, name: str) -> ServiceRequest:
+    return UpdateDeployments(request_id=name, environment={"APP_X": str(fault.pick)})
+
+
+_INJECTIONS: dict[FaultKind, Callable[[World, Fault], bool]] = {
+    FaultKind.CONTROLLER_CRASH: _controller_crash,
+    FaultKind.CONTROLLER_CRASH_AT_EFFECT: _controller_crash_at_effect,
+    FaultKind.SECOND_CONTROLLER: _second_controller,
+    FaultKind.STATE_FILE_LOST: _state_file(to_an_old_one=False),
+    FaultKind.STATE_FILE_OLD: _state_file(to_an_old_one=True),
+    FaultKind.CONSUMER_CRASH: _consumer_crash,
+    FaultKind.CONSUMER_PAUSE: _consumer_pause,
+    FaultKind.CONSUMER_SHUTDOWN: _consumer_shutdown,
+    FaultKind.BATCH_HANGS: _flag("hangs_next"),
+    FaultKind.COMMIT_OUTCOME_UNKNOWN: _flag("outcome_unknown_next"),
+    FaultKind.TRANSFORMATION_FAILS: _flag("fails_next"),
+    FaultKind.NODE_UNREACHABLE: _node_unreachable,
+    FaultKind.CREATION_FAILS: _creation_fails,
+    FaultKind.NEVER_COMES_UP: _never_comes_up,
+    FaultKind.LIST_IS_STALE: _list_is_stale,
+    FaultKind.FOREIGN_CONSUMER: _foreign_consumer,
+    FaultKind.MONITOR_SILENT: _monitor_silent,
+    FaultKind.PACKER_FAILS: _packer_fails,
+    FaultKind.LOAD_CHANGES: _load_changes,
+    FaultKind.PARTITIONS_ADDED: _partitions_added,
+    FaultKind.TOPIC_DELETED: _topic_deleted,
+    FaultKind.TOPIC_MADE_AGAIN: _topic_made_again,
+    FaultKind.PAUSE_REQUESTED: _request(_pause),
+    FaultKind.SETTINGS_CHANGED: _request(_settings),
+    FaultKind.DEPLOYMENTS_UPDATED: _request(_update),
+}

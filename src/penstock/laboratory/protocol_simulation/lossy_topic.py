@@ -1,0 +1,77 @@
+"""Mailboxes between the actors: messages may be lost, doubled, late and out of order.
+
+While the world is at war every message has its chances of each; at peace it arrives once, soon and
+in order. Some messages go through the real codec, as bytes, on their way.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
+from penstock.messages import Message, Refusal, decode, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """The chances of a message, while faults are on."""
+
+    lost: float = 0.0
+    doubled: float = 0.0
+    delayed: float = 0.0
+    delay_ms_max: int = 3_000
+    through_codec: float = 0.0
+
+
+CALM = Weather()
+TRAVEL_MS = (2, 20)
+
+
+class LossyTopic:
+    """Carries messages to whoever `deliver` reaches."""
+
+    def __init__(self, clock: VirtualClock, chance: random.Random, weather: Weather) -> None:
+        self._clock = clock
+        self._chance = chance
+        self.weather = weather
+        self.sent = 0
+        self.lost = 0
+        self.doubled = 0
+        self.delayed = 0
+        self._last_arrival: dict[object, int] = {}
+
+    def carry(self, message: Message, lane: object, deliver: Callable[[Message], None]) -> None:
+        """`lane` is a sender and a receiver: at peace, messages on one lane keep their order."""
+        self.sent += 1
+        weather, chance = self.weather, self._chance
+        if weather.through_codec and chance.random() < weather.through_codec:
+            message = self._through_codec(message)
+        copies = 1
+        if weather is not CALM:
+            if chance.random() < weather.lost:
+                self.lost += 1
+                return
+            if chance.random() < weather.doubled:
+                self.doubled += 1
+                copies = 2
+        for _ in range(copies):
+            arrival = self._clock.now_ms + chance.randint(*TRAVEL_MS)
+            if weather is not CALM and chance.random() < weather.delayed:
+                self.delayed += 1
+                arrival += chance.randint(1, weather.delay_ms_max)
+            else:
+                arrival = max(arrival, self._last_arrival.get(lane, 0))
+                self._last_arrival[lane] = arrival
+            self._clock.at(arrival, lambda sent=message: deliver(sent))  # type: ignore[misc]  # mypy cannot type a lambda's default
+
+    def _through_codec(self, message: Message) -> Message:
+        encoded = encode(message)
+        decoded = decode(
+            encoded.value,
+            encoded.headers,
+            topic_role=message.topic_role,
+            mailbox=message.mailbox,
+        )
+        if isinstance(decoded, Refusal):
+            raise TypeError(f"our own message was refused: {decoded}")
+        return decoded

@@ -1,0 +1,228 @@
+"""The whole protocol in one thread on a virtual clock: war first, then peace.
+
+While the world is at war, faults happen and safety is checked after every event. Then faults stop,
+everything that was paused goes on, and the group must converge within its bound, carry every
+record, and stay calm. Nothing in here decides anything: the controller and the consumers are the
+real ones.
+"""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from penstock.controller.core import effects as act
+from penstock.controller.core.inputs import Packed, PackingFailed, SpeedsMeasured
+from penstock.controller.core.saved_state import decode_state, encode_state
+from penstock.controller.core.state import State
+from penstock.laboratory.protocol_simulation.checkers import Checker
+from penstock.laboratory.protocol_simulation.ledger import Ledger, Place
+from penstock.laboratory.protocol_simulation.lossy_topic import CALM, LossyTopic
+from penstock.laboratory.protocol_simulation.plain_packing import PlainPacking
+from penstock.laboratory.protocol_simulation.scenario import SETTINGS, Scenario
+from penstock.laboratory.protocol_simulation.simulated_consumer import ConsumerActor
+from penstock.laboratory.protocol_simulation.simulated_controller import ControllerActor
+from penstock.laboratory.protocol_simulation.simulated_deployment import DeploymentActor
+from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
+from penstock.messages import FromConsumer, Message
+from penstock.model import ConsumerId, TopicPartition
+
+MEASURE_MS = 1_000
+EVENTS_MAX = 200_000
+
+
+class Log:
+    """One partition of a data topic: how far it is written, and how fast."""
+
+    def __init__(self, topic_id: str, records_per_s: float, since_ms: int) -> None:
+        self.topic_id = topic_id
+        self.records_per_s = records_per_s
+        self._since_ms = since_ms
+        self._before = 0
+
+    def end_offset(self, now_ms: int) -> int:
+        return self._before + int((now_ms - self._since_ms) * self.records_per_s / 1_000)
+
+    def set_speed(self, now_ms: int, records_per_s: float) -> None:
+        self._before, self._since_ms = self.end_offset(now_ms), now_ms
+        self.records_per_s = records_per_s
+
+
+class World:
+    def __init__(self, scenario: Scenario, *, ledger: Ledger | None = None) -> None:
+        self.scenario = scenario
+        self.chance = random.Random(scenario.seed + 1)
+        self.clock = VirtualClock()
+        self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
+        self.ledger = ledger or Ledger()
+        self.checker = Checker(self)
+        self.topic = LossyTopic(self.clock, self.chance, scenario.weather)
+        self.deployment = DeploymentActor(self)
+        self.happened: Counter[str] = Counter()
+        self.is_at_war = True
+        self.is_fencing = scenario.is_fenced_by_broker
+        self.restarts_consumers = scenario.restarts_consumers
+        self.batch_records = int(self.settings.capacity_bytes_per_s)
+        self.logs: dict[TopicPartition, Log] = {}
+        self.monitor_silent_until_ms = 0
+        self.packer_fails_next = 0
+        self.newest_epoch = 0
+        self.topics_made = 0
+        self.controllers: list[ControllerActor] = []
+        self._disk: list[State | bytes] = []
+        self._unheard: list[FromConsumer] = []
+        for number, partitions in enumerate(scenario.topics):
+            self.make_topic(f"topic-{number}", partitions)
+        self.start_controller()
+        self.clock.after(50, self._measure)
+
+    def note(self, what: str) -> None:
+        self.happened[what] += 1
+
+    # Data topics
+
+    def make_topic(self, topic: str, partitions: int) -> None:
+        """A topic made again gets a new id, and so starts afresh in the ledger."""
+        self.topics_made += 1
+        topic_id = f"id-{self.topics_made:019d}"
+        for number in range(partitions):
+            self.logs[TopicPartition(topic, number)] = Log(
+                topic_id, self._speed(), self.clock.now_ms
+            )
+
+    def grow_topic(self, topic: str, by: int) -> None:
+        mine = [p for p in self.logs if p.topic == topic]
+        if mine:
+            topic_id = self.logs[mine[0]].topic_id
+            for number in range(len(mine), len(mine) + by):
+                log = Log(topic_id, self._speed(), self.clock.now_ms)
+                self.logs[TopicPartition(topic, number)] = log
+
+    def delete_topic(self, topic: str) -> None:
+        self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
+
+    def _speed(self) -> float:
+        """Such that the group can carry all of it."""
+        total = self.settings.capacity_bytes_per_s * self.settings.consumers_max
+        mean = total * self.scenario.load_share / max(1, sum(self.scenario.topics)) * 0.8
+        most = self.settings.capacity_bytes_per_s * 0.6
+        return min(most, self.chance.uniform(0.2, 1.8) * mean)
+
+    def place_of(self, partition: TopicPartition) -> Place | None:
+        log = self.logs.get(partition)
+        return None if log is None else (log.topic_id, partition.partition)
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        log = self.logs.get(partition)
+        return 0 if log is None else log.end_offset(self.clock.now_ms)
+
+    def _measure(self) -> None:
+        self.clock.after(MEASURE_MS, self._measure)
+        if self.clock.now_ms < self.monitor_silent_until_ms:
+            return
+        speeds: dict[TopicPartition, float | None] = {
+            p: log.records_per_s for p, log in self.logs.items()
+        }
+        for controller in self.controllers:
+            controller.feed(lambda now: SpeedsMeasured(now, speeds), 5)
+
+    # Controllers
+
+    def start_controller(self) -> ControllerActor:
+        self.newest_epoch += 1
+        saved: State | None = None
+        if self._disk:
+            last = self._disk[-1]
+            outcome = decode_state(last if isinstance(last, bytes) else encode_state(last))
+            saved = outcome if isinstance(outcome, State) else None
+        controller = ControllerActor(self, self.newest_epoch, saved)
+        self.controllers = [c for c in self.controllers if c.is_alive] + [controller]
+        unheard, self._unheard = self._unheard, []
+        for message in unheard:
+            controller.hear(message)
+        return controller
+
+    def controller_ended(self) -> None:
+        """Something restarts it, unless another one leads already."""
+
+        def restart() -> None:
+            if not any(c.is_alive for c in self.controllers):
+                self.start_controller()
+
+        self.clock.after(self.chance.randint(200, 2_000), restart)
+
+    def save(self, state: State) -> None:
+        """A disk that outlives the process; the copy before is kept to be restored.
+
+        The bytes are made when they are read: most states are saved and never read again.
+        """
+        self._disk = [*self._disk[-1:], state]
+
+    def lose_state_file(self, *, to_an_old_one: bool) -> None:
+        self._disk = self._disk[:1] if to_an_old_one else [b"\x00\x01 not a state"]
+
+    @property
+    def leader(self) -> ControllerActor | None:
+        alive = [c for c in self.controllers if c.is_alive]
+        return max(alive, key=lambda c: c.epoch, default=None)
+
+    def pack(self, controller: ControllerActor, effect: act.Pack) -> None:
+        number, problem = effect.number, effect.problem
+        delay = self.chance.randint(5, 300)
+        if self.packer_fails_next > 0:
+            self.packer_fails_next -= 1
+            controller.feed(lambda now: PackingFailed(now, number, "out of luck"), delay)
+            return
+        packing = PlainPacking().pack(problem)
+        controller.feed(lambda now: Packed(now, number, packing), delay)
+
+    # Messages
+
+    def to_consumer(self, controller: ControllerActor, message: Message) -> None:
+        consumer = ConsumerId(message.mailbox)
+
+        def deliver(arrived: Message) -> None:
+            for process in self.deployment.reached(consumer):
+                process.deliver(arrived)
+
+        self.topic.carry(message, (controller.epoch, consumer, message.topic_role), deliver)
+
+    def to_controller(self, process: ConsumerActor, message: Message) -> None:
+        def deliver(arrived: Message) -> None:
+            if not isinstance(arrived, FromConsumer):
+                raise TypeError(f"a consumer said {arrived.event_type}")
+            alive = [c for c in self.controllers if c.is_alive]
+            for controller in alive:
+                controller.hear(arrived)
+            if not alive:
+                self._unheard.append(arrived)
+
+        self.checker.said(message)
+        self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
+
+    def loses_an_answer(self) -> bool:
+        """Whether a deployment's answer gets lost on the way back."""
+        return self.is_at_war and self.chance.random() < self.topic.weather.lost
+
+    def consumer_ended(self, process: ConsumerActor) -> None:
+        self.note("consumer shut down")
+        self.deployment.crashed(process)
+
+    # Peace
+
+    def make_peace(self) -> None:
+        self.is_at_war = False
+        self.topic.weather = CALM
+        self.monitor_silent_until_ms = 0
+        self.packer_fails_next = 0
+        deployment = self.deployment
+        deployment.unreachable_next = deployment.creations_to_fail = deployment.never_up_next = 0
+        for controller in self.controllers:
+            controller.effects_to_live = None
+            controller.resume()
+        for process in deployment.alive():
+            process.hangs_next = process.fails_next = False
+            process.resume()
+        self.clock.after(3_000, deployment.end_the_undead)
+
+    def run_until(self, time_ms: int) -> None:
+        self.clock.run_until(time_ms, self.checker.after_event, EVENTS_MAX)

@@ -1,0 +1,1 @@
+"""The study of how often to repack; writes docs/studies/frequency.md."""

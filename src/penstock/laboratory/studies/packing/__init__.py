@@ -1,0 +1,1 @@
+"""The study that compares packing algorithms; writes docs/studies/packing.md."""

@@ -1,0 +1,82 @@
+"""How close our twelve come to the published table, like with like.
+
+The published scores were made on one stream per delta, and streams differ: a stream that is harder
+for one algorithm is harder for all. So there are two comparisons. The plain one sets our mean over
+many streams against the published score. The other asks what ours scores on a stream on which the
+other algorithms score as published: a line is fitted over our streams, of this algorithm's score
+against the mean of the others' as shares of what is published, and read where that share is one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from statistics import linear_regression, mean, stdev
+
+from penstock.laboratory.studies.packing.published import PUBLISHED_SCORES
+from penstock.laboratory.studies.packing.study import Outcome
+from penstock.packing import PUBLISHED
+from penstock.packing.scores import cardinal_bin_scores
+
+NAMES = tuple(algorithm.name for algorithm in PUBLISHED)
+STREAMS_MIN = 5
+CBS_SHOWN_MIN = 0.01
+"""A share of a published score below this would be noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One of the two scores of one algorithm at one delta, against what is published."""
+
+    published: float
+    mean: float
+    spread: float
+    like_with_like: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    cbs: Compared
+    r: Compared
+
+
+def closeness(
+    outcomes: Sequence[Outcome], deltas: Sequence[int]
+) -> dict[tuple[str, int], Closeness]:
+    """By algorithm and delta. CBS is among the published twelve alone, as it was published."""
+    found = {}
+    for delta in deltas:
+        streams: dict[int, dict[str, Outcome]] = {}
+        for one in outcomes:
+            if one.run.delta == delta and one.run.start == "uniform" and one.run.name in NAMES:
+                streams.setdefault(one.run.seed, {})[one.run.name] = one
+        cbs: dict[str, list[float]] = {name: [] for name in NAMES}
+        r: dict[str, list[float]] = {name: [] for name in NAMES}
+        for _, ran in sorted(streams.items()):
+            here = cardinal_bin_scores({name: one.consumers for name, one in ran.items()})
+            for name in NAMES:
+                cbs[name].append(here[name])
+                r[name].append(ran[name].moved_score_mean)
+        cbs_published = {name: PUBLISHED_SCORES[name, delta].cbs for name in NAMES}
+        r_published = {name: PUBLISHED_SCORES[name, delta].r for name in NAMES}
+        for name in NAMES:
+            found[name, delta] = Closeness(
+                _compared(name, cbs, cbs_published), _compared(name, r, r_published)
+            )
+    return found
+
+
+def _compared(
+    name: str, scores: Mapping[str, Sequence[float]], published: Mapping[str, float]
+) -> Compared:
+    own = scores[name]
+    spread = stdev(own) if len(own) > 1 else 0.0
+    others = [m for m in NAMES if m != name and published[m] >= CBS_SHOWN_MIN]
+    shares = [
+        fsum(scores[other][stream] / published[other] for other in others) / len(others)
+        for stream in range(len(own))
+    ]
+    like = None
+    if len(own) >= STREAMS_MIN and len(set(shares)) > 1:
+        slope, intercept = linear_regression(shares, own)
+        like = intercept + slope
+    return Compared(published[name], mean(own), spread, like)

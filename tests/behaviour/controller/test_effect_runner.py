@@ -1,0 +1,67 @@
+"""What the controller does when something outside refuses."""
+
+import queue
+
+import pytest
+
+from penstock.controller.core.effects import CreateConsumer
+from penstock.controller.core.inputs import ConsumerIncident, CreationFailed
+from penstock.controller.process.effect_runner import Hands
+from penstock.controller.process.inbound import Inbox
+from penstock.deployment import DeploymentError, DeploymentTemplate, InMemoryDeployment
+from penstock.errors import PenstockError, UnreachableError
+from penstock.model import ConsumerId
+from penstock.telemetry import get_logger
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnreachableError("No Kafka broker answers."),
+        DeploymentError("The back-end is away."),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
+    error: PenstockError | OSError,
+) -> None:
+    """Whatever refuses, the loop hears that it failed and why, and goes on."""
+    inbox: Inbox = queue.Queue()
+
+    def refused(_: ConsumerId) -> None:
+        raise error
+
+    hands = Hands(
+        InMemoryDeployment(),
+        inbox,
+        get_logger(room="controller"),
+        template=DeploymentTemplate(),
+        make_mailboxes=refused,
+    )
+    hands.do(CreateConsumer(ConsumerId(3), version=0))
+    given = inbox.get(timeout=10)
+    hands.close()
+    assert not isinstance(given, Exception)
+    said = given(7)
+    assert isinstance(said, CreationFailed)
+    assert (said.now_ms, said.consumer, said.reason) == (7, 3, str(error))
+
+
+def test_what_befalls_a_consumer_reaches_the_machine() -> None:
+    """And so the history, where `penstock status` shows it."""
+    inbox: Inbox = queue.Queue()
+    deployment = InMemoryDeployment()
+    deployment.create(ConsumerId(3), DeploymentTemplate())
+    deployment.die(ConsumerId(3))
+    hands = Hands(
+        deployment,
+        inbox,
+        get_logger(room="controller"),
+        template=DeploymentTemplate(),
+        make_mailboxes=lambda _: None,
+    )
+    hands.tend()
+    given = inbox.get(timeout=10)
+    hands.close()
+    assert not isinstance(given, Exception)
+    assert given(7) == ConsumerIncident(7, ConsumerId(3), "died and was started again")

@@ -1,0 +1,96 @@
+"""From settings to a back-end: what is wrong is said before anything is made."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.kubernetes.stub_api_server import StubApiServer
+from penstock.deployment.kubernetes import kubernetes_deployment
+from penstock.deployment.kubernetes.from_settings import (
+    consumer_arguments,
+    read_pod_template,
+    require_usable,
+)
+from penstock.errors import SettingsError
+from penstock.settings import LoadedSettings, load_settings
+
+
+def loaded(environment: dict[str, str] | None = None, **flags: Any) -> LoadedSettings:
+    given = {name.replace("__", "."): value for name, value in flags.items()}
+    return load_settings(flags=given, environment=environment or {})
+
+
+def test_an_image_must_be_named() -> None:
+    """There is none that would be right for everybody."""
+    with pytest.raises(SettingsError, match=r"kubernetes\.image is not set"):
+        require_usable(loaded().settings)
+    require_usable(loaded(kubernetes__image="x").settings)
+
+
+def test_a_pod_is_not_killed_before_its_batch_may_end() -> None:
+    """The pod's grace period is longer than the consumer's own."""
+    with pytest.raises(SettingsError, match="killed in mid-batch"):
+        require_usable(
+            loaded(
+                kubernetes__image="x", kubernetes__grace_period="30s", consumer__grace="30s"
+            ).settings
+        )
+
+
+def test_without_a_config_map_consumers_get_the_settings_as_flags() -> None:
+    """All that was given and concerns them, wherever from; no secret, and nothing of ours."""
+    found = consumer_arguments(
+        loaded(
+            {"PENSTOCK_KAFKA__SASL_PASSWORD": "canary", "PENSTOCK_LAKE__ROOT": "s3://lake"},
+            kubernetes__image="x",
+            controller__consumers_max=7,
+            consumer__batch_time="3s",
+            spark__options='{"spark.ui.port": "1"}',
+        ),
+        ["--set", "log.level=debug"],
+    )
+    pairs = dict(text.split("=", 1) for text in found[1::2])
+    assert pairs == {
+        "lake.root": "s3://lake",
+        "consumer.batch_time": "3s",
+        "spark.options": '{"spark.ui.port": "1"}',
+        "log.level": "debug",
+    }
+    assert set(found[::2]) == {"--set"}
+    again = load_settings(flags=pairs, environment={}).settings
+    assert again.consumer.batch_time == 3.0
+    assert again.spark.options == {"spark.ui.port": "1"}
+
+
+def test_with_a_config_map_only_the_controllers_own_flags_follow() -> None:
+    """They win over the file there as here."""
+    given = loaded(kubernetes__settings_config_map="ours", consumer__batch_time="3s")
+    assert consumer_arguments(given, ["--set", "a=b"]) == ["--set", "a=b"]
+
+
+def test_a_pod_template_is_read_or_refused(tmp_path: Path) -> None:
+    """By name, with what is wrong."""
+    file = tmp_path / "pod.yaml"
+    file.write_text("spec: {nodeSelector: {disk: ssd}}\n", encoding="utf-8")
+    assert read_pod_template(str(file)) == {"spec": {"nodeSelector": {"disk": "ssd"}}}
+    assert read_pod_template("") == {}
+    file.write_text("", encoding="utf-8")
+    assert read_pod_template(str(file)) == {}
+    for content in ("spec: [", "- a", "spec: {containers: [{image: x}]}"):
+        file.write_text(content, encoding="utf-8")
+        with pytest.raises(SettingsError, match=str(file)):
+            read_pod_template(str(file))
+    with pytest.raises(SettingsError, match="none"):
+        read_pod_template(str(tmp_path / "none"))
+
+
+def test_an_owner_that_is_not_there_is_said() -> None:
+    """Consumers would otherwise outlive the controller unnoticed."""
+
+    def nothing(*_: Any) -> tuple[int, Any, dict[str, str]]:
+        return 404, {"message": "not found"}, {}
+
+    given = loaded(kubernetes__image="x", kubernetes__owner="gone")
+    with StubApiServer(nothing) as server, pytest.raises(SettingsError, match="no Deployment gone"):
+        kubernetes_deployment(given, allowed=server.access())

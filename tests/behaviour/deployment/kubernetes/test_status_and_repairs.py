@@ -1,0 +1,298 @@
+"""What objects mean, what is done about them, and what people hear."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from penstock.deployment import DeploymentState
+from penstock.deployment.kubernetes.core.conditions import (
+    Condition,
+    condition_of,
+    condition_patch,
+    shown_condition,
+)
+from penstock.deployment.kubernetes.core.refusals import Answer, message_of
+from penstock.deployment.kubernetes.core.repairs import Repair, Seen, look
+from penstock.deployment.kubernetes.core.status import (
+    Trouble,
+    consumer_of_object,
+    deployed,
+    trouble_of,
+)
+from penstock.model import ConsumerId
+
+ONE, TWO = ConsumerId(1), ConsumerId(2)
+NOW_S = 1_800_000_000.0
+
+
+def deployment(number: int = 1, **changes: Any) -> dict[str, Any]:
+    metadata = {
+        "name": f"g-consumer-{number}",
+        "uid": f"d{number}",
+        "labels": {"penstock.io/consumer": str(number)},
+        "annotations": {"penstock.io/template-version": "2"},
+        **changes.pop("metadata", {}),
+    }
+    return {"metadata": metadata, "spec": {"replicas": 1, **changes}, "status": {}}
+
+
+def pod(name: str = "p1", container: Any = None, **status: Any) -> dict[str, Any]:
+    state = {"name": "consumer", "restartCount": 0, "state": {"running": {}}}
+    return {
+        "metadata": {"name": name, "uid": f"u-{name}", "creationTimestamp": f"2026-01-01-{name}"},
+        "status": {"phase": "Running", "containerStatuses": [{**state, **(container or {})}]}
+        | status,
+    }
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+def unscheduled(since: str) -> dict[str, Any]:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes\n are available",
+        "lastTransitionTime": since,
+    }
+    return pod(conditions=[condition], containerStatuses=[], phase="Pending")
+
+
+@pytest.mark.parametrize(
+    ("pods", "state", "words"),
+    [
+        ([pod()], DeploymentState.RUNNING, ""),
+        ([], DeploymentState.RUNNING, ""),
+        ([pod(container=waiting("ContainerCreating"))], DeploymentState.RUNNING, ""),
+        (
+            [pod(container=waiting("ErrImagePull", "no such image"))],
+            DeploymentState.FAILED,
+            "ImageNotPulled: no such image",
+        ),
+        (
+            [pod(container=waiting("ImagePullBackOff", "back-off"))],
+            DeploymentState.FAILED,
+            "ImageNotPulled: back-off",
+        ),
+        (
+            [pod(container=waiting("CreateContainerConfigError", "no secret"))],
+            DeploymentState.FAILED,
+            "CreateContainerConfigError: no secret",
+        ),
+        (
+            [pod(container={"state": {"terminated": {"exitCode": 3, "reason": "Error"}}})],
+            DeploymentState.RESTARTING,
+            "Ended: it ended with code 3",
+        ),
+        (
+            [
+                pod(
+                    container=waiting(
+                        "CrashLoopBackOff",
+                        restartCount=6,
+                        lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+                    )
+                )
+            ],
+            DeploymentState.FAILED,
+            "CrashLoopBackOff: it ended with code 137 (OOMKilled), 6 restarts so far",
+        ),
+        (
+            [unscheduled("2026-01-01T00:00:00Z")],
+            DeploymentState.FAILED,
+            "Unschedulable: 0/3 nodes are available",
+        ),
+        (
+            [pod(phase="Failed", reason="Evicted", message="out of disk", containerStatuses=[])],
+            DeploymentState.RESTARTING,
+            "Evicted: out of disk",
+        ),
+    ],
+)
+def test_the_reason_is_told(pods: list[Any], state: DeploymentState, words: str) -> None:
+    """Where Kubernetes hides it, and in its own words."""
+    found = deployed(ONE, deployment(), pods, NOW_S)
+    assert (found.version, found.state, found.detail) == (2, state, words)
+
+
+def test_a_preparing_container_that_fails_is_the_reason() -> None:
+    """One that has done its work is not."""
+    done = {"name": "prepare", "restartCount": 0, "state": {"terminated": {"exitCode": 0}}}
+    failed = {"name": "prepare", "restartCount": 1, "state": {"terminated": {"exitCode": 1}}}
+    assert trouble_of(deployment(), [pod(initContainerStatuses=[done])], NOW_S) is None
+    found = trouble_of(deployment(), [pod(initContainerStatuses=[failed])], NOW_S)
+    assert found is not None
+    assert (found.reason, found.words) == ("PreparationFailed", "prepare ended with code 1")
+
+
+def test_a_new_pod_may_wait_a_moment_for_its_volume() -> None:
+    """Not yet scheduled is how every first life begins; for long it is a trouble."""
+    one = unscheduled("2027-01-15T08:00:00Z")  # this moment
+    assert trouble_of(deployment(), [one], NOW_S) is None
+    assert trouble_of(deployment(), [one], NOW_S + 4) is None
+    assert trouble_of(deployment(), [one], NOW_S + 6) is not None
+
+
+def test_a_refused_pod_is_told_by_the_deployment() -> None:
+    """A full quota leaves no pod to look at."""
+    made = deployment()
+    failure = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": "exceeded quota",
+    }
+    made["status"] = {"conditions": [failure]}
+    found = deployed(ONE, made, [], NOW_S)
+    assert (found.state, found.detail) == (DeploymentState.FAILED, "FailedCreate: exceeded quota")
+
+
+def test_one_that_is_being_deleted_is_still_there() -> None:
+    """Its number is not free before it is gone."""
+    made = deployment(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert deployed(ONE, made, [], NOW_S).detail == "Ending: it is being deleted"
+
+
+def test_a_version_that_somebody_scribbled_on_is_zero() -> None:
+    """Older than any: a roll-out replaces it."""
+    made = deployment(metadata={"annotations": {"penstock.io/template-version": "new"}})
+    assert deployed(ONE, made, [], NOW_S).version == 0
+
+
+def test_what_is_missing_is_made_again_and_what_was_scaled_is_scaled_back() -> None:
+    """Only what we want, and nothing that is on its way out."""
+    ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    found = look(
+        [ConsumerId(n) for n in (1, 2, 3, 4)],
+        {
+            ONE: deployment(1),
+            TWO: deployment(2, replicas=0),
+            ConsumerId(3): deployment(3, metadata=ending, replicas=0),
+            ConsumerId(9): deployment(9, replicas=5),
+        },
+        {},
+        {},
+        NOW_S,
+    )
+    assert found.repairs == {TWO: Repair.SCALE_TO_ONE, ConsumerId(4): Repair.MAKE_AGAIN}
+
+
+def told(before: Seen | None, pods: list[Any], now_s: float = NOW_S) -> tuple[list[str], Seen]:
+    given = {} if before is None else {ONE: before}
+    found = look([ONE], {ONE: deployment()}, {ONE: pods}, given, now_s)
+    return [f"{one.reason}: {one.words}" for one in found.happenings], found.seen[ONE]
+
+
+def test_a_restart_is_told_once_when_it_is_up_again() -> None:
+    """Not while it is down, not twice, and not for what was before we looked."""
+    ended = {"state": {"terminated": {"exitCode": 137}}, "restartCount": 0}
+    up = {"lastState": {"terminated": {"exitCode": 137}}, "restartCount": 1}
+    done = {"name": "prepare", "restartCount": 3, "state": {"terminated": {"exitCode": 0}}}
+    nothing, seen = told(Seen(), [pod(initContainerStatuses=[done])])
+    assert nothing == []
+    nothing, seen = told(seen, [pod(container=ended, initContainerStatuses=[done])])
+    assert nothing == []
+    words, seen = told(seen, [pod(container=up, initContainerStatuses=[done])])
+    assert words == ["Restarted: it ended with code 137 and was started again (1)"]
+    assert told(seen, [pod(container=up)])[0] == []
+    assert told(None, [pod(container=up)])[0] == []
+
+
+def test_a_restart_that_was_seen_down_with_a_higher_count_is_still_told() -> None:
+    """Kubernetes counts a restart before it is up."""
+    held = waiting("CrashLoopBackOff", restartCount=1)
+    words, seen = told(Seen("u-p1", 0), [pod(container=held)])
+    assert [one.partition(":")[0] for one in words] == ["CrashLoopBackOff"]
+    words, _ = told(seen, [pod(container={"restartCount": 2})])
+    assert [one.partition(":")[0] for one in words] == ["Restarted"]
+
+
+def test_a_replaced_pod_is_told() -> None:
+    """Somebody deleted it, or its node went."""
+    words, _ = told(Seen("u-p0", 4), [pod("p1")])
+    assert words == ["PodReplaced: its pod is gone; p1 was started again in its place"]
+
+
+def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> None:
+    """Somebody scaled it up: the newest pod comes and goes, and its own was there all the time."""
+    known = Seen(pod_uid="u-p1")
+    beside = [pod("p1"), pod("p2"), pod("p3")]
+    scaled = look([ONE], {ONE: deployment(replicas=3)}, {ONE: beside}, {ONE: known}, NOW_S)
+    assert scaled.happenings == ()
+    assert scaled.seen == {ONE: known}
+    beside[0]["metadata"]["deletionTimestamp"] = "2026-01-01"
+    (told,) = look([ONE], {ONE: deployment()}, {ONE: beside}, scaled.seen, NOW_S).happenings
+    assert told.words == "its pod is gone; p3 was started again in its place"
+
+
+def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
+    """Once for each reason, however long it lasts."""
+    words, seen = told(Seen(), [pod(container=waiting("ErrImagePull", "no such image"))])
+    assert words == ["ImageNotPulled: no such image"]
+    words, seen = told(seen, [pod(container=waiting("ImagePullBackOff", "back-off"))])
+    assert words == []
+    words, seen = told(seen, [pod(container=waiting("CreateContainerError", "bad"))])
+    assert words == ["CreateContainerError: bad"]
+    words, seen = told(seen, [pod()])
+    assert words == []
+    assert seen.trouble is None
+
+
+def test_a_consumer_is_known_by_its_label() -> None:
+    """And an object without labels is nobody's."""
+    assert consumer_of_object(deployment(7)) == 7
+    assert consumer_of_object({"metadata": {"name": "x"}}) is None
+
+
+def test_only_a_failure_to_make_pods_is_one() -> None:
+    """Other conditions of a Deployment without pods are the usual course of things."""
+    conditions = [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetCreated"}]
+    without = {**deployment(), "status": {"conditions": conditions}}
+    assert trouble_of(without, [], NOW_S) is None
+
+
+def test_a_time_that_cannot_be_read_is_long_ago() -> None:
+    """So a pod that nobody can place is reported rather than waited for."""
+    found = trouble_of(deployment(), [unscheduled("yesterday")], NOW_S)
+    assert found is not None
+    assert found.reason == "Unschedulable"
+
+
+@pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"[]", b""])
+def test_an_answer_that_is_not_the_api_servers_own(body: bytes) -> None:
+    """A proxy answered: its number is told, and nothing of what it wrote."""
+    assert message_of(Answer(502, body)) == "502."
+
+
+def shown(deployment_before: dict[str, Any], condition: Condition, at: datetime) -> dict[str, Any]:
+    """As an API server would after the patch."""
+    patch = condition_patch(deployment_before, condition, at)
+    assert patch["metadata"] == {"uid": deployment_before["metadata"]["uid"]}
+    return {**deployment_before, "status": {**deployment_before["status"], **patch["status"]}}
+
+
+def test_the_condition_says_whether_it_runs_and_why_not() -> None:
+    """Starting, running, in trouble; the moment is that of the last change between them."""
+    new = deployment()
+    assert shown_condition(new) is None
+    assert condition_of(new, None).status == "Unknown"
+    ready = {**new, "status": {"readyReplicas": 1, "conditions": [{"type": "Available"}]}}
+    assert shown_condition(ready) is None
+    running = condition_of(ready, None)
+    assert running.status == "True"
+    trouble = Trouble("OOMKilled", "it ended", DeploymentState.RESTARTING)
+    broken = condition_of(ready, trouble)
+    assert broken == Condition("False", "OOMKilled", "it ended")
+    first, second, third = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
+    then = shown(ready, broken, first)
+    assert shown_condition(then) == broken
+    worse = Condition("False", "CrashLoopBackOff", "it keeps ending")
+    (told,) = shown(then, worse, second)["status"]["conditions"]
+    assert told["type"] == "penstock.io/Running"
+    assert told["lastUpdateTime"] == "2026-01-02T00:00:00Z"
+    assert told["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    (told,) = shown(shown(then, worse, second), running, third)["status"]["conditions"]
+    assert told["lastTransitionTime"] == "2026-01-03T00:00:00Z"

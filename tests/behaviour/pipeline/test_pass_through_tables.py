@@ -1,0 +1,60 @@
+"""Which tables of a batch go straight through Spark's workers."""
+
+from typing import Any
+
+import pytest
+
+from penstock.model import OffsetRange, TopicPartition
+from penstock.pipeline.batch import PlannedRange
+from penstock.pipeline.pass_through import columns_of, straight_tables
+from penstock.settings.sections import LakeSettings, TableSettings
+
+
+def _straight(
+    *topics: str, is_local: bool = True, tables: dict[str, dict[str, Any]] | None = None
+) -> list[str]:
+    lake = LakeSettings.model_validate({"tables": tables or {}})
+    by_table: dict[str, list[PlannedRange]] = {}
+    for topic in topics:
+        planned = PlannedRange(OffsetRange(TopicPartition(topic, 0), 0, 5), f"id-{topic}")
+        by_table.setdefault(lake.table_of(topic).table, []).append(planned)
+    return straight_tables(lake, by_table, is_local=is_local)
+
+
+def test_topics_that_only_pass_through_go_straight() -> None:
+    """One or many, whatever their columns and dates."""
+    dated: dict[str, Any] = {"partition_by": ["date"]}
+    tables = {"b": dated, "d": {"table": "renamed", "columns": ["offset", "value"]}}
+    assert _straight("c", "a", "b", "d", tables=tables) == ["a", "b", "c", "renamed"]
+    assert _straight("a") == ["a"]
+
+
+def test_an_object_store_is_written_by_spark_itself() -> None:
+    """The workers see folders only."""
+    assert _straight("a", "b", is_local=False) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"transformation": "package.module:function"},
+        {"partition_by": ["topic"]},
+        {"columns": ["offset", "price"]},
+    ],
+)
+def test_what_needs_more_goes_the_other_way(other: dict[str, Any]) -> None:
+    """A function, folders by another column, or a column that records do not have."""
+    assert _straight("a", "b", "c", tables={"b": other}) == ["a", "c"]
+
+
+def test_a_table_of_several_topics_has_its_own_pass() -> None:
+    """Their rows lie in the same files, which the topic's folder could not tell apart."""
+    tables = {"a": {"table": "both"}, "b": {"table": "both"}}
+    assert _straight("a", "b", "c", "d", tables=tables) == ["c", "d"]
+
+
+def test_columns_are_those_of_the_other_way() -> None:
+    """All of Kafka's columns, the date last; or those the settings name, in their order."""
+    assert columns_of(TableSettings())[-1] == "headers"
+    assert columns_of(TableSettings(partition_by=["date"]))[-2:] == ["headers", "date"]
+    assert columns_of(TableSettings(columns=["value", "key"])) == ["value", "key"]

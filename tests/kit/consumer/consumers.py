@@ -1,0 +1,367 @@
+"""Consumers as processes, and a controller that a test plays by hand."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from kit.lake.lake import new_topic_name, produce
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.control_topics import make_control_topics
+from penstock.messages import (
+    CommandRefusedEvent,
+    ConsumerReport,
+    FromConsumer,
+    Message,
+    PartitionToStart,
+    PartitionToStop,
+    StartConsumingCommand,
+    StartConsumingEvent,
+    StateQuery,
+    StateQueryResponse,
+    StopConsumingCommand,
+    StopConsumingEvent,
+    decode,
+    encode,
+)
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+from penstock.verification import verify
+
+MAIN = Path(__file__).parent / "consumer_main.py"
+WAIT_S = 60.0
+Kind = TypeVar("Kind", bound=FromConsumer)
+
+
+def wait_for(what: str, look: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
+    """Look again and again until it is there."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"waited {timeout_s:.0f} s for {what}"
+        time.sleep(0.05)
+    return found
+
+
+@dataclass
+class ConsumerChild:
+    """One consumer process, its log, and how to hurt it."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+    log_file: Path
+    state_directory: Path
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.process.pid, number)
+
+    def end(self, timeout_s: float = WAIT_S) -> int:
+        """Ask it to end; its exit code."""
+        self.send(signal.SIGTERM)
+        return self.process.wait(timeout_s)
+
+    def log(self) -> str:
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What it logged under this name."""
+        rows = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [row for row in rows if row["event"] == name]
+
+    def is_paused(self) -> bool:
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
+        return stat.rpartition(")")[2].split()[0] == "T"
+
+    def memory_mb(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        line = next(row for row in status.splitlines() if row.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+    def cpu_s(self) -> float:
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Group:
+    """A lake, control topics, consumers, and the controller's seat, which the test takes."""
+
+    settings: Settings
+    folder: Path
+    controller_epoch: int = 1
+    plan_number: int = 1
+    _epochs: int = 0
+    _queries: int = 0
+    heard: list[Message] = field(default_factory=list)
+    children: list[ConsumerChild] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        make_control_topics(self.settings, highest_consumer_id=4)
+        servers = self.settings.kafka.bootstrap_servers
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        self._reader = Consumer(
+            {"bootstrap.servers": servers, "group.id": "kit", "enable.auto.commit": False}
+        )
+        topic = f"{self.settings.topics.prefix}-controller"
+        self._reader.assign([ClientPartition(topic, 0, 0)])
+
+    def close(self) -> None:
+        for child in self.children:
+            if child.process.poll() is None:
+                child.process.kill()
+                child.process.wait(10)
+        self._reader.close()
+
+    # --- consumers ---
+
+    def start(
+        self, number: int, *, at: str = "", action: str = "kill", count: int = 1, **consumer: Any
+    ) -> ConsumerChild:
+        """Start consumer `number`; with `at`, it is killed or paused at that point of a batch."""
+        content = self.settings.model_dump(mode="json", exclude_defaults=True)
+        content.setdefault("consumer", {}).update(consumer)
+        content["consumer"].setdefault("state_root", str(self.folder / "state"))
+        content["log"] = {"format": "json", "level": "debug"}
+        life = len(self.children)
+        file = self.folder / f"settings-{number}-{life}.yaml"
+        file.write_text(yaml.safe_dump(content), encoding="utf-8")
+        if at:
+            command = [str(MAIN), at, action, str(count), str(number), str(file)]
+        else:
+            command = ["-m", "penstock", "consumer", "--id", str(number), "-f", str(file)]
+        log_file = self.folder / f"consumer-{number}-{life}.log"
+        with log_file.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, *command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(MAIN.parents[2])},  # for the kit
+            )
+        root = Path(content["consumer"]["state_root"])
+        child = ConsumerChild(number, process, log_file, root / f"consumer-{number}")
+        self.children.append(child)
+        return child
+
+    # --- the controller's mouth ---
+
+    def send(self, message: Message) -> None:
+        encoded = encode(message)
+        topic = f"{self.settings.topics.prefix}-{message.topic_role}"
+        self._producer.produce(
+            topic, encoded.value, partition=message.mailbox, headers=list(encoded.headers)
+        )
+        assert self._producer.flush(20) == 0
+
+    def next_epoch(self) -> str:
+        self._epochs += 1
+        return f"{self.controller_epoch}.{self._epochs}"
+
+    def command_start(self, number: int, partitions: Sequence[TopicPartition]) -> None:
+        rows = tuple(
+            PartitionToStart(topic=one.topic, partition=one.partition, epoch=self.next_epoch())
+            for one in partitions
+        )
+        self.send(StartConsumingCommand(**self._head(number), partitions=rows))
+
+    def command_stop(self, number: int, partitions: Sequence[TopicPartition]) -> None:
+        epoch = f"{self.controller_epoch}.{self._epochs}"
+        rows = tuple(
+            PartitionToStop(topic=one.topic, partition=one.partition, epoch=epoch)
+            for one in partitions
+        )
+        self.send(StopConsumingCommand(**self._head(number), partitions=rows))
+
+    def ask(self, number: int) -> int:
+        self._queries += 1
+        query = StateQuery(
+            consumer_id=number,
+            controller_epoch=self.controller_epoch,
+            plan_number=self.plan_number,
+            query_number=self._queries,
+        )
+        self.send(query)
+        return self._queries
+
+    def _head(self, number: int) -> dict[str, int]:
+        return {
+            "consumer_id": number,
+            "incarnation": self.incarnation(number),
+            "controller_epoch": self.controller_epoch,
+            "plan_number": self.plan_number,
+        }
+
+    # --- and its ears ---
+
+    def listen(self) -> None:
+        """Take in what has come."""
+        while (message := self._reader.poll(0.02)) is not None:
+            if message.error() is None:
+                read = decode(message.value(), message.headers())
+                assert isinstance(read, Message), read
+                self.heard.append(read)
+
+    def said(
+        self, kind: type[Kind], number: int, after: int = 0, *, incarnation: int | None = None
+    ) -> list[Kind]:
+        self.listen()
+        return [
+            one
+            for one in self.heard[after:]
+            if isinstance(one, kind)
+            and one.consumer_id == number
+            and incarnation in {None, one.incarnation}
+        ]
+
+    def incarnation(self, number: int) -> int:
+        """The newest life that has spoken."""
+
+        def newest() -> int:
+            reports = self.said(ConsumerReport, number)
+            return max((one.incarnation for one in reports), default=0)
+
+        return int(wait_for(f"a report of consumer {number}", newest))
+
+    def wait_new_life(self, number: int, before: int) -> int:
+        return int(
+            wait_for(
+                f"a new life of consumer {number}",
+                lambda: (now := self.incarnation(number)) > before and now,
+            )
+        )
+
+    def started(self, number: int, *, incarnation: int | None = None) -> dict[TopicPartition, int]:
+        found = {}
+        for event in self.said(StartConsumingEvent, number, incarnation=incarnation):
+            for row in event.partitions:
+                found[row.topic_partition] = row.next_offset or 0
+        return found
+
+    def stopped(self, number: int) -> dict[TopicPartition, Any]:
+        return {
+            row.topic_partition: row
+            for event in self.said(StopConsumingEvent, number)
+            for row in event.partitions
+        }
+
+    def refusals(self, number: int) -> list[CommandRefusedEvent]:
+        return self.said(CommandRefusedEvent, number)
+
+    def report(self, number: int) -> ConsumerReport:
+        return self.said(ConsumerReport, number)[-1]
+
+    def reports(self, number: int) -> list[ConsumerReport]:
+        return self.said(ConsumerReport, number)
+
+    def group_offsets(self, places: Sequence[TopicPartition]) -> list[int]:
+        """What a tool that shows lag would read from the Kafka group."""
+        servers = self.settings.kafka.bootstrap_servers
+        name = self.settings.lake.group
+        reader = Consumer({"bootstrap.servers": servers, "group.id": name})
+        try:
+            asked = [ClientPartition(one.topic, one.partition) for one in places]
+            return [one.offset for one in reader.committed(asked, timeout=10)]
+        finally:
+            reader.close()
+
+    def delete_records(self, place: TopicPartition, *, before: int) -> None:
+        """As retention would."""
+        client = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        for future in client.delete_records(
+            [ClientPartition(place.topic, place.partition, before)]
+        ).values():
+            future.result(20)
+
+    def time_to_answer_s(self, number: int) -> float:
+        """From before a query is sent until its answer is read; nothing here waits in steps."""
+        self.listen()
+        asked = time.monotonic()
+        query = self.ask(number)
+        while time.monotonic() - asked < WAIT_S:
+            message = self._reader.poll(1.0)
+            if message is None or message.error() is not None:
+                continue
+            read = decode(message.value(), message.headers())
+            assert isinstance(read, Message), read
+            self.heard.append(read)
+            if isinstance(read, StateQueryResponse) and read.query_number == query:
+                return time.monotonic() - asked
+        raise AssertionError(f"consumer {number} did not answer")
+
+    def answer(self, number: int, query: int) -> StateQueryResponse:
+        def found() -> StateQueryResponse | None:
+            answers = self.said(StateQueryResponse, number)
+            return next((one for one in answers if one.query_number == query), None)
+
+        answer = wait_for(f"an answer of consumer {number}", found)
+        assert isinstance(answer, StateQueryResponse)
+        return answer
+
+
+MakeGroup = Callable[..., Group]
+
+
+@contextmanager
+def group_of(settings: Settings, folder: Path) -> Iterator[Group]:
+    group = Group(settings, folder)
+    try:
+        yield group
+    finally:
+        group.close()
+
+
+def make_topic(
+    group: Group, story: str, partitions: int, records: int = 0, *, size: int = 0
+) -> tuple[str, list[TopicPartition]]:
+    """A topic with `records` in each partition; its name and its partitions."""
+    topic = new_topic_name(story)
+    Administration(group.settings.kafka).create_topic(topic, partitions=partitions)
+    add_records(group, topic, partitions, records, size=size)
+    return topic, [TopicPartition(topic, number) for number in range(partitions)]
+
+
+def add_records(group: Group, topic: str, partitions: int, records: int, *, size: int = 0) -> None:
+    pad = "x" * size
+    values = [f"value {number} {pad}".encode() for number in range(records)]
+    if values:
+        produce(group.settings.kafka, topic, dict.fromkeys(range(partitions), values))
+
+
+def lake_rows(group: Group, topic: str) -> list[tuple[int, int]]:
+    """Partition and offset of every row, read by deltalake alone."""
+    try:
+        table = DeltaTable(f"{group.settings.lake.root}/{topic}")
+    except TableNotFoundError:
+        return []
+    rows = table.to_pyarrow_table(columns=["partition", "offset"]).to_pylist()
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
+def wait_rows(group: Group, topic: str, rows: int, timeout_s: float = WAIT_S) -> None:
+    """Until that many rows are in the lake, each once."""
+    wait_for(
+        f"{rows} rows of {topic}", lambda: len(lake_rows(group, topic)) >= rows, timeout_s=timeout_s
+    )
+    found = lake_rows(group, topic)
+    assert len(found) == rows
+    assert len(set(found)) == rows
+
+
+def assert_exact(group: Group, *topics: str) -> None:
+    """The independent check finds every record once."""
+    verdict = verify(group.settings, topics)
+    assert verdict.is_exact, verdict

@@ -1,0 +1,243 @@
+"""Saboteurs: one-line bugs, each of which the suite must find. They live in tests alone.
+
+A saboteur takes pytest's monkeypatch and breaks one thing, as a tired engineer might.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.consumer.core import ownership
+from penstock.consumer.core.inputs import BatchEnded
+from penstock.controller.core import (
+    group_management,
+    holdings,
+    housekeeping,
+    membership,
+    state_machine,
+)
+from penstock.controller.core import plan as planning
+from penstock.controller.core import step_draft as turns
+from penstock.controller.core.state import HoldingStatus
+from penstock.controller.core.step_draft import Turn
+from penstock.laboratory.protocol_simulation.ledger import Ledger
+from penstock.model import Epoch
+
+Sabotage = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlantedBug:
+    name: str
+    words: str
+    plant: Sabotage
+
+
+def _start_before_stop(patch: pytest.MonkeyPatch) -> None:
+    def advance_one(turn: Turn, plan: Any, partition: Any) -> None:
+        target = plan.target[partition]
+        holding = turn.holdings.get(partition)
+        if holding is not None and holding.consumer == target:
+            if holding.status is HoldingStatus.OWNED:
+                turn.close(partition)
+        elif turn.is_ready(target):
+            turn.start(partition, target)
+
+    patch.setattr(group_management, "_advance_one", advance_one)
+
+
+def _release_without_waiting(patch: pytest.MonkeyPatch) -> None:
+    right = Turn.stop
+
+    def stop(self: Turn, partition: Any) -> None:
+        right(self, partition)
+        self.release(partition)
+
+    patch.setattr(Turn, "stop", stop)
+
+
+def _epoch_check_dropped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ownership, "_why_not", lambda *_: None)
+
+
+def _highest_offset_wins(patch: pytest.MonkeyPatch) -> None:
+    right = Ledger.__init__
+
+    def init(self: Ledger, **kwargs: Any) -> None:
+        right(self, **{**kwargs, "refuses_the_late": False})
+
+    patch.setattr(Ledger, "__init__", init)
+
+
+def _partition_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = planning.with_real_consumers
+
+    def forgetful(turn: Turn, answer: Any) -> Any:
+        target = right(turn, answer)
+        return {p: c for p, c in target.items() if p != max(target)} if len(target) > 1 else target
+
+    patch.setattr("penstock.controller.core.reassignment.with_real_consumers", forgetful)
+
+
+def _epoch_used_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(turns, "Epoch", lambda controller, number: Epoch(controller, (number + 1) // 2))
+
+
+def _busy_consumer_deleted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(housekeeping, "workers", lambda _: set())
+
+
+def _waits_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(housekeeping, "fence_the_silent", lambda _: None)
+
+
+def _answers_before_commands(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ownership, "_is_unsettled", lambda _: False)
+
+
+def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:
+    right = ownership._stop
+
+    def stop(turn: Any, partition: Any, epoch: Any) -> bool:
+        owned = turn.owned.get(partition)
+        if owned is not None:
+            turn.owned[partition] = dataclasses.replace(owned, is_in_batch=False)
+        return right(turn, partition, epoch)
+
+    patch.setattr(ownership, "_stop", stop)
+
+
+def _late_words_believed(patch: pytest.MonkeyPatch) -> None:
+    right = membership.admit
+
+    def admit(turn: Turn, message: Any) -> bool:
+        record = turn.consumers.get(message.sender)
+        if record is not None:
+            turn.consumers.put(message.sender, dataclasses.replace(record, sequence=0))
+        return right(turn, message)
+
+    patch.setattr(membership, "admit", admit)
+
+
+def _former_life_believed(patch: pytest.MonkeyPatch) -> None:
+    right = membership.admit
+
+    def admit(turn: Turn, message: Any) -> bool:
+        record = turn.consumers.get(message.sender)
+        if record is not None and record.incarnation:
+            message = message.model_copy(
+                update={"incarnation": record.incarnation, "sequence": record.sequence + 1}
+            )
+        return right(turn, message)
+
+    patch.setattr(membership, "admit", admit)
+
+
+def _report_acknowledges_too_much(patch: pytest.MonkeyPatch) -> None:
+    right = Turn.hold
+
+    def hold(self: Turn, partition: Any, holding: Any) -> None:
+        right(self, partition, dataclasses.replace(holding, is_acknowledged=True))
+
+    patch.setattr(Turn, "hold", hold)
+
+
+def _clock_put_off(patch: pytest.MonkeyPatch) -> None:
+    right = Turn.finish
+
+    def finish(self: Turn, wait_until_ms: int) -> Any:
+        return right(self, self.now_ms + 500)
+
+    patch.setattr(Turn, "finish", finish)
+
+
+def _sends_before_it_saves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Turn, "save", lambda _: None)
+
+
+def _ended_epochs_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = ownership._Turn.end
+
+    def end(self: Any, partition: Any, reason: Any, detail: str = "") -> None:
+        right(self, partition, reason, detail)
+        self.ended.pop(partition, None)
+
+    patch.setattr(ownership._Turn, "end", end)
+
+
+def _vanished_still_read(patch: pytest.MonkeyPatch) -> None:
+    right = housekeeping.measure
+
+    def measure(turn: Turn, given: Any) -> None:
+        kept = turn.stop
+        turn.stop = lambda _: None  # type: ignore[method-assign,assignment]  # sabotage
+        right(turn, given)
+        turn.stop = kept  # type: ignore[method-assign]  # sabotage
+
+    patch.setattr(housekeeping, "measure", measure)
+    table = {
+        key: measure if handler is right else handler
+        for key, handler in state_machine.HANDLERS.items()
+    }
+    patch.setattr(state_machine, "HANDLERS", table)
+
+
+def _refusal_swallowed(patch: pytest.MonkeyPatch) -> None:
+    right = ownership._batch_ended
+
+    def ended(turn: Any, given: Any) -> None:
+        right(turn, dataclasses.replace(given, refused=()))
+
+    patch.setitem(ownership._HANDLERS, BatchEnded, ended)
+
+
+def _two_leaders(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(state_machine, "_is_from_the_future", lambda *_: False)
+
+
+def _stray_left_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Turn, "send_stop", lambda *_: None)
+
+
+def _failure_swallowed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(holdings, "FAILURES", frozenset())
+    patch.setattr(holdings, "stopped", lambda *_: set())
+
+
+BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug("start before stop", "a move starts before its stop is sent", _start_before_stop),
+    PlantedBug(
+        "stop not waited for", "a stop counts as acknowledged when sent", _release_without_waiting
+    ),
+    PlantedBug("epoch check dropped", "a consumer obeys any command", _epoch_check_dropped),
+    PlantedBug(
+        "highest offset wins", "the ledger takes whatever ends higher (H1)", _highest_offset_wins
+    ),
+    PlantedBug("partition forgotten", "a plan leaves one partition out", _partition_forgotten),
+    PlantedBug("epoch used again", "two starts share an epoch", _epoch_used_again),
+    PlantedBug("busy consumer deleted", "everyone counts as idle", _busy_consumer_deleted),
+    PlantedBug("waits for ever", "the silent are never fenced", _waits_for_ever),
+    PlantedBug(
+        "answers before its commands", "a query does not wait for them", _answers_before_commands
+    ),
+    PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
+    PlantedBug("late words believed", "the order of messages is not checked", _late_words_believed),
+    PlantedBug(
+        "former life believed", "the incarnation of a message is not checked", _former_life_believed
+    ),
+    PlantedBug(
+        "report acknowledges too much",
+        "a report without a partition ends a start on its way",
+        _report_acknowledges_too_much,
+    ),
+    PlantedBug("clock put off", "every message puts the next tick off", _clock_put_off),
+    PlantedBug("sends before it saves", "nothing is made durable", _sends_before_it_saves),
+    PlantedBug("ended epochs forgotten", "a late start begins again", _ended_epochs_forgotten),
+    PlantedBug("vanished still read", "a deleted topic is not stopped", _vanished_still_read),
+    PlantedBug("refusal swallowed", "a refused commit is not given up", _refusal_swallowed),
+    PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
+    PlantedBug("stops are not sent", "a stop stays in the books", _stray_left_alone),
+    PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
+)

@@ -1,0 +1,236 @@
+"""A whole live group for tests: real broker, real Spark, real processes; and ways to look at it."""
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kit.processes import processes_naming
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
+from penstock.laboratory.load import LoadGenerator, LoadResult, parse_target
+from penstock.local_group import LocalGroup
+from penstock.messages import StartConsumingCommand, StopConsumingCommand, decode
+from penstock.model import ConsumerId, TopicPartition
+from penstock.processes import ProcessIdentity, is_alive, send_signal, start_child, stop
+from penstock.settings import load_settings
+from penstock.verification import Verdict, carried_so_far, verify
+
+LOOK_EVERY_S = 0.2
+CONVERGE_S = 90.0
+
+
+def made_group(folder: Path, **changes: str) -> LocalGroup:
+    """Small consumers and quick timers; `changes` are options with `__` for the dot."""
+    flags = {
+        "controller.directory": str(folder / "group"),
+        "lake.root": str(folder / "lake"),
+        "packing.capacity": "300kB/s",
+        "packing.scale_down_period": "6s",
+        "controller.consumers_max": "4",
+        "controller.silence": "6s",
+        "consumer.batch_period": "500ms",
+        **{name.replace("__", "."): value for name, value in changes.items()},
+    }
+    given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
+    settings = load_settings(flags=flags, environment={}).settings
+    return LocalGroup(settings, given, embedded_broker=True, embedded_spark=True)
+
+
+@dataclass(slots=True)
+class LiveGroup:
+    """The group under test, with what was produced to it so far."""
+
+    group: LocalGroup
+    produced: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def administration(self) -> Administration:
+        return Administration(self.group.settings.kafka)
+
+    def status(self) -> dict[str, Any]:
+        """The newest snapshot; empty while there is none."""
+        self.group.tend()
+        try:
+            content = (self.group.directory / "status.json").read_text(encoding="utf-8")
+            found: dict[str, Any] = json.loads(content)
+        except (OSError, ValueError):
+            return {}
+        is_fresh = time.time() - found["at_unix_ms"] / 1000 < 3
+        return found if is_fresh else {}
+
+    def until(
+        self, condition: Callable[[dict[str, Any]], bool], what: str, within_s: float = CONVERGE_S
+    ) -> dict[str, Any]:
+        """Wait for the group to be as wanted; fails with what the controller last said."""
+        deadline_s = time.monotonic() + within_s
+        status: dict[str, Any] = {}
+        while time.monotonic() < deadline_s:
+            status = self.status()
+            if status and condition(status):
+                return status
+            time.sleep(LOOK_EVERY_S)
+        told = "\n".join(str(one) for one in status.get("history", [])[-15:])
+        log = self.group.log_of("controller").read_text(encoding="utf-8")[-3000:]
+        raise AssertionError(f"not within {within_s} s: {what}\n{told}\n{log}")
+
+    def converged(self, topics: dict[str, int] | None = None) -> dict[str, Any]:
+        """Every partition owned by somebody ready, nothing moving."""
+        wanted = {f"{topic}-{n}" for topic, count in (topics or {}).items() for n in range(count)}
+
+        def is_calm(status: dict[str, Any]) -> bool:
+            owned = {n for n, one in status["partitions"].items() if one["status"] == "owned"}
+            all_owned = owned == set(status["partitions"]) and wanted <= owned
+            return status["phase"] == "Sentinel" and not status["moves"] and all_owned
+
+        return self.until(is_calm, "converged")
+
+    def load(self, *targets: str, seconds: float) -> LoadResult:
+        """Produce, and remember how much."""
+        counts = dict(self.administration.cluster().partition_counts)
+        chosen = [one for text in targets for one in parse_target(text, counts, seed=1)]
+        result = LoadGenerator(
+            self.group.settings.kafka, chosen, run_id=f"live-{time.monotonic_ns()}"
+        ).run(seconds)
+        assert result.records_failed == 0, result.first_failure
+        for name, records in result.records_by_partition.items():
+            self.produced[name] = self.produced.get(name, 0) + records
+        return result
+
+    def drained(self, *topics: str) -> Verdict:
+        """Everything produced to the topics is in the ledger; then the verdict of the check."""
+        deadline_s = time.monotonic() + CONVERGE_S
+        while time.monotonic() < deadline_s:
+            so_far = carried_so_far(self.group.settings, topics)
+            ledger = {str(partition): end for partition, end in so_far.items()}
+            mine = {n: c for n, c in self.produced.items() if n.rpartition("-")[0] in topics}
+            if mine and all(ledger.get(name, 0) >= count for name, count in mine.items()):
+                return verify(self.group.settings, list(topics), on_progress=lambda _: None)
+            self.group.tend()
+            time.sleep(0.5)
+        raise AssertionError(f"not drained: {self.produced} against {ledger}")
+
+    def exact(self, topic: str, partitions: int) -> None:
+        """Converged, every record of the topic once in the lake, and nothing left running."""
+        self.converged({topic: partitions})
+        verdict = self.drained(topic)
+        assert verdict.is_exact, verdict
+        assert sum(one.lake for one in verdict.partitions) == sum(
+            count for name, count in self.produced.items() if name.rpartition("-")[0] == topic
+        )
+        self.no_strays()
+
+    def no_strays(self) -> None:
+        """Every consumer process of this group is one that the deployment knows."""
+        deadline_s = time.monotonic() + CONVERGE_S
+        while time.monotonic() < deadline_s:
+            deployment = self.group.deployment
+            known = {deployment.process_of(one).pid for one in deployment.listed()}
+            there = set(processes_naming(f"{self.group.directory}/consumer-"))
+            if there <= known:
+                return
+            self.group.tend()
+            time.sleep(LOOK_EVERY_S)
+        raise AssertionError(f"left running: {sorted(there - known)}")
+
+    @contextmanager
+    def loading(self, *targets: str, seconds: float) -> Iterator[None]:
+        """Load beside what the block does; its end is waited for, its trouble is raised."""
+        failures: list[BaseException] = []
+
+        def produce() -> None:
+            try:
+                self.load(*targets, seconds=seconds)
+            except BaseException as error:  # noqa: BLE001 -- raised by the main thread below
+                failures.append(error)
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        try:
+            yield
+        finally:
+            while thread.is_alive():
+                self.group.tend()
+                thread.join(LOOK_EVERY_S)
+        if failures:
+            raise failures[0]
+
+    @contextmanager
+    def commands(self) -> Iterator["Commands"]:
+        """What the controller tells its consumers from now on."""
+        prefix = self.group.settings.topics.prefix
+        count = self.administration.cluster().partition_counts[f"{prefix}-controller"]
+        mailboxes = {TopicPartition(f"{prefix}-controller", n): AT_THE_END for n in range(1, count)}
+        follower = FollowedTopics(self.group.settings.kafka, mailboxes)
+        try:
+            yield Commands(follower, self.group)
+        finally:
+            follower.close()
+
+    def led_by_one_that_dies(self, phase: str, moment: str) -> ProcessIdentity:
+        """Replace the controller by one that ends itself with -9 in the given state."""
+        stop(self.group.process_of("controller"), grace_s=20)
+        command = [
+            sys.executable,
+            str(Path(__file__).parents[1] / "controller" / "deadly_controller.py"),
+        ]
+        command += [phase, moment, *self.group.arguments_of("controller")]
+        return start_child(command, log_file=self.group.directory / "deadly.log")
+
+    def consumer_process(self, consumer: int) -> ProcessIdentity:
+        return self.group.deployment.process_of(ConsumerId(consumer))
+
+    def hurt(self, process: ProcessIdentity, number: signal.Signals) -> None:
+        assert send_signal(process, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The controller's commands as they are sent."""
+
+    follower: FollowedTopics
+    group: LocalGroup
+
+    def first(
+        self,
+        kind: type[StartConsumingCommand | StopConsumingCommand],
+        topic: str = "",
+        within_s: float = CONVERGE_S,
+    ) -> ConsumerId:
+        """Wait for a command of this kind (about this topic): to which consumer it went."""
+        deadline_s = time.monotonic() + within_s
+        while time.monotonic() < deadline_s:
+            letter = self.follower.read(LOOK_EVERY_S)
+            self.group.tend()
+            if letter is None:
+                continue
+            number = letter.partition.partition
+            found = decode(letter.value, letter.headers, topic_role="controller", mailbox=number)
+            if isinstance(found, kind) and any(
+                row.topic == topic or not topic for row in found.partitions
+            ):
+                return ConsumerId(number)
+        raise AssertionError(f"no {kind.__name__} within {within_s} s")
+
+
+def until_dead(process: ProcessIdentity, within_s: float = CONVERGE_S) -> None:
+    deadline_s = time.monotonic() + within_s
+    while is_alive(process):
+        assert time.monotonic() < deadline_s, "it did not die"
+        time.sleep(LOOK_EVERY_S)
+
+
+def busiest(status: dict[str, Any]) -> int:
+    found: int = max(status["consumers"], key=lambda one: len(one["partitions"]))["consumer"]
+    return found
+
+
+def working(status: dict[str, Any]) -> int:
+    """How many consumers hold partitions."""
+    return sum(1 for one in status["consumers"] if one["partitions"])

@@ -1,0 +1,137 @@
+"""Measures a real cluster in the test's own process, and writes to it at a known speed."""
+
+import gc
+import math
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.broker_questions import BrokerQuestions
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.laboratory.load import LoadGenerator, RecordForm, Target
+from penstock.laboratory.load.shapes import Constant
+from penstock.model import TopicPartition
+from penstock.model.log_levels import LogName
+from penstock.monitor.core.meter import Speeds
+from penstock.monitor.process import SpeedMeasuring
+from penstock.settings import Settings
+from penstock.settings.sections import KafkaSettings, MonitorSettings
+
+PERIOD_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One partition in one measurement; None is unknown."""
+
+    bytes_per_s: float | None
+    raw_bytes_per_s: float | None
+    records_per_s: float | None
+    end_offset: float | None
+
+
+class Watcher:
+    """Takes turns and remembers them. Every speed it ever sees is a speed, or unknown."""
+
+    def __init__(self, measuring: SpeedMeasuring) -> None:
+        self._measuring = measuring
+        self.turns: list[Speeds] = []
+
+    def watch(self, seconds: float) -> list[Speeds]:
+        """Turns for so long; gives those."""
+        first, end_s = len(self.turns), time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            begun_s = time.monotonic()
+            speeds = self._measuring.turn()
+            assert speeds is not None
+            for row in (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s):
+                assert all(math.isnan(value) or 0 <= value < math.inf for value in row)
+            self.turns.append(speeds)
+            time.sleep(max(0.0, PERIOD_S - (time.monotonic() - begun_s)))
+        return self.turns[first:]
+
+    def until(self, name: LogName, *, timeout_s: float = 20.0) -> Seen:
+        """Watch until the speed of a partition is known."""
+        end_s = time.monotonic() + timeout_s
+        while time.monotonic() < end_s:
+            self.watch(PERIOD_S)
+            seen = seen_in(self.turns[-1], name)
+            if seen is not None and seen.bytes_per_s is not None:
+                return seen
+        raise AssertionError(f"the speed of {name} stayed unknown for {timeout_s} s")
+
+
+def seen_in(speeds: Speeds, name: LogName) -> Seen | None:
+    if name not in speeds.names:
+        return None
+    column = list(speeds.names).index(name)
+    rows = (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s, speeds.end_offset)
+    values = [float(row[column]) for row in rows]
+    return Seen(*(None if math.isnan(value) else value for value in values))
+
+
+@contextmanager
+def watching(kafka: EmbeddedKafka, topic: str, **options: object) -> Iterator[Watcher]:
+    """A meter on the topics that match; `options` are of the monitor's settings."""
+    given = {"period": f"{PERIOD_S}s", "layout_refresh": "1s", "include": [topic], **options}
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=kafka.bootstrap_servers),
+        monitor=MonitorSettings.model_validate(given),
+    )
+    try:
+        with closing(BrokerQuestions(settings.kafka)) as questions:
+            yield Watcher(SpeedMeasuring(settings, questions))
+    finally:
+        # kafka-python leaves the socket of a refused connection to the garbage collector, which
+        # should find it in the test that expects it.
+        gc.collect()
+
+
+class Writer:
+    """A load that runs. What it truly reached is asked of it: the machine may be busy."""
+
+    def __init__(self, generator: LoadGenerator) -> None:
+        self._generator = generator
+        self.mark()
+
+    def mark(self) -> None:
+        self._marked = (time.monotonic(), self._generator.acknowledged())
+
+    def payload_bytes_per_s(self, name: LogName) -> float:
+        """Acknowledged since the mark; the log's bytes are a few percent more."""
+        marked_at_s, before = self._marked
+        partition = TopicPartition(*name)
+        now = self._generator.acknowledged()
+        return (now[partition][1] - before[partition][1]) / (time.monotonic() - marked_at_s)
+
+
+@contextmanager
+def writing(
+    kafka: EmbeddedKafka, *names: LogName, bytes_per_s: float = 300_000, keys: int | None = None
+) -> Iterator[Writer]:
+    """Writes to the partitions, each at this speed, until the block ends."""
+    administration = Administration(kafka.settings)
+    while not {name[0] for name in names} <= set(administration.cluster().partition_counts):
+        time.sleep(0.1)  # a topic that was just made is not known at once
+    targets = [Target(TopicPartition(*name), Constant(bytes_per_s)) for name in names]
+    form = RecordForm(keys="none" if keys is None else keys)
+    generator = LoadGenerator(kafka.settings, targets, run_id="test", form=form)
+    stop = Event()
+    thread = Thread(target=generator.run, args=(3600.0, stop))
+    thread.start()
+    try:
+        yield Writer(generator)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def fits(measured: float | None, payload_bytes_per_s: float, *, within: float = 0.1) -> bool:
+    """Whether a measured speed is that of the payload and the log's overhead of up to a tenth."""
+    if measured is None:
+        return False
+    least, most = (1 - within) * payload_bytes_per_s, (1.1 + within) * payload_bytes_per_s
+    return least <= measured <= most

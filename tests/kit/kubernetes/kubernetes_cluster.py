@@ -1,0 +1,319 @@
+"""A Kubernetes cluster for tests: the one that is named, one of our own, or none and a line why.
+
+`PENSTOCK_TEST_KUBECONFIG` names one. Else `setup.sh` (beside the checkout, or named by
+`PENSTOCK_TEST_K8S_SETUP`) compiles one once, where Go is present, into a cache outside the
+checkout. Every session has ports and folders of its own, and takes down what a killed session left.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+import yaml
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.config import load_kube_config
+
+from penstock.deployment.kubernetes.credentials import Access
+from penstock.jars import cache_directory
+from penstock.processes import identity_of, is_alive, send_signal, start_detached
+from penstock.processes.owner import owner_as_text, owner_from_text
+
+ROOT = Path(__file__).parents[3]
+ROLE_FILE = ROOT / "deploy" / "helm" / "penstock" / "templates" / "role.yaml"
+CONTROLLER_ACCOUNT = "penstock-controller"
+CONSUMER_ACCOUNT = "penstock-consumer"
+Answer = tuple[int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """An admin's view of a cluster."""
+
+    kubeconfig: Path
+    client: ApiClient
+    # Its own folder and settings, when it is ours; None when it was named.
+    environment: Mapping[str, str] | None = None
+    # Where pods find servers of this machine, on a real node of ours.
+    host_address: str = ""
+
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = "json") -> Answer:
+        """One call as the admin: status and what came of it."""
+        return ask(self.client, method, path, body, content_type)
+
+    def must(self, method: str, path: str, body: Any = None, content_type: str = "json") -> Any:
+        status, found = self.ask(method, path, body, content_type)
+        assert 200 <= status < 300, f"{method} {path}: {status} {found}"
+        return found
+
+    def new_namespace(self) -> str:
+        """One of its own for each test, with the accounts that the product needs."""
+        name = f"test-{uuid.uuid4().hex[:8]}"
+        self.must("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        for account in (CONTROLLER_ACCOUNT, CONSUMER_ACCOUNT):
+            self.must(
+                "POST",
+                f"/api/v1/namespaces/{name}/serviceaccounts",
+                {"metadata": {"name": account}},
+            )
+        return name
+
+    def forget_namespace(self, name: str) -> None:
+        self.ask("DELETE", f"/api/v1/namespaces/{name}")  # takes a while; nobody waits
+
+    def bind(self, namespace: str, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Give the controller's account a role of exactly these rules."""
+        base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+        self.must(
+            "POST", f"{base}/roles", {"metadata": {"name": CONTROLLER_ACCOUNT}, "rules": rules}
+        )
+        self.must(
+            "POST",
+            f"{base}/rolebindings",
+            {
+                "metadata": {"name": CONTROLLER_ACCOUNT},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "Role",
+                    "name": CONTROLLER_ACCOUNT,
+                },
+                "subjects": [
+                    {
+                        "kind": "ServiceAccount",
+                        "name": CONTROLLER_ACCOUNT,
+                        "namespace": namespace,
+                    }
+                ],
+            },
+        )
+
+    def token(self, namespace: str, account: str = CONTROLLER_ACCOUNT) -> str:
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        found = self.must("POST", path, {"spec": {"expirationSeconds": 3600}})
+        return str(found["status"]["token"])
+
+    def access_with(self, token: str, namespace: str, *, host: str | None = None) -> Access:
+        admin = self.client.configuration
+        configuration = Configuration()
+        configuration.host = host or admin.host
+        configuration.ssl_ca_cert = admin.ssl_ca_cert
+        configuration.api_key = {"BearerToken": f"Bearer {token}"}
+        configuration.retries = False
+        configuration.connection_pool_maxsize = 32
+        return Access(ApiClient(configuration), namespace, "test")
+
+    @property
+    def authority(self) -> Path:
+        """The file with the certificate that the server is checked against."""
+        return Path(str(self.client.configuration.ssl_ca_cert))
+
+    def items(self, namespace: str, kind: str, base: str = "api/v1") -> list[Any]:
+        found: list[Any] = self.must("GET", f"/{base}/namespaces/{namespace}/{kind}")["items"]
+        return found
+
+    def deployments(self, namespace: str) -> list[Any]:
+        return self.items(namespace, "deployments", "apis/apps/v1")
+
+    def patch_pod_status(self, namespace: str, pod: str, status: Mapping[str, Any]) -> None:
+        """As a kubelet would: simulated pods have none."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
+        self.must("PATCH", path, {"status": status}, "merge-patch+json")
+
+
+def ask(
+    client: ApiClient, method: str, path: str, body: Any = None, content_type: str = "json"
+) -> Answer:
+    headers = {"Accept": "application/json", "Content-Type": f"application/{content_type}"}
+    parts = client.param_serialize(
+        method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
+    )
+    answer = client.call_api(*parts, _request_timeout=(5, 30))
+    content = answer.read()
+    try:
+        return answer.status, json.loads(content)
+    except ValueError:
+        return answer.status, content.decode(errors="replace")
+
+
+def role_rules(*, remove_volumes: bool = True) -> list[dict[str, Any]]:
+    """The rules of the shipped role, as the chart would render them."""
+    kept: list[str] = []
+    is_in_option = False
+    for line in ROLE_FILE.read_text(encoding="utf-8").split("\nrules:\n")[1].splitlines():
+        if line.strip().startswith("{{- if"):
+            is_in_option = True
+        elif line.strip().startswith("{{- end"):
+            is_in_option = False
+        elif remove_volumes or not is_in_option:
+            kept.append(line)
+    found: list[dict[str, Any]] = yaml.safe_load("\n".join(kept))
+    return found
+
+
+def until(condition: Callable[[], Any], what: str, within_s: float = 30.0) -> Any:
+    deadline_s = time.monotonic() + within_s
+    while time.monotonic() < deadline_s:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {within_s} s: {what}")
+
+
+# Where it comes from
+
+
+@contextmanager
+def named_or_own_cluster(*, real_pods: bool) -> Iterator[Cluster]:
+    """Skips with a line where there is no way to have one."""
+    named = os.environ.get("PENSTOCK_TEST_KUBECONFIG")
+    if named:
+        yield _cluster(Path(named), None)
+        return
+    if real_pods and os.geteuid() != 0:
+        pytest.skip("a real Kubernetes node needs root; set PENSTOCK_TEST_KUBECONFIG instead")
+    setup = setup_script()
+    if isinstance(setup, str):
+        pytest.skip(setup)
+    environment = _environment(setup, real_pods=real_pods)
+    _run(setup, environment, "build", timeout_s=3600)
+    _run(setup, environment, "up-pods" if real_pods else "up", timeout_s=300)
+    try:
+        kubeconfig = Path(environment["K8S_RUN"]) / "admin.kubeconfig"
+        yield _cluster(kubeconfig, environment, f"{environment['K8S_NET']}.1")
+    finally:
+        _run(setup, environment, "down", timeout_s=120)
+        shutil.rmtree(Path(environment["K8S_RUN"]).parent, ignore_errors=True)
+
+
+def _cluster(
+    kubeconfig: Path, environment: Mapping[str, str] | None, host_address: str = ""
+) -> Cluster:
+    configuration = Configuration()
+    load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+    configuration.retries = False
+    return Cluster(kubeconfig, ApiClient(configuration), environment, host_address)
+
+
+def setup_script() -> Path | str:
+    """What brings a cluster up here; else a line that says why nothing does."""
+    named = os.environ.get("PENSTOCK_TEST_K8S_SETUP")
+    setup = Path(named) if named else ROOT.parent / "shared" / "k8s" / "setup.sh"
+    without = "no Kubernetes: PENSTOCK_TEST_KUBECONFIG is not set and"
+    if not setup.is_file():
+        return f"{without} there is no ../shared/k8s/setup.sh (or PENSTOCK_TEST_K8S_SETUP)"
+    if shutil.which("go") is None and not (k8s_cache() / "bin" / "k8sbox").is_file():
+        return f"{without} Go is not installed"
+    return setup
+
+
+def k8s_cache() -> Path:
+    named = os.environ.get("K8S_CACHE")
+    return Path(named) if named else cache_directory() / "k8s"
+
+
+def _environment(setup: Path, *, real_pods: bool) -> dict[str, str]:
+    me = identity_of(os.getpid())
+    assert me is not None
+    kind = "pods" if real_pods else "simulated"
+    runs = k8s_cache() / "runs"
+    folder = runs / f"{owner_as_text(me).replace(':', '-')}-{kind}-{uuid.uuid4().hex[:4]}"
+    _take_down_left_behind(setup, runs)
+    folder.mkdir(parents=True)
+    first, second = _free_port_pair()
+    net = _free_net()
+    made = {
+        "K8S_CACHE": str(k8s_cache()),
+        "K8S_RUN": str(folder / "run"),
+        "K8S_PORT": str(first),
+        "K8S_ETCD_PORT": str(second),
+        "K8S_NET": f"10.{net}.0",
+        "K8S_POD_NET": f"10.{net}.1",
+        "K8S_SVC_NET": f"10.{net}.2",
+        "K8S_LINK": f"k8st{net}",
+    }
+    (folder / "environment.json").write_text(json.dumps(made), encoding="utf-8")
+    return made
+
+
+def _take_down_left_behind(setup: Path, runs: Path) -> None:
+    """What a session left that was killed: its own process is gone, its cluster is not."""
+    for note in runs.glob("*/environment.json"):
+        pid, ticks = note.parent.name.split("-")[:2]
+        if not is_alive(owner_from_text(f"{pid}:{ticks}")):
+            _run(setup, json.loads(note.read_text(encoding="utf-8")), "down", 120)
+            shutil.rmtree(note.parent, ignore_errors=True)
+
+
+def _run(setup: Path, environment: Mapping[str, str], what: str, timeout_s: float) -> None:
+    answer = subprocess.run(
+        ["bash", str(setup), what],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert answer.returncode == 0, f"setup.sh {what}:\n{answer.stdout}\n{answer.stderr}"
+
+
+def _free_port_pair() -> tuple[int, int]:
+    """One for the API server, and one whose next is free too, for etcd."""
+    for _ in range(100):
+        with socket.socket() as first, socket.socket() as second, socket.socket() as third:
+            first.bind(("127.0.0.1", 0))
+            second.bind(("127.0.0.1", 0))
+            port = second.getsockname()[1]
+            try:
+                third.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return int(first.getsockname()[1]), int(port)
+    raise AssertionError("no free ports")
+
+
+def _free_net() -> int:
+    """A number whose 10.N networks nobody on this machine has."""
+    routes = subprocess.run(["ip", "route"], capture_output=True, text=True, check=False).stdout
+    free = [n for n in range(160, 250) if f"10.{n}." not in routes]
+    return free[os.getpid() % len(free)]
+
+
+@contextmanager
+def without_api_server(cluster: Cluster) -> Iterator[None]:
+    """It is killed with -9, and started again with the same arguments after the block."""
+    assert cluster.environment is not None, "only a cluster of our own is harmed"
+    run = Path(cluster.environment["K8S_RUN"])
+    note = run / "pids" / "kube-apiserver"
+    pid = int(note.read_text(encoding="utf-8").split()[0])
+    command = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode().split("\0")
+    killed = identity_of(pid)
+    assert killed is not None
+    assert "kube-apiserver" in command[0]
+    send_signal(killed, signal.SIGKILL)
+    until(lambda: not is_alive(killed), "the API server is dead")
+    try:
+        yield
+    finally:
+        born = start_detached(command, log_file=run / "kube-apiserver-again.log")
+        # So that `down` finds it.
+        note.write_text(f"{born.pid} {born.started_at_ticks}\n", encoding="utf-8")
+        until(lambda: _is_up(cluster), "the API server is back", 60)
+
+
+def _is_up(cluster: Cluster) -> bool:
+    try:
+        return cluster.ask("GET", "/readyz")[0] == 200
+    except (OSError, urllib3.exceptions.HTTPError):
+        return False

@@ -1,0 +1,109 @@
+"""Penstock as an image on the real test node: our sources and the packages of this environment.
+
+As the thin image of deploy/Dockerfile, with the cluster's client beside it so that the controller
+runs from it too. There is neither Docker nor a registry: `setup.sh image` lays a folder over a
+Python base. Spark's jars stay out: consumers talk to a Connect server.
+"""
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from kit.kubernetes.kubernetes_cluster import Cluster, setup_script
+
+ROOT = Path(__file__).parents[3]
+NAME = "localhost/penstock:1"
+PACKAGES = (
+    "pyspark",
+    "grpcio",
+    "grpcio-status",
+    "googleapis-common-protos",
+    "zstandard",
+    "confluent-kafka",
+    "kafka-python",
+    "kubernetes",
+    "deltalake",
+    "pydantic",
+    "typer",
+    "rich",
+    "pyyaml",
+    "structlog",
+    "numpy",
+    "pandas",
+    "pyarrow",
+)
+LEFT_OUT = (
+    "/jars/",
+    "/tests/",
+    "/include/",
+    "/bin/",
+    "/examples/",
+    "__pycache__",
+    "/kubernetes/aio/",
+)
+PROGRAM = """#!/bin/sh
+export PYTHONPATH=/opt/penstock PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+exec python3 -m penstock "$@"
+"""
+
+
+def put_on_node(cluster: Cluster, folder: Path) -> None:
+    """Build it in `folder`, and put it onto the cluster's node under `NAME`."""
+    assert cluster.environment is not None, "only a node of our own takes images"
+    libraries = folder / "opt" / "penstock"
+    shutil.copytree(ROOT / "src" / "penstock", libraries / "penstock")
+    for name in sorted(_with_requirements(PACKAGES)):
+        _copy(name, libraries)
+    _compile(libraries)
+    program = folder / "usr" / "local" / "bin" / "penstock"
+    program.parent.mkdir(parents=True)
+    program.write_text(PROGRAM, encoding="utf-8")
+    program.chmod(0o755)
+    # What wheels expect of every machine, and the base has not.
+    standard = Path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
+    target = folder / standard.relative_to("/")
+    target.parent.mkdir(parents=True)
+    shutil.copy(standard.resolve(), target)
+    subprocess.run(
+        ["bash", str(setup_script()), "image", NAME, str(folder), "penstock"],
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **cluster.environment},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
+def _compile(libraries: Path) -> None:
+    """Once here, and not at the start of every pod: its root cannot be written."""
+    command = [sys.executable, "-m", "compileall", "-q", "-j", "2", "--invalidation-mode"]
+    subprocess.run([*command, "unchecked-hash", str(libraries)], check=False)
+
+
+def _with_requirements(names: tuple[str, ...]) -> set[str]:
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop().lower()
+        if name in found:
+            continue
+        found.add(name)
+        for text in importlib.metadata.requires(name) or ():
+            one = Requirement(text)
+            if one.marker is None or one.marker.evaluate({"extra": ""}):
+                left.append(one.name)
+    return found
+
+
+def _copy(name: str, libraries: Path) -> None:
+    for file in importlib.metadata.files(name) or ():
+        text = f"/{file}"
+        source = Path(str(file.locate()))
+        if ".." in file.parts or any(part in text for part in LEFT_OUT) or not source.is_file():
+            continue
+        target = libraries / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            shutil.copy(source, target)

@@ -1,0 +1,117 @@
+"""Consumers of one group share Python workers on a Connect server, and nothing else."""
+
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+from kit.processes import children_of
+from penstock.pipeline.connect_server import ConnectServer
+from penstock.pipeline.pass_through_session import StraightSession, shared_session_id
+from penstock.pipeline.session import open_connect_session
+from penstock.pipeline.warm_up import warm_up_command
+from penstock.settings.sections import SparkSettings
+
+pytestmark = pytest.mark.spark
+
+
+def _answering(sleep_s: float = 0.0) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A task that says which process it ran in, after a while."""
+
+    def run(numbers: Iterator[Any]) -> Iterator[Any]:
+        import os  # noqa: PLC0415 -- in the worker
+        import time  # noqa: PLC0415 -- in the worker
+
+        for batch in numbers:
+            time.sleep(sleep_s)
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "topic": pa.array(["t"] * batch.num_rows, pa.string()),
+                    "path": pa.array([str(os.getppid())] * batch.num_rows, pa.string()),
+                    "records": pa.array([1] * batch.num_rows, pa.int64()),
+                    "decoded_bytes": pa.array([0] * batch.num_rows, pa.int64()),
+                }
+            )
+
+    return run
+
+
+@pytest.fixture
+def two(spark_server: ConnectServer) -> Iterator[tuple[StraightSession, StraightSession]]:
+    """Two consumers of a group of this test's own."""
+    settings, group = SparkSettings(master=spark_server.master), f"group-{uuid.uuid4()}"
+    made = StraightSession(settings, group, None), StraightSession(settings, group, None)
+    yield made
+    for one in made:
+        one.close()
+
+
+def test_two_consumers_have_the_same_workers(two: tuple[StraightSession, StraightSession]) -> None:
+    """The parent of the workers is one process, also after one of the two has hung up."""
+    first, second = two
+    parents = {one.path for one in first.run(_answering(), 2)}
+    parents |= {one.path for one in second.run(_answering(), 2)}
+    first.close()
+    parents |= {one.path for one in second.run(_answering(), 2)}
+    parents |= {one.path for one in first.run(_answering(), 2)}
+    assert len(parents) == 1
+
+
+def test_a_server_is_warmed_up_for_the_group(
+    two: tuple[StraightSession, StraightSession], spark_server: ConnectServer
+) -> None:
+    """The workers are there before the first consumer comes, and they are those that it uses."""
+    assert spark_server.process is not None
+    server = spark_server.process.pid
+    before = children_of(server, "pyspark.daemon")
+    command = warm_up_command(spark_server.master, two[0]._group, 2)
+    subprocess.run(command, check=True, timeout=60)
+    (new,) = children_of(server, "pyspark.daemon") - before
+    assert {one.path for one in two[0].run(_answering(), 2)} == {str(new)}
+
+
+def test_an_expired_session_is_followed_by_the_next(
+    two: tuple[StraightSession, StraightSession], spark_server: ConnectServer
+) -> None:
+    """The server has forgotten it: both go on in one and the same new session."""
+    first, second = two
+    first.run(_answering(), 1)
+    expired = open_connect_session(
+        SparkSettings(master=spark_server.master), session_id=shared_session_id(first._group, 0)
+    )
+    expired.stop()  # as the server itself does after some minutes without a word
+    parents = {one.path for session in (first, second) for one in session.run(_answering(), 2)}
+    assert len(parents) == 1
+    assert first._number == second._number == 1
+
+
+def test_an_interruption_ends_only_ones_own(two: tuple[StraightSession, StraightSession]) -> None:
+    """While both run, one is interrupted: it fails, the other gives its answer."""
+    outcomes: dict[str, Any] = {}
+
+    def run(name: str, session: StraightSession, sleep_s: float) -> None:
+        try:
+            outcomes[name] = session.run(_answering(sleep_s), 1)
+        except PySparkException as error:
+            outcomes[name] = str(error)
+
+    for session in two:
+        session.run(_answering(), 1)  # connected, workers up
+    threads = [
+        threading.Thread(target=run, args=(name, session, sleep_s))
+        for name, session, sleep_s in (("cut", two[0], 60.0), ("kept", two[1], 4.0))
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)  # both are in their tasks
+    two[0].interrupt()
+    for thread in threads:
+        thread.join(45)
+    assert "OPERATION_CANCELED" in outcomes["cut"]
+    assert [one.records for one in outcomes["kept"]] == [1]
