@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.kafka_io.administration import Administration
+from penstock.laboratory.broker import small_broker
 from penstock.laboratory.demo.observation import SaidByConsumer
 from penstock.laboratory.demo.run import said_by_consumers
 from penstock.laboratory.load import LoadGenerator, Target
@@ -66,7 +67,7 @@ class Stage:
         }
         given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
         settings = load_settings(flags=flags, environment={}).settings
-        self.group = LocalGroup(settings, given, embedded_broker=True, embedded_spark=True)
+        self.group = LocalGroup(settings, given, start_broker=small_broker, embedded_spark=True)
         self.group.start()
         self.dials = self.dials or [Dial() for _ in range(self.partitions)]
         Administration(self.group.settings.kafka).create_topic(

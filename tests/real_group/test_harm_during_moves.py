@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from kit.group.live_group import LiveGroup, until_dead, working
+from penstock.laboratory.broker import EmbeddedKafka
 from penstock.messages import StartConsumingCommand, StopConsumingCommand
 
 pytestmark = [
@@ -71,7 +72,7 @@ def test_a_broker_restarted_during_a_move_loses_nothing(live: LiveGroup) -> None
     """-9 and back on the same data: everybody waits for it, and the move goes on."""
     on_one_consumer(live, "outage")
     broker = live.group.broker
-    assert broker is not None
+    assert isinstance(broker, EmbeddedKafka)
     with live.commands() as commands, live.loading(f"outage={OVERLOAD}", seconds=25):
         commands.first(StopConsumingCommand, "outage")
         for node in list(broker.nodes):

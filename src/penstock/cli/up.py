@@ -44,6 +44,7 @@ def up(
         recommend_until(loaded.settings, stop)
         return
     # Late, because it brings Spark along and `penstock --help` should not wait for it.
+    from penstock.laboratory.broker import small_broker  # noqa: PLC0415
     from penstock.local_group import LocalGroup  # noqa: PLC0415
 
     embedded_broker = ("kafka", "bootstrap_servers") not in loaded.origin
@@ -53,7 +54,7 @@ def up(
     group = LocalGroup(
         loaded.settings,
         settings_arguments(settings, overrides, bootstrap_server),
-        embedded_broker=embedded_broker,
+        start_broker=small_broker if embedded_broker else None,
         embedded_spark=embedded_spark,
         on_progress=say,
     )

@@ -14,26 +14,26 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
-from penstock.laboratory.broker import BrokerPlan, EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.warm_up import warm_up_command
 from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
 from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
+from penstock.settings.sections import KafkaSettings
 
 STOP_GRACE_S = 20.0
 SERVER_RESTART_PAUSE_S = 10.0
@@ -49,25 +49,52 @@ class _Child:
     restarts: int = 0
 
 
+class BrokerNode(Protocol):
+    @property
+    def is_alive(self) -> bool: ...
+
+
+class OwnBroker(Protocol):
+    """A broker that this group starts for itself. The group does not know which kind it is."""
+
+    @property
+    def settings(self) -> KafkaSettings: ...
+    @property
+    def bootstrap_servers(self) -> str: ...
+    @property
+    def nodes(self) -> Mapping[int, BrokerNode]: ...
+    def restart(self, number: int) -> object: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
 class LocalGroup:
     def __init__(
         self,
         settings: Settings,
         given: Sequence[str] = (),
         *,
-        embedded_broker: bool,
+        start_broker: Callable[[Path], OwnBroker] | None,
         embedded_spark: bool,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`given` are the command line's own settings, for the children."""
+        """`given` are the settings of the command line, for the children.
+
+        `start_broker` starts a broker with its data in the given folder; None uses `kafka`.
+        """
         self.settings = settings
         self._given = list(given)
-        self._embedded_broker = embedded_broker
+        self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
         self.directory = Path(settings.controller.directory).absolute()
         # Servers of our own, also for whoever wants to harm them; None when they were given.
-        self.broker: EmbeddedKafka | None = None
+        self.broker: OwnBroker | None = None
         self.spark_server: ConnectServer | None = None
         self._server_tried_s = 0.0
         self._parts = ExitStack()
@@ -98,12 +125,9 @@ class LocalGroup:
 
     def _start_parts(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        if self._embedded_broker:
+        if self._start_broker is not None:
             self._on_progress("starting a broker")
-            data = self.directory / "broker"
-            kafka = self._parts.enter_context(
-                EmbeddedKafka(BrokerPlan(heap_mib=512), data_directory=data)
-            )
+            kafka = self._parts.enter_context(self._start_broker(self.directory / "broker"))
             self.broker = kafka
             self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
         self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")

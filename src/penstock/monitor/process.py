@@ -118,7 +118,7 @@ class SpeedMeasuring:
         if answers.sizes_refused is not None:
             self._refused(answers.sizes_refused)
         for event in self._outages.seen(now_s, answers.silent_brokers, answers.failures):
-            self._log.log(event.level, event.name, **event.keys)
+            getattr(self._log, event.level)(event.name, **event.keys)
 
     def _refused(self, reason: str) -> None:
         if self._settings.monitor.source == "log_dirs":

@@ -14,6 +14,7 @@ from typing import Any
 from kit.processes import processes_naming
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
+from penstock.laboratory.broker import small_broker
 from penstock.laboratory.load import LoadGenerator, LoadResult, parse_target
 from penstock.local_group import LocalGroup
 from penstock.messages import StartConsumingCommand, StopConsumingCommand, decode
@@ -40,7 +41,7 @@ def made_group(folder: Path, **changes: str) -> LocalGroup:
     }
     given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
     settings = load_settings(flags=flags, environment={}).settings
-    return LocalGroup(settings, given, embedded_broker=True, embedded_spark=True)
+    return LocalGroup(settings, given, start_broker=small_broker, embedded_spark=True)
 
 
 @dataclass(slots=True)

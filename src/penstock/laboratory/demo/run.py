@@ -11,6 +11,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.whole_topic import read_partition
+from penstock.laboratory.broker import small_broker
 from penstock.laboratory.demo.kill_during_a_move import Ambush
 from penstock.laboratory.demo.observation import (
     HandOver,
@@ -70,7 +71,7 @@ class Demo:
         group = LocalGroup(
             self._settings,
             self._given,
-            embedded_broker=True,
+            start_broker=small_broker,
             embedded_spark=True,
             on_progress=self._say,
         )

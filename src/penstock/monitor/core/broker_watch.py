@@ -4,11 +4,10 @@ When to ask for the layout, which brokers are silent and since when, and in whic
 at records next.
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from penstock.model.log_levels import LogName
 
@@ -49,7 +48,7 @@ class LayoutWatch:
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    level: int
+    level: Literal["info", "warning"]
     name: str
     keys: Mapping[str, Any]
 
@@ -74,16 +73,16 @@ class OutageWatch:
             since_s = self._silent_since_s.setdefault(broker, now_s)
             if broker not in self._announced and now_s - since_s >= self.patience_s:
                 self._announced.add(broker)
-                yield LogEvent(logging.WARNING, "broker_silent", {"broker": broker})
+                yield LogEvent("warning", "broker_silent", {"broker": broker})
         for broker in sorted(set(self._silent_since_s) - now_silent):
             silent_s = round(now_s - self._silent_since_s.pop(broker), 1)
             if broker in self._announced:
                 self._announced.remove(broker)
                 again = {"broker": broker, "silent_s": silent_s}
-                yield LogEvent(logging.INFO, "broker_answers_again", again)
+                yield LogEvent("info", "broker_answers_again", again)
         for what in sorted(set(failures) - set(self._failing)):
             keys = {"what": what, "error": failures[what]}
-            yield LogEvent(logging.WARNING, "question_failed", keys)
+            yield LogEvent("warning", "question_failed", keys)
         self._failing |= dict.fromkeys(failures, now_s)
         for what in [one for one, at_s in self._failing.items() if now_s - at_s > _FORGOTTEN_S]:
             del self._failing[what]
