@@ -63,11 +63,11 @@ def staircase(spares: int, bound_s: float) -> list[Measured]:
     name = "with the spare" if spares else "with a new consumer"
     seconds = []
     with Stage(PARTITIONS, {"controller.spare_consumers": str(spares)}) as stage:
-        stage.turn_all(STAIRS[0] * CAPACITY_BYTES_PER_S / PARTITIONS)
+        stage.set_all(STAIRS[0] * CAPACITY_BYTES_PER_S / PARTITIONS)
         stage.calm(workers=1, spares=spares)
         stage.rest(15)  # until the measured speed is the true one
         for workers, share in enumerate(STAIRS[1:], start=2):
-            stepped_ms = stage.turn_all(share * CAPACITY_BYTES_PER_S / PARTITIONS)
+            stepped_ms = stage.set_all(share * CAPACITY_BYTES_PER_S / PARTITIONS)
             stage.calm(workers_min=workers, spares=spares)
             stage.rest(12)
             rows = stage.status()["partitions"]
@@ -86,7 +86,7 @@ def moves() -> list[Measured]:
     high, low, usual = 90_000.0, 6_000.0, 27_000.0
     chance = random.Random(1)
     with Stage(PARTITIONS) as stage:
-        stage.turn_all(usual)
+        stage.set_all(usual)
         stage.calm(workers_min=3, spares=1)
         stage.rest(20)
         calm_until_ms = now_ms()
@@ -95,7 +95,7 @@ def moves() -> list[Measured]:
             for dial in stage.dials:
                 dial.turn(high if any(dial is one for one in busy) else low)
             stage.rest(SWAP_EVERY_S)
-        stage.turn_all(usual)
+        stage.set_all(usual)
         stage.calm()
         said = [one for one in stage.said() if one.at_ms >= calm_until_ms]
         commits = stage.commits()
@@ -169,7 +169,7 @@ def gaps_of_the_unmoved(
 def constant(seconds: float) -> list[Measured]:
     """The same load all the time, at nearly all that three consumers are packed to."""
     with Stage(PARTITIONS) as stage:
-        stage.turn_all(2.4 * CAPACITY_BYTES_PER_S / PARTITIONS)
+        stage.set_all(2.4 * CAPACITY_BYTES_PER_S / PARTITIONS)
         stage.calm(spares=1)
         stage.rest(30)  # the first plans were made while the measured speed still rose
         since_ms, plan = now_ms(), stage.calm()["plan_number"]
@@ -192,7 +192,7 @@ def controller() -> list[Measured]:
     }
     sentinel, answered = [], []
     with Stage(2 * CONSUMERS, options) as stage:
-        stage.turn_all(2_000.0)
+        stage.set_all(2_000.0)
         stage.calm(workers=CONSUMERS)
         stage.rest(15)
         for _ in range(ROUNDS):
@@ -243,7 +243,7 @@ def consumer() -> list[Measured]:
     """The busiest of three consumers is killed under load, again and again."""
     started, committed = [], []
     with Stage(PARTITIONS) as stage:
-        stage.turn_all(2.0 * CAPACITY_BYTES_PER_S / PARTITIONS)
+        stage.set_all(2.0 * CAPACITY_BYTES_PER_S / PARTITIONS)
         stage.calm(workers=3, spares=1)
         stage.rest(10)
         for _ in range(ROUNDS):

@@ -96,7 +96,7 @@ class Stage:
         ]
         LoadGenerator(self.group.settings.kafka, targets, run_id="bench").run(1e9, self._stop)
 
-    def turn_all(self, speed: float) -> int:
+    def set_all(self, speed: float) -> int:
         for dial in self.dials:
             dial.turn(speed)
         return now_ms()

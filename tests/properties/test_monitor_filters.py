@@ -105,15 +105,15 @@ def test_partitions_do_not_touch_each_other(
 @given(
     before=st.floats(0, 1e8),
     after=st.floats(1e3, 1e8),
-    turns_after=st.integers(3, 29),
+    rounds_after=st.integers(3, 29),
     fell_at=st.floats(0, 1),
 )
 def test_a_step_is_followed_after_three_turns(
-    before: float, after: float, turns_after: int, fell_at: float
+    before: float, after: float, rounds_after: int, fell_at: float
 ) -> None:
     """Whatever the heights, three whole intervals after a step the old speed is forgotten."""
     mixed = before * fell_at + after * (1 - fell_at)
-    speeds = np.array([before] * 30 + [mixed] + [after] * turns_after)[-30:, None]
+    speeds = np.array([before] * 30 + [mixed] + [after] * rounds_after)[-30:, None]
     filtered = StepAdapting(2.0, tolerance=0.02, noise=4.0).speeds(np.ones_like(speeds), speeds)
     assert filtered[0] == pytest.approx(after, rel=0.021)
 

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as Where
 from kit.processes import processes_naming
 from kit.program import penstock
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.log_sizes import LogSizes
+from penstock.kafka_io.log_sizes import LogSizeReader
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
@@ -189,7 +189,7 @@ def test_load_replays_a_file(at: tuple[str, str], kafka: EmbeddedKafka, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "explanation"),
     [
         (["missing=1MB/s"], "There is no topic 'missing'"),
         ([], "Name targets"),
@@ -197,19 +197,19 @@ def test_load_replays_a_file(at: tuple[str, str], kafka: EmbeddedKafka, tmp_path
     ],
 )
 def test_load_refuses_what_makes_no_sense(
-    at: tuple[str, str], arguments: list[str], words: str
+    at: tuple[str, str], arguments: list[str], explanation: str
 ) -> None:
     """Exit code 2 and what is wrong."""
     done = penstock("load", *arguments, *at)
     assert done.returncode == 2
-    assert words in done.stderr
+    assert explanation in done.stderr
 
 
 def test_log_sizes_are_those_of_the_leader(kafka: EmbeddedKafka, at: tuple[str, str]) -> None:
     """Bytes on disk: at least what was sent, and a little for the record's frame."""
     done = penstock("load", "sized=100kB/s", *at, "--create", "2", "--duration", "2s", "-o", "json")
     sent = json.loads(done.stdout)["bytes_acknowledged"]
-    with LogSizes(kafka.settings) as sizes:
+    with LogSizeReader(kafka.settings) as sizes:
         read = sizes.read_bytes(["sized"])
         assert sizes.read_bytes([]) == {}
     assert sorted(read) == [TopicPartition("sized", 0), TopicPartition("sized", 1)]

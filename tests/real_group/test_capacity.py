@@ -35,7 +35,7 @@ def learning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
         folder,
         packing__capacity=f"{SET_BYTES_PER_S:.0f}B/s",
         consumer__batch_bytes="256KiB",
-        spark__straight="false",
+        spark__pass_through="false",  # noqa: S106 - a setting, no password
         controller__capacity_is_learned="true",
         controller__catch_up=f"{CATCH_UP_S:.0f}s",
     )
@@ -67,7 +67,7 @@ def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: Li
         "more consumers at work",
         within_s=GROWTH_S,
     )
-    assert any("over_capacity" in one["words"] for one in grown["history"])
+    assert any("over_capacity" in one["explanation"] for one in grown["history"])
     status = grown
     while status["behind_bytes"] > 0:
         assert time.monotonic() - begun_s < CATCH_UP_S + GROWTH_S, status

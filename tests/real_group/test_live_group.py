@@ -234,7 +234,7 @@ def test_status_plan_and_history_tell(live: LiveGroup) -> None:
     assert "Sentinel" in shown.stdout
     assert penstock("status", *where, "-o", "json").returncode == 0
     assert "synchronised" in penstock("history", *where).stdout or "first_start" in shown.stdout
-    assert json.loads(penstock("history", *where, "-o", "json").stdout)[-1]["words"]
+    assert json.loads(penstock("history", *where, "-o", "json").stdout)[-1]["explanation"]
     planned = penstock("plan", *where, "-o", "json")
     assert planned.returncode == (7 if json.loads(planned.stdout)["moves"] else 0), planned.stderr
     missing = penstock("status", "--set", "controller.directory=nowhere")

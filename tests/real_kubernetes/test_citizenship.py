@@ -61,7 +61,7 @@ def test_what_somebody_deleted_is_made_again_as_it_was(bench: SimulatedBench) ->
     uid = bench.cluster.must("GET", path_of(bench, ONE))["metadata"]["uid"]
     bench.cluster.must("DELETE", path_of(bench, ONE))
     (told,) = incidents(bench, ONE)
-    assert "deleted by somebody else and was made again" in told.words
+    assert "deleted by somebody else and was made again" in told.explanation
     made = bench.cluster.must("GET", path_of(bench, ONE))
     assert made["metadata"]["uid"] != uid
     assert made["metadata"]["annotations"]["penstock.io/template-version"] == "1"
@@ -90,9 +90,9 @@ def test_what_somebody_scaled_is_scaled_back(bench: SimulatedBench, replicas: in
     scale = {"spec": {"replicas": replicas}}
     bench.cluster.must("PATCH", path_of(bench, ONE), scale, "merge-patch+json")
     told, *after = incidents(bench, ONE)
-    assert f"scaled to {replicas} by somebody else" in told.words
+    assert f"scaled to {replicas} by somebody else" in told.explanation
     # Kubernetes chooses which of the pods goes: that its own one went may be told with it.
-    assert all("its pod is gone" in one.words for one in after)
+    assert all("its pod is gone" in one.explanation for one in after)
     assert bench.cluster.must("GET", path_of(bench, ONE))["spec"]["replicas"] == 1
     until(lambda: events(bench, "ScaledBack"), "an Event about it")
 
@@ -118,7 +118,7 @@ def test_a_pod_that_somebody_deleted_is_told(bench: SimulatedBench) -> None:
         "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod['metadata']['name']}"
     )
     (told,) = incidents(bench, ONE)
-    assert "started again in its place" in told.words
+    assert "started again in its place" in told.explanation
 
 
 def waiting(reason: str, message: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
     pod = bench.running_pod(ONE)["metadata"]["name"]
     bench.set_container(pod, waiting("ErrImagePull", "no such image: penstock:9"))
     (told,) = incidents(bench, ONE)
-    assert "no such image: penstock:9" in told.words
+    assert "no such image: penstock:9" in told.explanation
     bench.set_container(pod, waiting("ImagePullBackOff", "Back-off pulling"))
     told_again = "ImageNotPulled: Back-off pulling"
     until(lambda: bench.backend.listed()[ONE].detail == told_again, "the watch tells")
@@ -154,7 +154,7 @@ def test_one_that_cannot_be_scheduled_is_told(simulated_cluster: Cluster) -> Non
     try:
         bench.backend.create(ONE, FIRST)
         (told,) = incidents(bench, ONE)
-        assert "Insufficient memory" in told.words
+        assert "Insufficient memory" in told.explanation
         found = bench.backend.listed()[ONE]
         assert found.state is DeploymentState.FAILED
         assert found.detail.startswith("Unschedulable: ")

@@ -110,7 +110,7 @@ def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Clus
         assert [one.version for one in bench.backend.listed().values()][:2] == [2, 1]
         assert list(bench.backend.listed()) == [wanted[0], *wanted[2:]]
         until(lambda: bench.backend._pods.trouble is None, "in touch again", 60)
-        assert all("made again" not in one.words for one in bench.backend.tend())
+        assert all("made again" not in one.explanation for one in bench.backend.tend())
     finally:
         stop.set()
         bench.close()

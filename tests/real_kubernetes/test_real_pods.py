@@ -82,7 +82,7 @@ def ended_in_order(pods: PodsGroup, consumer: int) -> None:
     assert stored["state"] == "controlled"
 
 
-def lives_of(pods: PodsGroup, consumer: int) -> list[str]:
+def incarnations_of(pods: PodsGroup, consumer: int) -> list[str]:
     """What each life of the pod's container found on the volume."""
     pod = pods.consumer_pod(consumer)
     lines = [] if pod is None else pods.log_of_pod(pod).splitlines()
@@ -102,7 +102,7 @@ def test_a_consumer_killed_with_9_starts_again_and_knows_it(
         assert before is not None
         assert before["state"] == "running"
         pods.kill_inside(pods.consumer_pod(victim))
-        until(lambda: lives_of(pods, victim) == ["uncontrolled"], "it found out", 60)
+        until(lambda: incarnations_of(pods, victim) == ["uncontrolled"], "it found out", 60)
         live.converged({name: 6})
     exact(live, name)
 
@@ -122,7 +122,7 @@ def test_a_pod_that_is_deleted_ends_in_order_and_is_replaced(
         stored = pods.stored_state(victim)
         assert stored is not None
         assert stored["state"] in {"controlled", "running"}
-        assert set(lives_of(pods, victim)) <= {"controlled"}
+        assert set(incarnations_of(pods, victim)) <= {"controlled"}
         live.converged({name: 6})
     exact(live, name)
 

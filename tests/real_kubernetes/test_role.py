@@ -47,7 +47,7 @@ def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
         conditions = Right("patch", "deployments/status", "apps")
         until(lambda: conditions in used, "a condition was written")
         assert backend._api._refused == {}
-        assert backend._informing.dropped == 0
+        assert backend._background_calls.dropped == 0
     finally:
         backend.close()
     return used
@@ -57,16 +57,16 @@ def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> Non
     backend.create(ONE, FIRST)
     backend.create(ONE, FIRST)  # it is there: is it ours?
     bench.kill(ONE)
-    until(lambda: any("ended with code" in one.words for one in backend.tend()), "restarted")
+    until(lambda: any("ended with code" in one.explanation for one in backend.tend()), "restarted")
     backend.logs(ONE)
     backend.create(TWO, FIRST)
     backend.update(ONE, SECOND)
     backend.listed()
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/bench-consumer-2"
     bench.cluster.must("DELETE", path)
-    until(lambda: any("made again" in one.words for one in backend.tend()), "made again")
+    until(lambda: any("made again" in one.explanation for one in backend.tend()), "made again")
     bench.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
-    until(lambda: any("scaled back" in one.words for one in backend.tend()), "scaled back")
+    until(lambda: any("scaled back" in one.explanation for one in backend.tend()), "scaled back")
     until(lambda: backend._deployments.trouble is None, "in touch")
     backend.delete(ONE)
     backend.delete(TWO)

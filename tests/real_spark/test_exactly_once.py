@@ -15,7 +15,7 @@ from penstock.pipeline import PlannedRange, StaleWriterError, pass_through
 from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.storage import TableStorage
 from penstock.spark_worker.task import task_of
-from penstock.spark_worker.work import StraightWork
+from penstock.spark_worker.work import PassThroughWork
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
@@ -222,7 +222,7 @@ def test_a_lake_at_an_odd_place_gets_every_row(
     assert carrier.verify(topic).is_exact
 
 
-def _on_another_disk(work: StraightWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _on_another_disk(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What the workers write is not where the driver looks."""
     run = task_of(work)
 

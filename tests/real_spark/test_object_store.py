@@ -159,7 +159,7 @@ def test_a_killed_consumer_goes_on_from_the_bucket(
         add_records(group, topic, 3, 60)
         assert child.process.wait(60) == -signal.SIGKILL
         again = group.start(1)
-        group.wait_new_life(1, first)
+        group.wait_new_incarnation(1, first)
         group.command_start(1, places)
         wait_for("the rest", lambda: _carried(group.settings, topic) == 300, 60)
         assert again.end() == 0

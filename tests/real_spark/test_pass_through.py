@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline import Pipeline, pass_through
 from penstock.spark_worker.task import task_of
-from penstock.spark_worker.work import StraightWork
+from penstock.spark_worker.work import PassThroughWork
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 DATED = {"columns": ["date", "offset", "timestamp", "value"], "partition_by": ["date"]}
@@ -55,27 +55,27 @@ def _of_every_kind(carrier: Carrier, topic: str) -> None:
 
 def test_both_ways_give_the_same_rows(make_carrier: Callable[..., Carrier]) -> None:
     """Same columns, types and values, null for null, for records of every kind."""
-    straight = make_carrier()
-    other = _other_way(straight)
+    pass_through = make_carrier()
+    other = _other_way(pass_through)
     topic = new_topic_name("kinds")
-    _of_every_kind(straight, topic)
-    for carrier in (straight, other):
+    _of_every_kind(pass_through, topic)
+    for carrier in (pass_through, other):
         result = carrier.carry_all(topic)
         assert not result.failures
         assert result.records == 24
         assert carrier.verify(topic).is_exact
-    assert _rows(straight, topic).schema == _rows(other, topic).schema
-    assert _rows(straight, topic).to_pylist() == _rows(other, topic).to_pylist()
+    assert _rows(pass_through, topic).schema == _rows(other, topic).schema
+    assert _rows(pass_through, topic).to_pylist() == _rows(other, topic).to_pylist()
 
 
 def test_both_ways_divide_by_date_alike(make_carrier: Callable[..., Carrier]) -> None:
     """Folders by the record's own day, in UTC, and only the columns that were asked for."""
     topic = new_topic_name("days")
-    straight = make_carrier(tables={topic: DATED})
-    other = _other_way(straight)
-    _of_every_kind(straight, topic)
+    pass_through = make_carrier(tables={topic: DATED})
+    other = _other_way(pass_through)
+    _of_every_kind(pass_through, topic)
     found = []
-    for carrier in (straight, other):
+    for carrier in (pass_through, other):
         assert not carrier.carry_all(topic).failures
         table = DeltaTable(f"{carrier.settings.lake.root}/{topic}")
         rows = table.to_pyarrow_table()
@@ -87,19 +87,19 @@ def test_both_ways_divide_by_date_alike(make_carrier: Callable[..., Carrier]) ->
 
 def test_a_table_may_get_rows_by_either_way(make_carrier: Callable[..., Carrier]) -> None:
     """Half by the workers, half by the connector, into one table: exact, whoever reads it."""
-    straight = make_carrier()
-    settings = straight.settings
+    pass_through = make_carrier()
+    settings = pass_through.settings
     spark = settings.spark.model_copy(update={"straight": False})
     by_connector = Carrier(
-        settings.model_copy(update={"spark": spark}), straight.session, straight.writer
+        settings.model_copy(update={"spark": spark}), pass_through.session, pass_through.writer
     )
     topic = new_topic_name("either")
-    straight.kafka.create_topic(topic, partitions=3)
+    pass_through.kafka.create_topic(topic, partitions=3)
     produce(settings.kafka, topic, {one: [b"%d" % one] * 20 for one in range(3)})
-    for carrier in (straight, by_connector, straight):
+    for carrier in (pass_through, by_connector, pass_through):
         assert not carrier.carry(carrier.plan(topic, at_most=7)).failures
-    assert straight.verify(topic).is_exact
-    assert _rows(straight, topic).num_rows == 60
+    assert pass_through.verify(topic).is_exact
+    assert _rows(pass_through, topic).num_rows == 60
 
 
 def test_workers_without_our_code_leave_it_to_the_connector(
@@ -108,7 +108,7 @@ def test_workers_without_our_code_leave_it_to_the_connector(
     """The batch is carried all the same, and the next one does not try again."""
     tried = []
 
-    def lacking(work: StraightWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def lacking(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
         tried.append(work)
 
         def run(numbers: Iterator[Any]) -> Iterator[Any]:
@@ -140,7 +140,7 @@ def test_what_a_failed_attempt_left_is_not_committed(
     carrier.kafka.create_topic(topic, partitions=2)
     produce(carrier.settings.kafka, topic, {0: [b"x"] * 5, 1: [b"y"] * 5})
 
-    def twice(work: StraightWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def twice(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
         run = task_of(work)
 
         def run_twice(numbers: Iterator[Any]) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from kit.processes import children_of
 from penstock.pipeline.connect_server import ConnectServer
-from penstock.pipeline.pass_through_session import StraightSession, shared_session_id
+from penstock.pipeline.pass_through_session import PassThroughSession, shared_session_id
 from penstock.pipeline.session import open_connect_session
 from penstock.pipeline.warm_up import warm_up_command
 from penstock.settings.sections import SparkSettings
@@ -43,16 +43,18 @@ def _answering(sleep_s: float = 0.0) -> Callable[[Iterator[Any]], Iterator[Any]]
 
 
 @pytest.fixture
-def two(spark_server: ConnectServer) -> Iterator[tuple[StraightSession, StraightSession]]:
+def two(spark_server: ConnectServer) -> Iterator[tuple[PassThroughSession, PassThroughSession]]:
     """Two consumers of a group of this test's own."""
     settings, group = SparkSettings(master=spark_server.master), f"group-{uuid.uuid4()}"
-    made = StraightSession(settings, group, None), StraightSession(settings, group, None)
+    made = PassThroughSession(settings, group, None), PassThroughSession(settings, group, None)
     yield made
     for one in made:
         one.close()
 
 
-def test_two_consumers_have_the_same_workers(two: tuple[StraightSession, StraightSession]) -> None:
+def test_two_consumers_have_the_same_workers(
+    two: tuple[PassThroughSession, PassThroughSession],
+) -> None:
     """The parent of the workers is one process, also after one of the two has hung up."""
     first, second = two
     parents = {one.path for one in first.run(_answering(), 2)}
@@ -64,7 +66,7 @@ def test_two_consumers_have_the_same_workers(two: tuple[StraightSession, Straigh
 
 
 def test_a_server_is_warmed_up_for_the_group(
-    two: tuple[StraightSession, StraightSession], spark_server: ConnectServer
+    two: tuple[PassThroughSession, PassThroughSession], spark_server: ConnectServer
 ) -> None:
     """The workers are there before the first consumer comes, and they are those that it uses."""
     assert spark_server.process is not None
@@ -77,7 +79,7 @@ def test_a_server_is_warmed_up_for_the_group(
 
 
 def test_an_expired_session_is_followed_by_the_next(
-    two: tuple[StraightSession, StraightSession], spark_server: ConnectServer
+    two: tuple[PassThroughSession, PassThroughSession], spark_server: ConnectServer
 ) -> None:
     """The server has forgotten it: both go on in one and the same new session."""
     first, second = two
@@ -91,11 +93,13 @@ def test_an_expired_session_is_followed_by_the_next(
     assert first._number == second._number == 1
 
 
-def test_an_interruption_ends_only_ones_own(two: tuple[StraightSession, StraightSession]) -> None:
+def test_an_interruption_ends_only_ones_own(
+    two: tuple[PassThroughSession, PassThroughSession],
+) -> None:
     """While both run, one is interrupted: it fails, the other gives its answer."""
     outcomes: dict[str, Any] = {}
 
-    def run(name: str, session: StraightSession, sleep_s: float) -> None:
+    def run(name: str, session: PassThroughSession, sleep_s: float) -> None:
         try:
             outcomes[name] = session.run(_answering(sleep_s), 1)
         except PySparkException as error:

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline import Writer
-from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_lives
+from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_incarnations
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
@@ -88,8 +88,8 @@ def test_a_restart_sweeps_what_the_last_life_left(make_carrier: MakeCarrier) -> 
         carrier.carry_all(topic)
     lake = carrier.settings.lake
     assert [report.orphans_removed for report in keep_up(lake)] == [0], "it might be paused"
-    assert sweep_earlier_lives(lake, Writer(1, 2)) >= 1
-    assert sweep_earlier_lives(lake, Writer(1, 2)) == 0
+    assert sweep_earlier_incarnations(lake, Writer(1, 2)) >= 1
+    assert sweep_earlier_incarnations(lake, Writer(1, 2)) == 0
     second = make_carrier(1, 2)
     assert second.carry_all(topic).records == 14
     assert second.verify(topic).is_exact

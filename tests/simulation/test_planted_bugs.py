@@ -61,7 +61,7 @@ def finding(detector: str) -> str | None:
             return _short(error)
     if kind == "seed":
         outcome = run(scenario(int(which)))
-        return None if outcome.is_green else outcome.words.partition(": ")[2][:90]
+        return None if outcome.is_green else outcome.explanation.partition(": ")[2][:90]
     try:
         if kind == "law":
             a_query_waits_for_the_commands_before_it()
@@ -89,7 +89,7 @@ def planted(request: pytest.FixtureRequest) -> Iterator[PlantedBug]:
 def test_the_bug_is_caught(planted: PlantedBug) -> None:
     """Every detector that is listed for it finds it."""
     for detector in CAUGHT_BY[planted.name]:
-        assert finding(detector) is not None, f"{detector} does not see: {planted.words}"
+        assert finding(detector) is not None, f"{detector} does not see: {planted.explanation}"
 
 
 @pytest.mark.parametrize("detector", sorted({d for ds in CAUGHT_BY.values() for d in ds}))
@@ -101,7 +101,7 @@ def test_without_a_bug_nothing_is_found(detector: str) -> None:
 def test_the_table_is_in_step() -> None:
     """docs/invariants.md lists every planted bug and what catches it."""
     lines = ["| planted bug | what it does | caught by |", "| --- | --- | --- |"]
-    lines += [f"| {b.name} | {b.words} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]
+    lines += [f"| {b.name} | {b.explanation} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]
     assert len(BUGS) >= 12
     path = ROOT / "docs" / "invariants.md"
     assert_section_kept_in_step(path, "planted bugs", "\n".join(lines))

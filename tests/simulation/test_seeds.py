@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.laboratory.protocol_simulation.campaign import Outcome, run
+from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
 from penstock.laboratory.protocol_simulation.lossy_topic import Weather
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
@@ -23,13 +23,13 @@ RESERVE = 1_000_000
 ONCE_FAILED = (2, 5, 74, 80, 91, 112, 124, 131, 144, 151, 161, 240, 439, 478, 621, 758)
 
 
-def green(seed: int) -> Outcome:
+def green(seed: int) -> SeedResult:
     outcome = run(scenario(seed))
     while outcome.verdict == "void":
         seed += RESERVE
         outcome = run(scenario(seed))
     again = f"python -m penstock.simulation --seed {seed}"
-    assert outcome.is_green, f"seed {seed}: {outcome.words}\nreplay it: {again}"
+    assert outcome.is_green, f"seed {seed}: {outcome.explanation}\nreplay it: {again}"
     return outcome
 
 

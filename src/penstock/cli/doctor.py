@@ -17,7 +17,7 @@ from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import findings_for
 from penstock.settings import Settings
-from penstock.topics import Verdict, control_topics
+from penstock.topics import TopicState, control_topics
 
 CONNECT_TIMEOUT_S = 3.0
 CLUSTER_RIGHTS = frozenset({"DESCRIBE"})
@@ -27,7 +27,7 @@ CONTROL_TOPIC_RIGHTS = frozenset({"DESCRIBE", "READ", "WRITE"})
 @dataclass(frozen=True, slots=True)
 class Check:
     name: str
-    words: str
+    explanation: str
     remedy: str = ""
     exit_code: int = 0
 
@@ -51,9 +51,9 @@ def doctor(
     table = Table("", "check", "", box=None, show_header=False)
     for check in checks:
         mark = "[green]ok[/]" if check.is_ok else "[red]!![/]"
-        table.add_row(mark, check.name, escape(f"{check.words} {check.remedy}".rstrip()))
+        table.add_row(mark, check.name, escape(f"{check.explanation} {check.remedy}".rstrip()))
     rows = [
-        {"check": one.name, "ok": one.is_ok, "words": one.words, "remedy": one.remedy}
+        {"check": one.name, "ok": one.is_ok, "explanation": one.explanation, "remedy": one.remedy}
         for one in checks
     ]
     print_data(rows, output, table)
@@ -121,7 +121,7 @@ def _broker(settings: Settings) -> str:
 
 def _topics(settings: Settings) -> str:
     found = findings_for(Administration(settings.kafka), control_topics(settings.topics))
-    wrong = [f"{one.topic} {one.words}" for one in found if one.verdict is not Verdict.OK]
+    wrong = [f"{one.topic} {one.explanation}" for one in found if one.verdict is not TopicState.OK]
     if wrong:
         raise PenstockError("; ".join(wrong) + ".")
     return f"the control topics {settings.topics.prefix}-* can serve"

@@ -41,12 +41,12 @@ def require_news(status: dict[str, Any]) -> None:
     """For commands whose answer would be wrong if the group had changed since."""
     if is_stale(status):
         raise PenstockError(
-            f"The controller has said nothing for {age_in_words(status['age_s'])}.",
+            f"The controller has said nothing for {age_text(status['age_s'])}.",
             remedy="Is it running? `penstock status` shows what was last known.",
         )
 
 
-def age_in_words(seconds: float) -> str:
+def age_text(seconds: float) -> str:
     for size_s, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size_s:
             return f"{seconds / size_s:.0f} {unit}"

@@ -50,7 +50,7 @@ def recommend_until(settings: Settings, stop: Event) -> None:
                 packing = algorithm.pack(problem)
                 changed = packing.assignment != assignment
                 if changed and is_worthwhile(policy, verdict.reason, assignment, packing):
-                    _explain(verdict.words, problem, assignment, packing.assignment)
+                    _explain(verdict.explanation, problem, assignment, packing.assignment)
                     for partition in packing.oversize:
                         say(f"  {partition} alone is more than one consumer carries.")
                     assignment, said_s = packing.assignment, now_s
@@ -59,7 +59,7 @@ def recommend_until(settings: Settings, stop: Event) -> None:
                 said_s = now_s
                 total = format_speed(round(sum(speeds.values())))
                 carried = f"{total} in {len(speeds)} partitions on {len(assignment)} consumers"
-                say(f"{carried}; {verdict.words}.")
+                say(f"{carried}; {verdict.explanation}.")
 
 
 def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:

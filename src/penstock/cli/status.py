@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
-from penstock.cli.group_status import age_in_words, is_stale, read_status
+from penstock.cli.group_status import age_text, is_stale, read_status
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.settings.units import format_speed
 
@@ -64,7 +64,7 @@ def rendered(found: dict[str, Any]) -> Group:
         Text(f"stopped: {partition}: {reason}", style="red")
         for partition, reason in list(found["parked"].items())[:5]
     ]
-    parts += [Text(_pause_in_words(pause), style="yellow") for pause in found["pauses"]]
+    parts += [Text(_pause_text(pause), style="yellow") for pause in found["pauses"]]
     roll_out = found["roll_out"]
     if roll_out:
         parts.append(Text(f"rolling out version {roll_out['version']} ({roll_out['request_id']})"))
@@ -79,7 +79,7 @@ def _headline(found: dict[str, Any]) -> Text:
     speeds = "no measurement yet" if age is None else f"speeds {age / 1000:.1f} s old"
     text.append(f"  {speeds}")
     if is_stale(found):
-        silent = age_in_words(found["age_s"])
+        silent = age_text(found["age_s"])
         text = Text(f"The controller has said nothing for {silent}. ", style="bold red")
         text.append(f"What was known then ({found['phase']}):")
     if found["is_degraded"]:
@@ -105,7 +105,7 @@ def _behind(one: dict[str, Any]) -> str:
     return f"{one['behind_records']:,}, {'?' if seconds is None else f'{seconds:.1f}'} s"
 
 
-def _pause_in_words(pause: dict[str, Any]) -> str:
+def _pause_text(pause: dict[str, Any]) -> str:
     until = pause["until_unix_ms"]
     ends = ""
     if until is not None:
@@ -151,7 +151,7 @@ def _bar(
 def _decisions(history: list[dict[str, Any]]) -> Table:
     table = Table("when", "what", "why", box=None)
     for one in history:
-        table.add_row(f"{one['age_ms'] / 1000:.0f} s ago", one["code"], Text(one["words"]))
+        table.add_row(f"{one['age_ms'] / 1000:.0f} s ago", one["code"], Text(one["explanation"]))
     return table
 
 
@@ -173,6 +173,6 @@ def history(
             str(one["plan"]),
             str(one["moves"] or ""),
             format_speed(round(one["moved_bytes_per_s"])) if one["moves"] else "",
-            Text(one["words"]),
+            Text(one["explanation"]),
         )
     print_data(decisions, output, table)

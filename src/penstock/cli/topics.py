@@ -10,7 +10,7 @@ from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effec
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import findings_for, make_control_topics
-from penstock.topics import Verdict, control_topics
+from penstock.topics import TopicState, control_topics
 
 app = typer.Typer(
     help="Make and check the control topics over which the group talks.", no_args_is_help=True
@@ -38,10 +38,10 @@ def create(
     unusable = [
         one
         for one in findings_for(Administration(loaded.kafka), wanted)
-        if one.verdict is Verdict.UNUSABLE
+        if one.verdict is TopicState.UNUSABLE
     ]
     if unusable:
-        raise PenstockError("; ".join(f"{one.topic} {one.words}" for one in unusable) + ".")
+        raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
     say("All four control topics can serve.")
 
 
@@ -59,8 +59,11 @@ def check(
     found = findings_for(Administration(loaded.kafka), wanted)
     table = Table("topic", "state", "", box=None)
     for one in found:
-        table.add_row(one.topic, one.verdict, one.words)
-    rows = [{"topic": one.topic, "state": str(one.verdict), "words": one.words} for one in found]
+        table.add_row(one.topic, one.verdict, one.explanation)
+    rows = [
+        {"topic": one.topic, "state": str(one.verdict), "explanation": one.explanation}
+        for one in found
+    ]
     print_data(rows, output, table)
-    if any(one.verdict is not Verdict.OK for one in found):
+    if any(one.verdict is not TopicState.OK for one in found):
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.verification import Verdict
+from penstock.verification import VerificationResult
 from penstock.verification import verify as verify_lake
 
 _COLUMNS = (
@@ -53,7 +53,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _as_table(verdict: Verdict) -> Table:
+def _as_table(verdict: VerificationResult) -> Table:
     table = Table(*_COLUMNS, box=None)
     for one in verdict.partitions:
         table.add_row(*(str(getattr(one, name)) for name in _COLUMNS))

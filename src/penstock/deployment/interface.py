@@ -64,7 +64,7 @@ class Incident:
     """Something that happened to a consumer without being asked for."""
 
     consumer: ConsumerId
-    words: str
+    explanation: str
 
 
 class DeploymentBackend(Protocol):

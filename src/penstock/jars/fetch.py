@@ -132,9 +132,9 @@ def _run_ivy(scratch: Path, settings: Path, module: Path, arrived: Path) -> Iter
 
 def _first_complaint(output: str) -> str:
     """The line of Ivy's long output that says why, if there is one."""
-    words = ("Exception", "UnknownHost", "refused", "timed out", "No space")
+    explanation = ("Exception", "UnknownHost", "refused", "timed out", "No space")
     for line in output.splitlines():
-        if any(word in line for word in words):
+        if any(word in line for word in explanation):
             return f"Ivy said: {line.strip()[:300]}"
     return ""
 

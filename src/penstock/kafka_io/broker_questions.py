@@ -32,7 +32,7 @@ from kafka.protocol.metadata import MetadataRequest
 from penstock.errors import NotPermittedError, PenstockError, SettingsError, UnreachableError
 from penstock.kafka_io.client_properties import kafka_python_properties
 from penstock.kafka_io.record_batches import bytes_and_records
-from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
+from penstock.model.broker_logs import BrokerLogSizes, LogName, LogOffsets, LogPlace
 from penstock.settings.sections import KafkaSettings
 
 _NONE, _UNKNOWN_TOPIC, _NO_LEADER, _NOT_LEADER, _CLUSTER_REFUSED = 0, 3, 5, 6, 31
@@ -81,7 +81,7 @@ class Answers:
     """What was answered since the last turn, perhaps to earlier questions."""
 
     layout: Layout | None = None
-    sizes: list[LogSizes] = field(default_factory=list)
+    sizes: list[BrokerLogSizes] = field(default_factory=list)
     offsets: list[LogOffsets] = field(default_factory=list)
     bytes_per_record: dict[LogName, float] = field(default_factory=dict)
     sizes_refused: str | None = None
@@ -347,7 +347,7 @@ def _take_sizes(broker: int, taken_at_s: float, answer: Any, answers: Answers) -
         for one in topic.partitions
         if not one.is_future_key  # a copy on its way to another disk of the same broker
     }
-    answers.sizes.append(LogSizes(broker, taken_at_s, sizes))
+    answers.sizes.append(BrokerLogSizes(broker, taken_at_s, sizes))
 
 
 def _offsets(answer: Any, answers: Answers) -> dict[LogName, int]:

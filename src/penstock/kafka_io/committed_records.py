@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from penstock.errors import UnreachableError
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.model import OffsetRange
 from penstock.settings.sections import KafkaSettings
 
@@ -58,7 +58,7 @@ def committed_records(kafka: KafkaSettings, wanted: OffsetRange) -> Iterator[lis
             for message in messages:
                 error = message.error()
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise in_our_words(error, kafka, f"reading {wanted}")
+                    raise as_penstock_error(error, kafka, f"reading {wanted}")
                 if message.offset() >= wanted.end or error is not None:
                     is_done = is_done or message.offset() >= wanted.end
                     continue

@@ -4,19 +4,21 @@ from penstock.kafka_io.administration import Administration
 from penstock.settings import Settings
 from penstock.topics.control_topics import (
     ControlTopic,
-    Finding,
     SeenTopic,
-    Verdict,
+    TopicFinding,
+    TopicState,
     compare,
     control_topics,
 )
 
 
-def findings_for(administration: Administration, wanted: tuple[ControlTopic, ...]) -> list[Finding]:
+def findings_for(
+    administration: Administration, wanted: tuple[ControlTopic, ...]
+) -> list[TopicFinding]:
     """What the cluster has, held against what is wanted."""
     views = administration.topics([topic.name for topic in wanted])
     settings = administration.topic_settings(views)
-    found: list[Finding] = []
+    found: list[TopicFinding] = []
     for topic in wanted:
         view = views.get(topic.name)
         seen = None if view is None else SeenTopic(view.partitions, settings[topic.name])
@@ -31,7 +33,7 @@ def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> 
     done = []
     verdicts = {(one.topic, one.verdict) for one in findings_for(administration, wanted)}
     for topic in wanted:
-        if (topic.name, Verdict.MISSING) in verdicts:
+        if (topic.name, TopicState.MISSING) in verdicts:
             made = administration.create_topic(
                 topic.name,
                 partitions=topic.partitions,
@@ -40,7 +42,7 @@ def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> 
             )
             if made:
                 done.append(f"{topic.name}: created with {topic.partitions} partitions")
-        elif (topic.name, Verdict.TOO_FEW_PARTITIONS) in verdicts:
+        elif (topic.name, TopicState.TOO_FEW_PARTITIONS) in verdicts:
             grown = administration.grow_topic(topic.name, topic.partitions)
             if grown:
                 done.append(f"{topic.name}: grown to {topic.partitions} partitions")

@@ -27,7 +27,7 @@ _NOT_PERMITTED = {
 _SETTINGS = {KafkaError._INVALID_ARG, KafkaError._SSL}
 
 
-def in_our_words(error: KafkaError, kafka: KafkaSettings, doing: str) -> PenstockError:
+def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> PenstockError:
     code, said = error.code(), error.str()
     if code in _UNREACHABLE:
         return UnreachableError(
@@ -53,4 +53,4 @@ def kafka_failures(kafka: KafkaSettings, doing: str) -> Iterator[None]:
         error = raised.args[0]
         if not isinstance(error, KafkaError):
             raise PenstockError(f"Kafka failed: {raised} ({doing}).") from raised
-        raise in_our_words(error, kafka, doing) from raised
+        raise as_penstock_error(error, kafka, doing) from raised

@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
 from confluent_kafka import TopicPartition as ClientPartition
 
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -82,7 +82,7 @@ class FollowedTopics:
             return None
         if error.code() in _PASSING or error.retriable():
             return None
-        raise in_our_words(error, self._kafka, f"reading {message.topic()}")
+        raise as_penstock_error(error, self._kafka, f"reading {message.topic()}")
 
     def close(self) -> None:
         self._consumer.close()

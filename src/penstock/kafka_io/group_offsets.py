@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -74,9 +74,9 @@ class GroupOffsets:
             for row in future.result().topic_partitions:
                 if row.error is not None:
                     refused.add(TopicPartition(row.topic, row.partition))
-                    failed = str(in_our_words(row.error, self._kafka, "writing group offsets"))
+                    failed = str(as_penstock_error(row.error, self._kafka, "writing group offsets"))
         except KafkaException as raised:
-            failed = str(in_our_words(raised.args[0], self._kafka, "writing group offsets"))
+            failed = str(as_penstock_error(raised.args[0], self._kafka, "writing group offsets"))
             refused = set(self._sent or {})
         with self._lock:
             kept = {one: offset for one, offset in (self._sent or {}).items() if one in refused}

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.settings.sections import KafkaSettings
 
 TRANSACTION_TIMEOUT_S = 10.0
@@ -109,7 +109,7 @@ class LeadingProducer:
                 remedy="Nothing to do if that is meant; else stop one of the two.",
             ) from raised
         self._abandon()
-        raise in_our_words(error, self._kafka, "sending commands") from raised
+        raise as_penstock_error(error, self._kafka, "sending commands") from raised
 
     def _abandon(self) -> None:
         """Abort if it can be; else begin with a new connection, which settles it at the broker."""

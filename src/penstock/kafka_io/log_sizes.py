@@ -23,7 +23,7 @@ from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
 
-class LogSizes:
+class LogSizeReader:
     """One connection that can be asked again and again."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -31,7 +31,7 @@ class LogSizes:
         try:
             self._client = KafkaAdminClient(**kafka_python_properties(kafka))
         except KafkaError as error:
-            raise _in_our_words(error, kafka) from error
+            raise _as_penstock_error(error, kafka) from error
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +60,7 @@ class LogSizes:
             }
             answers = self._client.describe_log_dirs(names)
         except KafkaError as error:
-            raise _in_our_words(error, self._kafka) from error
+            raise _as_penstock_error(error, self._kafka) from error
         sizes: dict[TopicPartition, int] = {}
         for answer in answers:
             for directory in answer["log_dirs"]:
@@ -75,7 +75,7 @@ class LogSizes:
         return sizes
 
 
-def _in_our_words(error: KafkaError, kafka: KafkaSettings) -> PenstockError:
+def _as_penstock_error(error: KafkaError, kafka: KafkaSettings) -> PenstockError:
     if isinstance(error, KafkaConnectionError | KafkaTimeoutError):
         return UnreachableError(
             f"No Kafka broker answers at {kafka.bootstrap_servers} (asking for log sizes).",

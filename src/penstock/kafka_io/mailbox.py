@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -53,7 +53,7 @@ class Letter:
 class MailboxTrouble:
     """Something a person should know; reading goes on."""
 
-    words: str
+    explanation: str
 
 
 class Mailbox:
@@ -184,7 +184,7 @@ class Mailbox:
             return []
         if code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             return self._begin_again(message)
-        said = in_our_words(error, self._kafka, "reading the mailbox")
+        said = as_penstock_error(error, self._kafka, "reading the mailbox")
         return [] if code in _PASSING else [MailboxTrouble(str(said))]
 
     def _begin_again(self, message: Any) -> list[Letter | MailboxTrouble]:
@@ -200,5 +200,5 @@ class Mailbox:
             ]
         )
         self._ends.pop(message.topic(), None)
-        words = f"mail in {message.topic()}-{message.partition()} was lost before it was read"
-        return [MailboxTrouble(words)]
+        explanation = f"mail in {message.topic()}-{message.partition()} was lost before it was read"
+        return [MailboxTrouble(explanation)]

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import (
     NewestMeasurement,
@@ -200,4 +200,4 @@ class MeasurementReader:
     def _raise(self, error: KafkaError) -> NoReturn:
         if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}:
             raise missing_topic_error(self._topic)
-        raise in_our_words(error, self._kafka, f"reading {self._topic}")
+        raise as_penstock_error(error, self._kafka, f"reading {self._topic}")

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -70,7 +70,7 @@ class RecordProducer:
                 self._producer.poll(_ROOM_WAIT_S)
             except KafkaException as raised:
                 if raised.args[0].code() not in _NOT_YET_KNOWN:
-                    raise in_our_words(
+                    raise as_penstock_error(
                         raised.args[0], self._kafka, f"writing to {topic}"
                     ) from raised
                 self.wait_until_known([TopicPartition(topic, partition)])
@@ -102,7 +102,9 @@ class RecordProducer:
             if error is None:
                 on_delivery(None, len(message.value() or b"") + len(message.key() or b""))
             else:
-                on_delivery(in_our_words(error, self._kafka, f"writing to {message.topic()}"), 0)
+                on_delivery(
+                    as_penstock_error(error, self._kafka, f"writing to {message.topic()}"), 0
+                )
 
         return delivered
 

@@ -7,7 +7,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
 from confluent_kafka import TopicPartition as ClientPartition
 
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import in_our_words, kafka_failures
+from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.settings.sections import KafkaSettings
 
 
@@ -45,6 +45,6 @@ def read_partition(kafka: KafkaSettings, topic: str, partition: int) -> Iterator
             elif error.code() == KafkaError._PARTITION_EOF:
                 return
             else:
-                raise in_our_words(error, kafka, f"reading {topic}")
+                raise as_penstock_error(error, kafka, f"reading {topic}")
     finally:
         consumer.close()

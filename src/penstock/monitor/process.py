@@ -18,11 +18,11 @@ from penstock.kafka_io.measurement_topic import (
     missing_topic_error,
     monitor_topic,
 )
-from penstock.model.log_levels import LogName
+from penstock.model.broker_logs import LogName
 from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
 from penstock.monitor.core.filters import filter_from_settings
 from penstock.monitor.core.measurement import measurement_parts
-from penstock.monitor.core.meter import Basis, Meter, Speeds
+from penstock.monitor.core.meter import Basis, MeasuredSpeeds, Meter
 from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
 from penstock.settings import Settings
 from penstock.telemetry import Health, get_logger
@@ -59,7 +59,7 @@ class SpeedMeasuring:
         self._outages = OutageWatch()
         self._sampled_last: LogName | None = None
 
-    def turn(self) -> Speeds | None:
+    def turn(self) -> MeasuredSpeeds | None:
         """Ask, take the answers in, and say how fast everything is.
 
         None while not even the partitions are known: no partition at all would be another message.

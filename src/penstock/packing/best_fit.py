@@ -6,33 +6,35 @@ from penstock.packing.any_fit import AnyFit
 from penstock.packing.whole_numbers import Tally
 
 
-class LeastRoom:
+class LeastFreeCapacity:
     """The rule: the least room that is enough. Rooms are kept sorted."""
 
-    __slots__ = ("_rooms",)
+    __slots__ = ("_free_sorted",)
 
     def __init__(self) -> None:
-        self._rooms: list[tuple[int, int]] = []
+        self._free_sorted: list[tuple[int, int]] = []
 
     def changed(self, consumer: int, before: int | None, after: int | None) -> None:
         if before is not None:
-            del self._rooms[bisect_left(self._rooms, (before, consumer))]
+            del self._free_sorted[bisect_left(self._free_sorted, (before, consumer))]
         if after is not None:
-            insort(self._rooms, (after, consumer))
+            insort(self._free_sorted, (after, consumer))
 
     def choose(self, size: int) -> int | None:
-        place = bisect_left(self._rooms, (size, 0))
-        return self._rooms[place][1] if place < len(self._rooms) else None
+        place = bisect_left(self._free_sorted, (size, 0))
+        return self._free_sorted[place][1] if place < len(self._free_sorted) else None
 
 
-def least_room(_: Tally) -> LeastRoom:
-    return LeastRoom()
+def least_free_capacity(_: Tally) -> LeastFreeCapacity:
+    return LeastFreeCapacity()
 
 
-BEST_FIT = AnyFit("BF", "To compare with: few consumers, most of the load moves.", least_room)
+BEST_FIT = AnyFit(
+    "BF", "To compare with: few consumers, most of the load moves.", least_free_capacity
+)
 BEST_FIT_DECREASING = AnyFit(
     "BFD",
     "When moving costs nothing: the fewest consumers of the published twelve.",
-    least_room,
+    least_free_capacity,
     decreasing=True,
 )

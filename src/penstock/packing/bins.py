@@ -22,14 +22,14 @@ class Rule(Protocol):
 class Bins:
     """The consumers opened so far and what they hold."""
 
-    __slots__ = ("_free", "_rule", "_tally", "members", "room")
+    __slots__ = ("_lowest_unused", "_rule", "_tally", "free", "members")
 
     def __init__(self, tally: Tally, rule: Rule) -> None:
         self._tally = tally
         self._rule = rule
-        self._free = CONSUMER_ID_MIN
+        self._lowest_unused = CONSUMER_ID_MIN
         self.members: dict[int, list[int]] = {}
-        self.room: dict[int, int] = {}
+        self.free: dict[int, int] = {}
 
     def place(self, item: int) -> None:
         """Into the open consumer that the rule names, else into one newly opened."""
@@ -46,14 +46,14 @@ class Bins:
     def accepts(self, item: int, consumer: int) -> bool:
         held = self.members[consumer]
         return not held or (
-            self._tally.sizes[item] <= self.room[consumer] and len(held) < self._tally.items_max
+            self._tally.sizes[item] <= self.free[consumer] and len(held) < self._tally.items_max
         )
 
     def open(self, consumer: int) -> int:
         assert consumer not in self.members  # noqa: S101 -- what the whole count rests on
         self.members[consumer] = []
-        self.room[consumer] = self._tally.capacity_of(consumer)
-        self._rule.changed(consumer, None, self.room[consumer])
+        self.free[consumer] = self._tally.capacity_of(consumer)
+        self._rule.changed(consumer, None, self.free[consumer])
         return consumer
 
     def open_lowest(self) -> None:
@@ -62,9 +62,9 @@ class Bins:
 
     def put(self, item: int, consumer: int) -> None:
         held = self.members[consumer]
-        before = self.room[consumer]
+        before = self.free[consumer]
         held.append(item)
-        after = self.room[consumer] = before - self._tally.sizes[item]
+        after = self.free[consumer] = before - self._tally.sizes[item]
         accepts_more = after >= 0 and len(held) < self._tally.items_max
         self._rule.changed(consumer, before, after if accepts_more else None)
 
@@ -74,13 +74,13 @@ class Bins:
         home_is_closed = home != NOBODY and home not in self.members
         if home_is_closed and size <= tally.capacity_of(home):
             return home
-        while self._free in self.members:
-            self._free += 1
+        while self._lowest_unused in self.members:
+            self._lowest_unused += 1
         if size > tally.capacity:
-            roomy = (c for c in sorted(tally.capacity_by_consumer) if c not in self.members)
-            alone = home if home_is_closed else self._free
-            return next((c for c in roomy if size <= tally.capacity_of(c)), alone)
-        consumer = self._free
+            large_enough = (c for c in sorted(tally.capacity_by_consumer) if c not in self.members)
+            alone = home if home_is_closed else self._lowest_unused
+            return next((c for c in large_enough if size <= tally.capacity_of(c)), alone)
+        consumer = self._lowest_unused
         while consumer in self.members or size > tally.capacity_of(consumer):
             consumer += 1
         return consumer

@@ -58,10 +58,10 @@ def _settled(
 def _least_overloaded(
     problem: PackingProblem, tally: Tally, consumers_max: int, pack: Callable[[Tally], Members]
 ) -> Members:
-    roomy = _with_room_for_all(problem, consumers_max)
+    large_enough = _with_capacity_for_all(problem, consumers_max)
 
     def stretched(stretch: Fraction) -> Members | None:
-        members = pack(Tally.of(roomy, stretch))
+        members = pack(Tally.of(large_enough, stretch))
         return members if _count(members) <= consumers_max else None
 
     least, everything = _stretch_range(tally, consumers_max)
@@ -93,7 +93,7 @@ def _stretch_range(tally: Tally, consumers_max: int) -> tuple[Fraction, Fraction
     return least, max(Fraction(1), Fraction(load, min(capacities)))
 
 
-def _with_room_for_all(problem: PackingProblem, consumers_max: int) -> PackingProblem:
+def _with_capacity_for_all(problem: PackingProblem, consumers_max: int) -> PackingProblem:
     """If both maxima together cannot hold all partitions, the one per consumer gives way."""
     least = -(-len(problem.write_speed_bytes_per_s) // consumers_max)
     limit = problem.partitions_per_consumer_max

@@ -103,7 +103,7 @@ def _repaired(tally: Tally, worth: int | None) -> Members:
     """`worth`: the load that may be moved to do with one consumer less; None is without limit."""
     bench = Workbench(tally)
     waiting = [item for item, home in enumerate(tally.home) if home == NOBODY]
-    for consumer in [c for c in bench.members if bench.room[c] < 0 or _holds_too_many(bench, c)]:
+    for consumer in [c for c in bench.members if bench.free[c] < 0 or _holds_too_many(bench, c)]:
         for item in to_evict(bench, consumer):
             bench.lift(item)
             waiting.append(item)
@@ -194,12 +194,12 @@ def _at_least(tally: Tally) -> int:
 def _emptying(bench: Workbench, consumer: int) -> tuple[int, int, int]:
     """What emptying costs at least; of equals, the emptiest, then the lowest number."""
     at_home = sum(size for size, item in bench.members[consumer] if bench.home[item] == consumer)
-    return at_home, -bench.room[consumer], consumer
+    return at_home, -bench.free[consumer], consumer
 
 
 def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
     """Place all its items elsewhere if that costs no more than `worth`; else change nothing."""
-    if bench.room[consumer] < 0:
+    if bench.free[consumer] < 0:
         return False
     items = [item for _, item in reversed(bench.members[consumer])]
     cost = sum(bench.cost_of_ejecting(item) for item in items)
@@ -225,7 +225,7 @@ def _go_home(bench: Workbench) -> None:
     strays = [i for i, at in enumerate(bench.at) if bench.home[i] not in {NOBODY, at}]
     for item in sorted(strays, key=lambda item: (-sizes[item], item)):
         home = bench.home[item]
-        if home in bench.room and bench.accepts(item, home, ahead=True):
+        if home in bench.free and bench.accepts(item, home, ahead=True):
             bench.lift(item)
             bench.put(item, home)
     bench.close_empty()

@@ -81,15 +81,15 @@ class _Search:
         """Whom could this item replace? The smallest sufficient one of each roomy consumer."""
         bench, closed = self._bench, self._closed
         looked_at = 0
-        for room_ahead, consumer in reversed(bench.roomiest_first):
-            if cost + size - room_ahead > self._cost_max or looked_at >= CONSUMERS_LOOKED_AT_MAX:
+        for free_ahead, consumer in reversed(bench.by_free_capacity_ahead):
+            if cost + size - free_ahead > self._cost_max or looked_at >= CONSUMERS_LOOKED_AT_MAX:
                 return
-            room = bench.room[consumer]
-            if consumer in closed or room < 0:
+            free = bench.free[consumer]
+            if consumer in closed or free < 0:
                 continue
             looked_at += 1
             held = bench.members[consumer]
-            place = bisect_left(held, (max(size - room, 1), 0))
+            place = bisect_left(held, (max(size - free, 1), 0))
             if place == len(held) or held[place][0] >= size:
                 continue
             ejected_size, ejected = held[place]

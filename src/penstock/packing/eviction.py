@@ -17,7 +17,7 @@ def to_evict(bench: Workbench, consumer: int) -> list[int]:
         return _make_alone(bench, consumer)
     too_many = max(0, len(held) - tally.items_max)
     evicted = [item for _, item in held[:too_many]]
-    over = -bench.room[consumer] - sum(size for size, _ in held[:too_many])
+    over = -bench.free[consumer] - sum(size for size, _ in held[:too_many])
     if over > 0:
         evicted += _cheapest_of_at_least(held[too_many:], over)
     return evicted

@@ -13,7 +13,7 @@ _CLOSED = -1
 class LowestNumber:
     """The rule: the lowest-numbered consumer with room."""
 
-    __slots__ = ("_leaves", "_number", "_position", "_room")
+    __slots__ = ("_free", "_leaves", "_number", "_position")
 
     def __init__(self, tally: Tally) -> None:
         known = {*tally.home, *tally.consumers_now, *tally.capacity_by_consumer}
@@ -21,24 +21,24 @@ class LowestNumber:
         self._number: list[int] = sorted(openable)
         self._position = {consumer: place for place, consumer in enumerate(self._number)}
         self._leaves: int = 1 << (len(self._number) - 1).bit_length()
-        self._room = [_CLOSED] * (2 * self._leaves)
+        self._free = [_CLOSED] * (2 * self._leaves)
 
     def changed(self, consumer: int, before: int | None, after: int | None) -> None:  # noqa: ARG002 -- the tree knows what was before
-        room = self._room
+        free = self._free
         node = self._leaves + self._position[consumer]
-        room[node] = _CLOSED if after is None else after
+        free[node] = _CLOSED if after is None else after
         while node > 1:
             node >>= 1
-            room[node] = max(room[2 * node], room[2 * node + 1])
+            free[node] = max(free[2 * node], free[2 * node + 1])
 
     def choose(self, size: int) -> int | None:
-        room = self._room
-        if room[1] < size:
+        free = self._free
+        if free[1] < size:
             return None
         node = 1
         while node < self._leaves:
             node *= 2
-            if room[node] < size:
+            if free[node] < size:
                 node += 1
         return self._number[node - self._leaves]
 

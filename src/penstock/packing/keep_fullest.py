@@ -4,7 +4,7 @@ The last resort of `chain` when as few consumers as best fit decreasing are aske
 nobody is best fit decreasing itself, so some number of kept consumers always reaches its count.
 """
 
-from penstock.packing.best_fit import LeastRoom
+from penstock.packing.best_fit import LeastFreeCapacity
 from penstock.packing.bins import Bins
 from penstock.packing.whole_numbers import Tally
 
@@ -17,12 +17,14 @@ def fresh_best_fit_decreasing(tally: Tally) -> Members:
 
 def keep_fullest(tally: Tally, members: Members, fresh: Members) -> Members:
     """The cheapest packing found on no more consumers than `fresh`, all packed anew, has."""
-    by_room = sorted(members, key=lambda consumer: (_room(tally, consumer, members), consumer))
-    by_room = [c for c in by_room if _room(tally, c, members) >= 0]
+    by_free_capacity = sorted(
+        members, key=lambda consumer: (_free(tally, consumer, members), consumer)
+    )
+    by_free_capacity = [c for c in by_free_capacity if _free(tally, c, members) >= 0]
     best, best_cost, consumers_max = fresh, moved(tally, fresh), len(fresh)
-    step = max(1, len(by_room) // 16)
-    for kept in range(len(by_room), 0, -step):
-        candidate = _packed_anew(tally, {c: members[c] for c in by_room[:kept]})
+    step = max(1, len(by_free_capacity) // 16)
+    for kept in range(len(by_free_capacity), 0, -step):
+        candidate = _packed_anew(tally, {c: members[c] for c in by_free_capacity[:kept]})
         cost = moved(tally, candidate)
         if len(candidate) <= consumers_max and cost < best_cost:
             best, best_cost = candidate, cost
@@ -40,7 +42,7 @@ def moved(tally: Tally, members: Members) -> int:
 
 
 def _packed_anew(tally: Tally, kept: Members) -> Members:
-    bins = Bins(tally, LeastRoom())
+    bins = Bins(tally, LeastFreeCapacity())
     for consumer, items in kept.items():
         bins.open(consumer)
         for item in items:
@@ -52,5 +54,5 @@ def _packed_anew(tally: Tally, kept: Members) -> Members:
     return bins.members
 
 
-def _room(tally: Tally, consumer: int, members: Members) -> int:
+def _free(tally: Tally, consumer: int, members: Members) -> int:
     return tally.capacity_of(consumer) - sum(tally.sizes[item] for item in members[consumer])

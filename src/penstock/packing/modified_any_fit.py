@@ -9,12 +9,12 @@ What does not fit waits in a pool, which is packed last, biggest first, by the s
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.packing.best_fit import least_room
+from penstock.packing.best_fit import least_free_capacity
 from penstock.packing.bins import Bins, Rule
 from penstock.packing.bounded import within_bounds
 from penstock.packing.problem import Packing, PackingProblem
 from penstock.packing.whole_numbers import NOBODY, Tally
-from penstock.packing.worst_fit import most_room
+from penstock.packing.worst_fit import most_free_capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,20 @@ def _settle(bins: Bins, tally: Tally, consumer: int, items: list[int]) -> list[i
 
 
 MODIFIED_WORST_FIT = ModifiedAnyFit(
-    "MWF", "To compare with: the published choice for few moves.", most_room
+    "MWF", "To compare with: the published choice for few moves.", most_free_capacity
 )
 MODIFIED_BEST_FIT = ModifiedAnyFit(
-    "MBF", "To compare with: fewer consumers than MWF, more moves.", least_room
+    "MBF", "To compare with: fewer consumers than MWF, more moves.", least_free_capacity
 )
 MODIFIED_WORST_FIT_BY_PARTITION = ModifiedAnyFit(
     "MWFP",
     "To compare with: as MWF, consumers ordered by their fastest partition.",
-    most_room,
+    most_free_capacity,
     by_fastest_partition=True,
 )
 MODIFIED_BEST_FIT_BY_PARTITION = ModifiedAnyFit(
     "MBFP",
     "To compare with: as MBF, consumers ordered by their fastest partition.",
-    least_room,
+    least_free_capacity,
     by_fastest_partition=True,
 )

@@ -10,19 +10,19 @@ from penstock.packing.whole_numbers import Tally
 class LastOpened:
     """The rule: the consumer opened last, or none."""
 
-    __slots__ = ("_consumer", "_room")
+    __slots__ = ("_consumer", "_free")
 
     def __init__(self) -> None:
         self._consumer = 0
-        self._room = -1
+        self._free = -1
 
     def changed(self, consumer: int, before: int | None, after: int | None) -> None:
         if before is None:
             self._consumer = consumer
-        self._room = -1 if after is None else after  # nobody else is ever filled
+        self._free = -1 if after is None else after  # nobody else is ever filled
 
     def choose(self, size: int) -> int | None:
-        return self._consumer if size <= self._room else None
+        return self._consumer if size <= self._free else None
 
 
 def _rule(_: Tally) -> LastOpened:

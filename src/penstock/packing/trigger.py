@@ -103,9 +103,9 @@ class TriggerMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TriggerDecision:
     reason: Reason
-    words: str
+    explanation: str
 
     @property
     def repack(self) -> bool:
@@ -134,7 +134,7 @@ def view_of(
 
 def decide(
     policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
-) -> tuple[TriggerMemory, Verdict]:
+) -> tuple[TriggerMemory, TriggerDecision]:
     """One look at the group in, a verdict out."""
     memory = _watch_overload(memory, group, now_s)
     if memory.looked_for_fewer_at_s is None:
@@ -152,7 +152,7 @@ def decide(
 
 def _scale_down(
     policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
-) -> tuple[TriggerMemory, Verdict]:
+) -> tuple[TriggerMemory, TriggerDecision]:
     """On its own, slower timer."""
     if _is_within(memory.looked_for_fewer_at_s, policy.scale_down_period_s, now_s):
         return memory, _calm("the load is carried")
@@ -214,8 +214,8 @@ def after_repack(
     return memory
 
 
-def _calm(words: str) -> Verdict:
-    return Verdict(Reason.CALM, words)
+def _calm(explanation: str) -> TriggerDecision:
+    return TriggerDecision(Reason.CALM, explanation)
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
@@ -230,13 +230,13 @@ def _is_within(since_s: float | None, wait_s: float, now_s: float) -> bool:
     return since_s is not None and now_s - since_s < wait_s
 
 
-def _membership(group: GroupView) -> Verdict | None:
+def _membership(group: GroupView) -> TriggerDecision | None:
     if group.unread:
-        words = f"nobody reads {_names(group.unread)}"
-        return Verdict(Reason.UNASSIGNED_PARTITION, words)
+        explanation = f"nobody reads {_names(group.unread)}"
+        return TriggerDecision(Reason.UNASSIGNED_PARTITION, explanation)
     if group.vanished:
-        words = f"gone are {_names(group.vanished)}"
-        return Verdict(Reason.PARTITION_VANISHED, words)
+        explanation = f"gone are {_names(group.vanished)}"
+        return TriggerDecision(Reason.PARTITION_VANISHED, explanation)
     return None
 
 
@@ -254,7 +254,7 @@ def _watch_overload(memory: TriggerMemory, group: GroupView, now_s: float) -> Tr
     return memory if over == memory.over_since_s else replace(memory, over_since_s=over)
 
 
-def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> Verdict | None:
+def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> TriggerDecision | None:
     if _is_within(memory.futile_at_s, policy.futile_wait_s, now_s):
         return None
     over = [
@@ -263,10 +263,10 @@ def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> Ver
     if not over:
         return None
     names = some([str(consumer) for consumer in sorted(over)])
-    return Verdict(Reason.OVER_CAPACITY, f"more is written than consumers {names} carry")
+    return TriggerDecision(Reason.OVER_CAPACITY, f"more is written than consumers {names} carry")
 
 
-def _fewer(policy: TriggerPolicy, group: GroupView) -> Verdict:
+def _fewer(policy: TriggerPolicy, group: GroupView) -> TriggerDecision:
     """Whether fewer would do even if each could carry as much as the strongest."""
     strongest = max(group.capacity_by_consumer.values(), default=policy.capacity_bytes_per_s)
     problem = PackingProblem(
@@ -278,4 +278,4 @@ def _fewer(policy: TriggerPolicy, group: GroupView) -> Verdict:
     least, held = consumers_at_least(problem), len(group.partitions_by_consumer)
     if held - least < policy.consumers_saved_min:
         return _calm(f"{held} consumers carry the load; no fewer than {least} could")
-    return Verdict(Reason.FEWER_CONSUMERS, f"{least} consumers may do instead of {held}")
+    return TriggerDecision(Reason.FEWER_CONSUMERS, f"{least} consumers may do instead of {held}")

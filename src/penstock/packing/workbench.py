@@ -18,35 +18,46 @@ _LOOKED_AT_MAX = 500
 
 
 class Workbench:
-    __slots__ = ("_ahead", "_journal", "_rooms_ahead", "at", "home", "members", "room", "tally")
+    __slots__ = (
+        "_free_ahead",
+        "_free_ahead_sorted",
+        "_journal",
+        "at",
+        "free",
+        "home",
+        "members",
+        "tally",
+    )
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
         self.home = list(tally.home)
         self.at = list(tally.home)
         self.members: dict[int, list[tuple[int, int]]] = {}
-        self.room: dict[int, int] = {}
-        self._ahead: dict[int, int] = {}
+        self.free: dict[int, int] = {}
+        self._free_ahead: dict[int, int] = {}
         for consumer, items in tally.members_now().items():
             capacity = tally.capacity_of(consumer)
             self.members[consumer] = sorted((tally.sizes[item], item) for item in items)
-            self.room[consumer] = capacity - sum(tally.sizes[item] for item in items)
-            self._ahead[consumer] = capacity - sum(tally.sizes_ahead[item] for item in items)
-        self._rooms_ahead = sorted((ahead, consumer) for consumer, ahead in self._ahead.items())
+            self.free[consumer] = capacity - sum(tally.sizes[item] for item in items)
+            self._free_ahead[consumer] = capacity - sum(tally.sizes_ahead[item] for item in items)
+        self._free_ahead_sorted = sorted(
+            (ahead, consumer) for consumer, ahead in self._free_ahead.items()
+        )
         self._journal: list[tuple[int, int]] = []
 
     @property
-    def roomiest_first(self) -> Sequence[tuple[int, int]]:
+    def by_free_capacity_ahead(self) -> Sequence[tuple[int, int]]:
         """(room ahead, consumer) in ascending order: read it backwards."""
-        return self._rooms_ahead
+        return self._free_ahead_sorted
 
     def is_full(self, consumer: int) -> bool:
         return len(self.members[consumer]) >= self.tally.items_max
 
     def open(self, consumer: int) -> None:
         self.members[consumer] = []
-        self.room[consumer] = self._ahead[consumer] = self.tally.capacity_of(consumer)
-        insort(self._rooms_ahead, (self._ahead[consumer], consumer))
+        self.free[consumer] = self._free_ahead[consumer] = self.tally.capacity_of(consumer)
+        insort(self._free_ahead_sorted, (self._free_ahead[consumer], consumer))
 
     def close_empty(self) -> None:
         for consumer in [consumer for consumer, held in self.members.items() if not held]:
@@ -54,8 +65,10 @@ class Workbench:
 
     def close(self, consumer: int) -> None:
         """Forget an empty consumer; what was done up to here can no longer be undone."""
-        del self._rooms_ahead[bisect_left(self._rooms_ahead, (self._ahead[consumer], consumer))]
-        del self.members[consumer], self.room[consumer], self._ahead[consumer]
+        del self._free_ahead_sorted[
+            bisect_left(self._free_ahead_sorted, (self._free_ahead[consumer], consumer))
+        ]
+        del self.members[consumer], self.free[consumer], self._free_ahead[consumer]
         self._journal.clear()
 
     def lift(self, item: int) -> None:
@@ -90,20 +103,20 @@ class Workbench:
     def accepts(self, item: int, consumer: int, *, ahead: bool) -> bool:
         """Whether the item fits now; with `ahead`, whether it is expected to fit soon as well."""
         return (
-            self.room[consumer] >= self.tally.sizes[item]
+            self.free[consumer] >= self.tally.sizes[item]
             and not self.is_full(consumer)
-            and not (ahead and self._ahead[consumer] < self.tally.sizes_ahead[item])
+            and not (ahead and self._free_ahead[consumer] < self.tally.sizes_ahead[item])
         )
 
     def hole_for(self, item: int, closed: Container[int], *, ahead: bool) -> int | None:
         """Home if it has room, else the consumer expected to have the most; None if none fits."""
         home = self.home[item]
-        if home in self.room and home not in closed and self.accepts(item, home, ahead=ahead):
+        if home in self.free and home not in closed and self.accepts(item, home, ahead=ahead):
             return home
         sure = self.tally.sizes is self.tally.sizes_ahead or ahead
         size = self.tally.sizes_ahead[item] if sure else 0
-        for room_ahead, consumer in islice(reversed(self._rooms_ahead), _LOOKED_AT_MAX):
-            if sure and room_ahead < size:
+        for free_ahead, consumer in islice(reversed(self._free_ahead_sorted), _LOOKED_AT_MAX):
+            if sure and free_ahead < size:
                 return None
             if consumer not in closed and self.accepts(item, consumer, ahead=ahead):
                 return consumer
@@ -124,8 +137,8 @@ class Workbench:
         self.home = list(self.at)
 
     def _resize(self, consumer: int, more: int, more_ahead: int) -> None:
-        rooms, ahead = self._rooms_ahead, self._ahead[consumer]
-        del rooms[bisect_left(rooms, (ahead, consumer))]
-        self.room[consumer] += more
-        self._ahead[consumer] = ahead + more_ahead
-        insort(rooms, (ahead + more_ahead, consumer))
+        free_sorted, ahead = self._free_ahead_sorted, self._free_ahead[consumer]
+        del free_sorted[bisect_left(free_sorted, (ahead, consumer))]
+        self.free[consumer] += more
+        self._free_ahead[consumer] = ahead + more_ahead
+        insort(free_sorted, (ahead + more_ahead, consumer))

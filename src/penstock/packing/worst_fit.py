@@ -6,34 +6,34 @@ from penstock.packing.any_fit import AnyFit
 from penstock.packing.whole_numbers import Tally
 
 
-class MostRoom:
+class MostFreeCapacity:
     """The rule: the most room there is, if it is enough. Rooms are kept sorted."""
 
-    __slots__ = ("_rooms",)
+    __slots__ = ("_free_sorted",)
 
     def __init__(self) -> None:
-        self._rooms: list[tuple[int, int]] = []
+        self._free_sorted: list[tuple[int, int]] = []
 
     def changed(self, consumer: int, before: int | None, after: int | None) -> None:
         if before is not None:
-            del self._rooms[bisect_left(self._rooms, (before, -consumer))]
+            del self._free_sorted[bisect_left(self._free_sorted, (before, -consumer))]
         if after is not None:
-            insort(self._rooms, (after, -consumer))
+            insort(self._free_sorted, (after, -consumer))
 
     def choose(self, size: int) -> int | None:
-        if not self._rooms or self._rooms[-1][0] < size:
+        if not self._free_sorted or self._free_sorted[-1][0] < size:
             return None
-        return -self._rooms[-1][1]
+        return -self._free_sorted[-1][1]
 
 
-def most_room(_: Tally) -> MostRoom:
-    return MostRoom()
+def most_free_capacity(_: Tally) -> MostFreeCapacity:
+    return MostFreeCapacity()
 
 
-WORST_FIT = AnyFit("WF", "To compare with: even loads, more consumers.", most_room)
+WORST_FIT = AnyFit("WF", "To compare with: even loads, more consumers.", most_free_capacity)
 WORST_FIT_DECREASING = AnyFit(
     "WFD",
     "To compare with: even loads, nearly the fewest consumers, most of the load moves.",
-    most_room,
+    most_free_capacity,
     decreasing=True,
 )

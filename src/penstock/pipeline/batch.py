@@ -124,7 +124,7 @@ class BatchResult:
         )
 
 
-def batch_folder(group: str, writer: Writer, number: int, witness: PlannedRange) -> str:
+def batch_folder(group: str, writer: Writer, number: int, reference_range: PlannedRange) -> str:
     """Where a batch's files go, below the table's root.
 
     The name tells who wrote them and, by one partition of the batch (the witness) and the ledger
@@ -132,14 +132,18 @@ def batch_folder(group: str, writer: Writer, number: int, witness: PlannedRange)
     that entry, it never can. So files nobody names can be told from those of a paused writer
     without a clock (see orphans.py).
     """
-    place = witness_text(witness.topic_id, witness.partition, witness.ledger_offset)
+    place = ledger_position_text(
+        reference_range.topic_id, reference_range.partition, reference_range.ledger_offset
+    )
     return f"data/{group}/{writer}/{number}.{place}"
 
 
-def witness_text(topic_id: str, partition: TopicPartition, ledger_offset: int | None) -> str:
+def ledger_position_text(
+    topic_id: str, partition: TopicPartition, ledger_offset: int | None
+) -> str:
     said = "new" if ledger_offset is None else ledger_offset
     return f"{topic_id}.{partition.partition}.{said}"
 
 
-def witness_of(planned: Iterable[PlannedRange]) -> PlannedRange:
+def reference_range_of(planned: Iterable[PlannedRange]) -> PlannedRange:
     return min(planned)

@@ -27,9 +27,9 @@ from penstock.pipeline.batch import (
     PlannedRange,
     Writer,
     batch_folder,
-    witness_of,
+    reference_range_of,
 )
-from penstock.pipeline.diagnosis import in_our_words, ranges_not_there, what_workers_lack
+from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, what_workers_lack
 from penstock.pipeline.failures import (
     LakeRefusedError,
     SparkFailedError,
@@ -38,8 +38,8 @@ from penstock.pipeline.failures import (
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
-from penstock.pipeline.pass_through import StraightPass, straight_tables
-from penstock.pipeline.pass_through_session import StraightSession
+from penstock.pipeline.pass_through import PassThrough, pass_through_tables
+from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
@@ -83,7 +83,7 @@ class Pipeline:
         self._tables: dict[str, LakeTable] = {}
         self._lock = threading.Lock()
         self._log = get_logger(room="pipeline")
-        self._straight = StraightSession(settings.spark, settings.lake.group, session)
+        self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         # Why Spark's workers cannot carry by themselves, once that is known.
         self._workers_lack = ""
 
@@ -117,11 +117,11 @@ class Pipeline:
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
-        together = self._straight_tables(by_table)
+        together = self._pass_through_tables(by_table)
         works: list[Work] = []
         if together:
-            straight = {name: by_table[name] for name in together}
-            works.append(partial(self._carry_straight, straight, writer))
+            pass_through = {name: by_table[name] for name in together}
+            works.append(partial(self._carry_pass_through, pass_through, writer))
         works += [
             partial(self._carry_table, name, some, writer)
             for name, some in by_table.items()
@@ -131,18 +131,18 @@ class Pipeline:
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
-        self._straight.interrupt()
+        self._pass_through.interrupt()
         self._session.interruptAll()
 
     def close(self) -> None:
         """Nothing more comes. The session itself is whoever's who started it."""
-        self._straight.close()
+        self._pass_through.close()
 
-    def _straight_tables(self, by_table: Mapping[str, Sequence[PlannedRange]]) -> list[str]:
-        if not self._settings.spark.straight or self._workers_lack:
+    def _pass_through_tables(self, by_table: Mapping[str, Sequence[PlannedRange]]) -> list[str]:
+        if not self._settings.spark.pass_through or self._workers_lack:
             return []
         is_local = TableStorage(self._settings.lake, "").is_local
-        return straight_tables(self._settings.lake, by_table, is_local=is_local)
+        return pass_through_tables(self._settings.lake, by_table, is_local=is_local)
 
     def _side_by_side(self, works: Sequence[Work]) -> BatchResult:
         if len(works) <= 1:
@@ -156,21 +156,21 @@ class Pipeline:
             total += result
         return total
 
-    def _carry_straight(
+    def _carry_pass_through(
         self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer
     ) -> BatchResult:
         """Tables in one pass; if anything is wrong with it, each by itself, to find out what."""
-        straight = StraightPass(
-            self._straight,
+        pass_through = PassThrough(
+            self._pass_through,
             [
                 (work := self._work(name), TableBatch(work, some, self._folder(some, writer)))
                 for name, some in by_table.items()
             ],
         )
         try:
-            files = straight.write()
+            files = pass_through.write()
         except FILE_FAILURES as error:
-            straight.drop(error)
+            pass_through.drop(error)
             self._workers_lack = what_workers_lack(error)
             if self._workers_lack:
                 self._log.warning("workers_cannot_carry", why=self._workers_lack)
@@ -180,7 +180,7 @@ class Pipeline:
             name = self._settings.lake.table_of(batch.planned[0].partition.topic).table
             return self._not_carried(name, batch, writer, error)
 
-        return straight.commit(files, otherwise)
+        return pass_through.commit(files, otherwise)
 
     def _one_by_one(
         self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer, error: Exception
@@ -191,7 +191,7 @@ class Pipeline:
             wrong = ranges_not_there(self._kafka, planned)
         except PenstockError as unreachable:
             return BatchResult(failures={one.partition: unreachable for one in planned})
-        said = in_our_words(error, ", ".join(by_table))
+        said = as_penstock_error(error, ", ".join(by_table))
         if not wrong and isinstance(said, SparkFailedError):
             return BatchResult(failures={one.partition: said for one in planned})
         return self._side_by_side(
@@ -200,7 +200,7 @@ class Pipeline:
 
     def _folder(self, planned: Sequence[PlannedRange], writer: Writer) -> str:
         number = next(self._numbers)
-        return batch_folder(self._settings.lake.group, writer, number, witness_of(planned))
+        return batch_folder(self._settings.lake.group, writer, number, reference_range_of(planned))
 
     def _carry_table(
         self, name: str, planned: Sequence[PlannedRange], writer: Writer
@@ -234,7 +234,7 @@ class Pipeline:
             left = [one for one in planned if one.partition not in wrong]
             result = BatchResult(failures=dict(wrong))
             return result + self._carry_table(name, left, writer) if left else result
-        said = in_our_words(error, name)
+        said = as_penstock_error(error, name)
         everybody = isinstance(said, (LakeRefusedError, SparkFailedError, StaleWriterError))
         if everybody or not isinstance(said, TransformationFailedError) or len(planned) == 1:
             return BatchResult(failures={one.partition: said for one in planned})

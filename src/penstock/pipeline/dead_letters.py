@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from pyspark.sql import functions
 
 from penstock.model import TopicPartition
-from penstock.pipeline.batch import PlannedRange, witness_text
+from penstock.pipeline.batch import PlannedRange, ledger_position_text
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove, StaleLedgerError
 from penstock.pipeline.write_batch import WrittenFile
 
@@ -53,11 +53,14 @@ class PendingDeadLetters:
     files: list[WrittenFile]
 
 
-def dead_letter_folder(folder: str, witness: PlannedRange, ledger_offset: int | None) -> str:
+def dead_letter_folder(
+    folder: str, reference_range: PlannedRange, ledger_offset: int | None
+) -> str:
     """The batch's folder as the dead letters have it: the witness is in their own ledger."""
     writer, _, number = folder.rpartition("/")
     number = number.partition(".")[0]
-    return f"{writer}/{number}.{witness_text(witness.topic_id, witness.partition, ledger_offset)}"
+    topic_id, partition = reference_range.topic_id, reference_range.partition
+    return f"{writer}/{number}.{ledger_position_text(topic_id, partition, ledger_offset)}"
 
 
 def with_topic_ids(letters: Any, planned: Sequence[PlannedRange]) -> Any:

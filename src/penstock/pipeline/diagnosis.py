@@ -84,7 +84,7 @@ def ranges_not_there(
     return wrong
 
 
-def in_our_words(error: Exception, table: str) -> PenstockError:
+def as_penstock_error(error: Exception, table: str) -> PenstockError:
     """Spark's failure, when every record asked for is there."""
     if isinstance(error, PenstockError):
         return error

@@ -35,12 +35,12 @@ class Provenance:
         if len(parts) < 5 or parts[0] != "data":
             return None
         _, group, writer_text, batch = parts[:4]
-        witness = batch.split(".")
+        reference_range = batch.split(".")
         consumer, _, incarnation = writer_text.partition("-")
         is_writer = consumer.isdigit() and incarnation.isdigit()
-        if len(witness) != 4 or not (is_writer or writer_text == COMPACTION):
+        if len(reference_range) != 4 or not (is_writer or writer_text == COMPACTION):
             return None
-        _, topic_id, partition, expected = witness
+        _, topic_id, partition, expected = reference_range
         if not partition.isdigit() or not (expected == "new" or expected.isdigit()):
             return None
         return cls(
@@ -54,7 +54,7 @@ class Provenance:
         """Whether the batch has committed or never will."""
         return ledger.get(self.application_id) != self.expected
 
-    def is_earlier_life_of(self, writer: Writer | None, group: str) -> bool:
+    def is_earlier_incarnation_of(self, writer: Writer | None, group: str) -> bool:
         return (
             writer is not None
             and self.writer is not None
@@ -96,7 +96,7 @@ def remove_orphans(table: LakeTable, group: str, *, now_starting: Writer | None 
         paths,
         known=snapshot.known_files,
         ledger=snapshot.ledger,
-        is_dead=lambda origin: origin.is_earlier_life_of(now_starting, group),
+        is_dead=lambda origin: origin.is_earlier_incarnation_of(now_starting, group),
     )
     table.storage.delete_files(orphans)
     # A batch's folder is its own: when none of its files is left, no other writer misses it.

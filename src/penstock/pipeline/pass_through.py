@@ -32,7 +32,7 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.pass_through_session import StraightSession
+from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.read_range import RAW_COLUMNS
 from penstock.pipeline.table_batch import TableBatch, TableWork, require_all
 from penstock.pipeline.write_batch import WrittenFile, describe_file
@@ -40,8 +40,8 @@ from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import (
     DATE_COLUMN,
+    PassThroughWork,
     RangeToRead,
-    StraightWork,
     TableToWrite,
     WrittenPart,
     divided,
@@ -62,7 +62,7 @@ _TYPES = {
 }
 
 
-def straight_tables(
+def pass_through_tables(
     lake: LakeSettings, by_table: Mapping[str, Sequence[PlannedRange]], *, is_local: bool
 ) -> list[str]:
     """The tables whose records only pass through, each from one topic. Pure."""
@@ -112,11 +112,11 @@ class _Member:
         return [describe_file(storage, one, self.batch.folder) for one in stored]
 
 
-class StraightPass:
+class PassThrough:
     """Tables written together and committed one by one."""
 
     def __init__(
-        self, session: StraightSession, members: Sequence[tuple[TableWork, TableBatch]]
+        self, session: PassThroughSession, members: Sequence[tuple[TableWork, TableBatch]]
     ) -> None:
         self._session = session
         self._members = [_Member(work, batch) for work, batch in members]
@@ -194,7 +194,7 @@ class StraightPass:
         tasks = divided(ranges, settings.spark.tasks)
         if not tasks:
             return []
-        work = StraightWork(
+        work = PassThroughWork(
             kafka=librdkafka_properties(settings.kafka),
             readers_name=_readers_name(planned),
             tasks=tasks,

@@ -38,7 +38,7 @@ def shared_session_id(group: str, number: int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"penstock/{group}/{number}"))
 
 
-class StraightSession:
+class PassThroughSession:
     def __init__(self, spark: SparkSettings, group: str, own: Any) -> None:
         self._spark = spark
         self._group = group

@@ -201,8 +201,8 @@ class TableBatch:
         letters = transform(self._raw(planned, kept), table).dead_letters
         letters = with_topic_ids(letters, planned)
         work.dead_letters.open_for(letters.schema.json(), ())
-        witness = planned[0]
-        folder = dead_letter_folder(self.folder, witness, ledger[witness.partition])
+        reference_range = planned[0]
+        folder = dead_letter_folder(self.folder, reference_range, ledger[reference_range.partition])
         pending = PendingDeadLetters(folder, dead_letter_moves(self._group, planned, ledger), [])
         self._tally.pending.append(pending)
         write_rows(letters, work.dead_letters.storage, folder, self._write_options(()))

@@ -57,7 +57,9 @@ def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepRe
         )
 
 
-def sweep_earlier_lives(lake: LakeSettings, writer: Writer, tables: Sequence[str] = ()) -> int:
+def sweep_earlier_incarnations(
+    lake: LakeSettings, writer: Writer, tables: Sequence[str] = ()
+) -> int:
     """At a consumer's start, with its lock held: remove what its earlier lives left behind."""
     return sum(
         remove_orphans(LakeTable(lake, name), lake.group, now_starting=writer)

@@ -10,13 +10,13 @@ import sys
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
-from penstock.pipeline.pass_through_session import StraightSession
+from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.settings.sections import SparkSettings
 from penstock.spark_worker.task import nothing
 
 
 def warm_up(master: str, group: str, tasks: int) -> None:
-    session = StraightSession(SparkSettings(master=master), group, own=None)
+    session = PassThroughSession(SparkSettings(master=master), group, own=None)
     try:
         session.run(nothing, tasks)
     except PySparkException as error:

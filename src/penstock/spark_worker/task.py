@@ -5,10 +5,10 @@ from typing import Any
 
 from penstock.spark_worker.assigned_reader import AssignedReader
 from penstock.spark_worker.parquet_files import ParquetFiles, part_rows
-from penstock.spark_worker.work import StraightWork
+from penstock.spark_worker.work import PassThroughWork
 
 
-def task_of(work: StraightWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def task_of(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """For `mapInArrow` over the numbers of the tasks."""
 
     def run(numbers: Iterator[Any]) -> Iterator[Any]:
@@ -26,7 +26,7 @@ def nothing(numbers: Iterator[Any]) -> Iterator[Any]:
     return iter(())
 
 
-def carried(work: StraightWork, number: int) -> Any:
+def carried(work: PassThroughWork, number: int) -> Any:
     ranges = work.tasks[number]
     topics = {one.topic for one in ranges}
     tables = {topic: table for topic, table in work.tables.items() if topic in topics}

@@ -40,7 +40,7 @@ class WrittenPart:
 
 
 @dataclass(frozen=True, slots=True)
-class StraightWork:
+class PassThroughWork:
     """One batch. `readers_name` tells readers of other topics apart, made-again ones included."""
 
     kafka: Mapping[str, str | int | float | bool]

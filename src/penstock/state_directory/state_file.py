@@ -35,15 +35,15 @@ def decode_state(owner: str, data: bytes) -> dict[str, Any] | BrokenState:
     if len(data) > STATE_BYTES_MAX:
         return BrokenState(f"it is larger than {STATE_BYTES_MAX} bytes")
     head, newline, body = data.partition(b"\n")
-    words = head.decode("utf-8", errors="replace").split(" ")
-    if not newline or len(words) != 4 or words[0] != _MAGIC:
+    explanation = head.decode("utf-8", errors="replace").split(" ")
+    if not newline or len(explanation) != 4 or explanation[0] != _MAGIC:
         return BrokenState("it is not a state file")
-    if words[1] != str(VERSION):
-        return BrokenState(f"it has version {words[1][:20]!r}, this program writes {VERSION}")
-    if words[2] != owner:
-        return BrokenState(f"it belongs to {words[2][:80]!r}, not to {owner!r}")
+    if explanation[1] != str(VERSION):
+        return BrokenState(f"it has version {explanation[1][:20]!r}, this program writes {VERSION}")
+    if explanation[2] != owner:
+        return BrokenState(f"it belongs to {explanation[2][:80]!r}, not to {owner!r}")
     body = body.removesuffix(b"\n")
-    if words[3] != f"sha256:{_sum(owner, body)}":
+    if explanation[3] != f"sha256:{_sum(owner, body)}":
         return BrokenState("its checksum does not fit its content")
     content = json.loads(body)
     return content if isinstance(content, dict) else BrokenState("it holds no mapping")

@@ -46,7 +46,9 @@ class Health:
 
     def lacks(self, name: str, why: str | None) -> None:
         """What it waits for, under a name; None when it has it (again)."""
-        others = {known: words for known, words in self._lacking.items() if known != name}
+        others = {
+            known: explanation for known, explanation in self._lacking.items() if known != name
+        }
         self._lacking = others if why is None else {**others, name: why}
 
     @property

@@ -2,11 +2,11 @@
 
 from penstock.topics.control_topics import (
     ControlTopic,
-    Finding,
     SeenTopic,
-    Verdict,
+    TopicFinding,
+    TopicState,
     compare,
     control_topics,
 )
 
-__all__ = ["ControlTopic", "Finding", "SeenTopic", "Verdict", "compare", "control_topics"]
+__all__ = ["ControlTopic", "SeenTopic", "TopicFinding", "TopicState", "compare", "control_topics"]

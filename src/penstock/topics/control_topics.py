@@ -32,7 +32,7 @@ class SeenTopic:
     settings: Mapping[str, str]
 
 
-class Verdict(StrEnum):
+class TopicState(StrEnum):
     OK = "ok"
     MISSING = "missing"
     TOO_FEW_PARTITIONS = "too-few-partitions"
@@ -40,10 +40,10 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TopicFinding:
     topic: str
-    verdict: Verdict
-    words: str
+    verdict: TopicState
+    explanation: str
 
 
 def control_topics(
@@ -65,29 +65,33 @@ def control_topics(
     )
 
 
-def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[Finding]:
+def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[TopicFinding]:
     """Everything about the topic that keeps it from serving; one `ok` when nothing does."""
 
-    def finding(verdict: Verdict, words: str) -> Finding:
-        return Finding(wanted.name, verdict, words)
+    def finding(verdict: TopicState, explanation: str) -> TopicFinding:
+        return TopicFinding(wanted.name, verdict, explanation)
 
     if seen is None:
-        return [finding(Verdict.MISSING, "does not exist: run `penstock topics create`")]
+        return [finding(TopicState.MISSING, "does not exist: run `penstock topics create`")]
     found = []
     if seen.partitions < wanted.partitions:
-        words = f"has {seen.partitions} of {wanted.partitions} partitions: run"
-        found.append(finding(Verdict.TOO_FEW_PARTITIONS, f"{words} `penstock topics create`"))
+        explanation = f"has {seen.partitions} of {wanted.partitions} partitions: run"
+        found.append(
+            finding(TopicState.TOO_FEW_PARTITIONS, f"{explanation} `penstock topics create`")
+        )
     if wanted.exactly_one_partition and seen.partitions > 1:
-        words = f"has {seen.partitions} partitions, and order matters: delete it and create it anew"
-        found.append(finding(Verdict.UNUSABLE, words))
+        explanation = (
+            f"has {seen.partitions} partitions, and order matters: delete it and create it anew"
+        )
+        found.append(finding(TopicState.UNUSABLE, explanation))
     for key in sorted(wanted.settings):
         is_value = seen.settings.get(key, wanted.settings[key])
         if not _serves(key, is_value, wanted.settings[key]):
-            words = (
+            explanation = (
                 f"has {key}={is_value}: set it to {wanted.settings[key]} (kafka-configs --alter)"
             )
-            found.append(finding(Verdict.UNUSABLE, words))
-    return found or [finding(Verdict.OK, f"partitions: {seen.partitions}")]
+            found.append(finding(TopicState.UNUSABLE, explanation))
+    return found or [finding(TopicState.OK, f"partitions: {seen.partitions}")]
 
 
 def _serves(key: str, is_value: str, wanted: str) -> bool:

@@ -4,6 +4,6 @@ Shares no code with the pipeline. It reads Kafka with a plain client, and the la
 by itself, so that a mistake in the one is not repeated in the other.
 """
 
-from penstock.verification.check import PartitionVerdict, Verdict, carried_so_far, verify
+from penstock.verification.check import PartitionVerdict, VerificationResult, carried_so_far, verify
 
-__all__ = ["PartitionVerdict", "Verdict", "carried_so_far", "verify"]
+__all__ = ["PartitionVerdict", "VerificationResult", "carried_so_far", "verify"]

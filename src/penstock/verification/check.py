@@ -42,7 +42,7 @@ class PartitionVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerificationResult:
     partitions: tuple[PartitionVerdict, ...]
 
     @property
@@ -87,7 +87,7 @@ def verify(
     topics: Iterable[str] = (),
     *,
     on_progress: Callable[[str], None] = lambda _: None,
-) -> Verdict:
+) -> VerificationResult:
     """Look at the named topics, or at every topic of which the lake's ledger knows."""
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
@@ -98,7 +98,7 @@ def verify(
     verdicts: list[PartitionVerdict] = []
     for topic in sorted(there):
         verdicts += _topic(settings, kafka, lake, there[topic], on_progress)
-    return Verdict(tuple(verdicts))
+    return VerificationResult(tuple(verdicts))
 
 
 def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:

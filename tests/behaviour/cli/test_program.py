@@ -47,7 +47,7 @@ def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "explanation"),
     [
         (["settings", "--set", "nonsense"], "--set takes NAME=VALUE"),
         (["load", "orders=1MB/s", "--duration", "soon"], "not a duration"),
@@ -57,29 +57,29 @@ def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
         (["load", "orders=1MB/s", "--report", "no/such/folder/a.csv"], "There is no directory"),
     ],
 )
-def test_usage_that_makes_no_sense(arguments: list[str], words: str) -> None:
+def test_usage_that_makes_no_sense(arguments: list[str], explanation: str) -> None:
     """Exit code 2 with one clear message on stderr and nothing on stdout."""
     done = penstock(*arguments)
     assert done.returncode == 2
-    assert words in done.stderr
+    assert explanation in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "explanation"),
     [
         (["--set", "kafka.wrong=1"], "unknown setting kafka.wrong"),
         (["--set", "kafka.answer_timeout=30"], "has no unit"),
         (["-f", "none.yaml"], "Could not read the settings file none.yaml"),
     ],
 )
-def test_wrong_settings_are_exit_code_three(arguments: list[str], words: str) -> None:
+def test_wrong_settings_are_exit_code_three(arguments: list[str], explanation: str) -> None:
     """Whatever command reads them."""
     for command in (["settings"], ["topics", "check"], ["doctor"]):
         done = penstock(*command, *arguments)
         assert done.returncode == 3
-        assert words in done.stderr
+        assert explanation in done.stderr
         assert done.stdout == ""
 
 

@@ -44,9 +44,9 @@ def test_a_record_larger_than_the_budget_is_read_alone() -> None:
 def test_who_waited_longest_goes_first_when_not_all_fit() -> None:
     """Nobody starves behind the alphabet."""
     waiting = {
-        A: Waiting(0, 9, 100.0, last_turn=7),
-        B: Waiting(0, 9, 100.0, last_turn=3),
-        C: Waiting(0, 9, 100.0, last_turn=5),
+        A: Waiting(0, 9, 100.0, last_batch_number=7),
+        B: Waiting(0, 9, 100.0, last_batch_number=3),
+        C: Waiting(0, 9, 100.0, last_batch_number=5),
     }
     assert lengths(waiting, 200) == {B: 1, C: 1}
 
@@ -67,7 +67,7 @@ def test_without_a_budget_nothing_is_read_and_the_backlog_is_seen() -> None:
             start=st.integers(0, 50),
             end=st.integers(0, 500),
             bytes_per_offset=st.floats(1, 1e6),
-            last_turn=st.integers(0, 5),
+            last_batch_number=st.integers(0, 5),
         ),
     ),
     st.floats(1, 1e7),

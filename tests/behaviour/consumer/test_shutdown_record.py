@@ -7,9 +7,9 @@ import pytest
 from penstock.consumer.core.shutdown_record import (
     CONTROLLED,
     RUNNING,
-    Life,
-    begin_life,
-    life_content,
+    ShutdownRecord,
+    begin_incarnation,
+    shutdown_record_content,
 )
 from penstock.messages import PreviousShutdown
 from penstock.model import TopicPartition
@@ -19,8 +19,12 @@ MAIL = {TopicPartition("data-engineering-controller", 3): 17}
 
 def test_the_first_life_follows_nothing() -> None:
     """No file: none before; a broken file: who knows."""
-    assert begin_life(None, is_broken=False, now_ms=5) == Life(5, PreviousShutdown.NONE)
-    assert begin_life(None, is_broken=True, now_ms=5) == Life(5, PreviousShutdown.UNKNOWN)
+    assert begin_incarnation(None, is_broken=False, now_ms=5) == ShutdownRecord(
+        5, PreviousShutdown.NONE
+    )
+    assert begin_incarnation(None, is_broken=True, now_ms=5) == ShutdownRecord(
+        5, PreviousShutdown.UNKNOWN
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,10 +37,12 @@ def test_the_first_life_follows_nothing() -> None:
 )
 def test_what_was_written_is_what_is_known(state: str, known: PreviousShutdown) -> None:
     """Only "controlled" is an orderly end; the mail goes on where it was read to."""
-    stored = life_content(Life(100, PreviousShutdown.NONE), state=state, mailbox=MAIL)
-    life = begin_life(stored, is_broken=False, now_ms=50)
-    assert life == Life(101, known, previous_incarnation=100, mailbox=MAIL)
-    assert begin_life(stored, is_broken=False, now_ms=5000).incarnation == 5000
+    stored = shutdown_record_content(
+        ShutdownRecord(100, PreviousShutdown.NONE), state=state, mailbox=MAIL
+    )
+    record = begin_incarnation(stored, is_broken=False, now_ms=50)
+    assert record == ShutdownRecord(101, known, previous_incarnation=100, mailbox=MAIL)
+    assert begin_incarnation(stored, is_broken=False, now_ms=5000).incarnation == 5000
 
 
 @pytest.mark.parametrize(
@@ -51,12 +57,16 @@ def test_what_was_written_is_what_is_known(state: str, known: PreviousShutdown) 
 )
 def test_content_that_makes_no_sense_is_trusted_in_nothing(stored: dict[str, Any]) -> None:
     """Then the last life counts as unknown."""
-    life = begin_life(stored, is_broken=False, now_ms=9)
-    assert life == Life(9, PreviousShutdown.UNKNOWN)
+    record = begin_incarnation(stored, is_broken=False, now_ms=9)
+    assert record == ShutdownRecord(9, PreviousShutdown.UNKNOWN)
 
 
 def test_a_mailbox_position_that_makes_no_sense_is_left_out() -> None:
     """The rest of the state still counts."""
     stored = {"incarnation": 4, "mailbox": {"no name": 1, "a-0": -3, "b-1": "x", "c-2": 8}}
-    assert begin_life(stored, is_broken=False, now_ms=1).mailbox == {TopicPartition("c", 2): 8}
-    assert begin_life({"incarnation": 4, "mailbox": 3}, is_broken=False, now_ms=1).mailbox == {}
+    assert begin_incarnation(stored, is_broken=False, now_ms=1).mailbox == {
+        TopicPartition("c", 2): 8
+    }
+    assert (
+        begin_incarnation({"incarnation": 4, "mailbox": 3}, is_broken=False, now_ms=1).mailbox == {}
+    )

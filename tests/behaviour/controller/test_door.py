@@ -8,7 +8,7 @@ from penstock.controller.core.inputs import INPUT_TYPES, LeadershipLost
 from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import HANDLERS, Machine
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import TRANSITIONS, TransitionError, go
 from penstock.model import TopicPartition
 
@@ -31,9 +31,9 @@ def test_every_input_has_a_handler_in_every_state() -> None:
 
 def test_what_is_not_in_the_table_raises() -> None:
     """A transition nobody thought of is a mistake, not a surprise."""
-    turn = Turn(state_of(after("a controller starts with epoch 1")), 0)
+    draft = StepDraft(state_of(after("a controller starts with epoch 1")), 0)
     with pytest.raises(TransitionError, match="no transition from Synchronize to Reassign"):
-        go(turn, Phase.REASSIGN, "a reassignment is due")
+        go(draft, Phase.REASSIGN, "a reassignment is due")
     assert len({(t.origin, t.destination, t.why) for t in TRANSITIONS}) == len(TRANSITIONS)
 
 

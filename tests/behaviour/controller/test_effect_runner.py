@@ -6,7 +6,7 @@ import pytest
 
 from penstock.controller.core.effects import CreateConsumer
 from penstock.controller.core.inputs import ConsumerIncident, CreationFailed
-from penstock.controller.process.effect_runner import Hands
+from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.inbound import Inbox
 from penstock.deployment import DeploymentError, DeploymentTemplate, InMemoryDeployment
 from penstock.errors import PenstockError, UnreachableError
@@ -31,16 +31,16 @@ def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
     def refused(_: ConsumerId) -> None:
         raise error
 
-    hands = Hands(
+    effect_runner = EffectRunner(
         InMemoryDeployment(),
         inbox,
         get_logger(room="controller"),
         template=DeploymentTemplate(),
         make_mailboxes=refused,
     )
-    hands.do(CreateConsumer(ConsumerId(3), version=0))
+    effect_runner.do(CreateConsumer(ConsumerId(3), version=0))
     given = inbox.get(timeout=10)
-    hands.close()
+    effect_runner.close()
     assert not isinstance(given, Exception)
     said = given(7)
     assert isinstance(said, CreationFailed)
@@ -53,15 +53,15 @@ def test_what_befalls_a_consumer_reaches_the_machine() -> None:
     deployment = InMemoryDeployment()
     deployment.create(ConsumerId(3), DeploymentTemplate())
     deployment.die(ConsumerId(3))
-    hands = Hands(
+    effect_runner = EffectRunner(
         deployment,
         inbox,
         get_logger(room="controller"),
         template=DeploymentTemplate(),
         make_mailboxes=lambda _: None,
     )
-    hands.tend()
+    effect_runner.tend()
     given = inbox.get(timeout=10)
-    hands.close()
+    effect_runner.close()
     assert not isinstance(given, Exception)
     assert given(7) == ConsumerIncident(7, ConsumerId(3), "died and was started again")

@@ -8,7 +8,7 @@ from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller
 from penstock.controller.core import group_management, inputs, reassignment
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import Packing
 
@@ -210,11 +210,11 @@ def test_what_cannot_be_helped_is_said() -> None:
 def test_a_packing_needs_a_reason() -> None:
     """Our own mistake is found where it is made."""
     teller = after(*OVERLOAD)
-    turn = Turn(replace(state_of(teller), packing_code=None), teller.now_ms)
+    draft = StepDraft(replace(state_of(teller), packing_code=None), teller.now_ms)
     owned = {ConsumerId(1): [TopicPartition("orders", n) for n in range(3)]}
     with pytest.raises(ValueError, match="without a reason"):
         reassignment.packed(
-            turn, inputs.Packed(0, turn.state.packing_number, Packing(Assignment(owned)))
+            draft, inputs.Packed(0, draft.state.packing_number, Packing(Assignment(owned)))
         )
 
 
@@ -255,10 +255,10 @@ def test_growth_is_paused() -> None:
 
 def test_group_management_needs_a_plan() -> None:
     """Our own mistake is found where it is made."""
-    turn = Turn(state_of(after("a controller starts with epoch 1")), 0)
+    draft = StepDraft(state_of(after("a controller starts with epoch 1")), 0)
     with pytest.raises(ValueError, match="without a plan"):
-        group_management.advance(turn, ())
-    assert not group_management.has_lost_a_target(turn)
+        group_management.advance(draft, ())
+    assert not group_management.has_lost_a_target(draft)
 
 
 def test_a_partition_that_fails_during_a_plan_is_set_aside() -> None:

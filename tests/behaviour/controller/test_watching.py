@@ -134,7 +134,7 @@ def test_capacity_is_learned_from_reports() -> None:
     (problem,) = [e.problem for e in effects if hasattr(e, "problem")]
     assert problem.capacity_of(ConsumerId(1)) == 70.0
     assert problem.capacity_of(ConsumerId(2)) == problem.capacity_of(ConsumerId(9)) == 70.0
-    assert "consumers 1 carry" in state.packing_words
+    assert "consumers 1 carry" in state.packing_explanation
 
 
 def test_idle_consumers_go_after_a_while() -> None:

@@ -41,10 +41,11 @@ def install(machine: Path, **environment: str) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize(
-    ("java", "words"), [(None, "there is none"), ('echo "version \\"11.0.1\\"" >&2', "found 11")]
+    ("java", "explanation"),
+    [(None, "there is none"), ('echo "version \\"11.0.1\\"" >&2', "found 11")],
 )
 def test_without_java_an_ordinary_user_is_told_what_to_run(
-    machine: Path, java: str | None, words: str
+    machine: Path, java: str | None, explanation: str
 ) -> None:
     """Not root: stop, with the exact command."""
     program(machine, "id", "echo 1000")
@@ -52,7 +53,7 @@ def test_without_java_an_ordinary_user_is_told_what_to_run(
         program(machine, "java", java)
     done = install(machine)
     assert done.returncode == 1
-    assert words in done.stderr
+    assert explanation in done.stderr
     assert "sudo apt-get install -y openjdk-17-jre-headless" in done.stderr
 
 

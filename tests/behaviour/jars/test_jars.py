@@ -200,10 +200,10 @@ def test_java_versions_are_read(banner: str, version: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("banner", "words"), [('openjdk version "11.0.2"', "is Java 11"), ("hello", "no version")]
+    ("banner", "explanation"), [('openjdk version "11.0.2"', "is Java 11"), ("hello", "no version")]
 )
 def test_a_java_too_old_is_refused_with_what_to_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, explanation: str
 ) -> None:
     """The message names the version found and the exact command."""
     java = tmp_path / "bin" / "java"
@@ -211,7 +211,7 @@ def test_a_java_too_old_is_refused_with_what_to_run(
     java.write_text(f"#!/bin/sh\necho '{banner}' >&2\n", encoding="utf-8")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaMissingError, match=words) as raised:
+    with pytest.raises(JavaMissingError, match=explanation) as raised:
         find_java()
     assert "apt-get install -y openjdk-17-jre-headless" in raised.value.remedy
 

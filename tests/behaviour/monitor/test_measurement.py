@@ -13,15 +13,15 @@ from penstock.messages import (
     decode,
     encode,
 )
-from penstock.model.log_levels import LogName
+from penstock.model.broker_logs import LogName
 from penstock.monitor.core.measurement import measurement_parts
-from penstock.monitor.core.meter import Speeds
+from penstock.monitor.core.meter import MeasuredSpeeds
 
 
-def speeds_of(names: list[LogName], *, unknown: bool = False) -> Speeds:
+def speeds_of(names: list[LogName], *, unknown: bool = False) -> MeasuredSpeeds:
     count = len(names)
     values = np.full(count, np.nan) if unknown else np.linspace(0, 1e9 / 3, count)
-    return Speeds(
+    return MeasuredSpeeds(
         names=names,
         topic_ids=["x" * 22] * count,
         source=SpeedSource.LOG_DIRS,
@@ -35,7 +35,7 @@ def speeds_of(names: list[LogName], *, unknown: bool = False) -> Speeds:
     )
 
 
-def parts_of(speeds: Speeds, sequence: int = 1) -> list[WriteSpeedMeasurement]:
+def parts_of(speeds: MeasuredSpeeds, sequence: int = 1) -> list[WriteSpeedMeasurement]:
     return list(
         measurement_parts(
             speeds,

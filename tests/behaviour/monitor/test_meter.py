@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.messages import SpeedSource
-from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
+from penstock.model.broker_logs import BrokerLogSizes, LogName, LogOffsets, LogPlace
 from penstock.monitor.core.filters import (
     Exponential,
     PlainWindow,
@@ -44,7 +44,7 @@ def look(one: Meter, at_s: float, records: Mapping[LogName, int], *, broker: int
     sizes = {name: count * RECORD_BYTES for name, count in records.items()}
     starts = dict.fromkeys(records, 0)
     return one.look(
-        at_s, [LogSizes(broker, at_s, sizes)], [LogOffsets(broker, at_s, starts, records)]
+        at_s, [BrokerLogSizes(broker, at_s, sizes)], [LogOffsets(broker, at_s, starts, records)]
     )
 
 
@@ -137,7 +137,7 @@ def test_only_the_leader_counts() -> None:
     for turn in range(3):
         look(one, turn, {ORDERS: 10 * turn})
         one_more = {ORDERS: 10**9 + 10**6 * turn}
-        one.look(turn + 0.1, [LogSizes(2, turn + 0.1, one_more)], [])
+        one.look(turn + 0.1, [BrokerLogSizes(2, turn + 0.1, one_more)], [])
     assert speed_of(one, ORDERS, 2.1) == 1000.0
 
 
@@ -148,7 +148,7 @@ def test_a_leader_move_gives_no_jump() -> None:
         look(one, turn, {ORDERS: 100 * turn})
     one.arrange({ORDERS: LogPlace(FIRST.topic_id, leader=2)})
     for turn in range(5, 10):
-        sizes = LogSizes(2, turn, {ORDERS: 777_777 + 10_000 * turn})
+        sizes = BrokerLogSizes(2, turn, {ORDERS: 777_777 + 10_000 * turn})
         offsets = LogOffsets(2, turn, {ORDERS: 0}, {ORDERS: 100 * turn})
         one.look(turn, [sizes], [offsets])
         assert speed_of(one, ORDERS, turn) == pytest.approx(10_000.0)
@@ -213,7 +213,7 @@ def test_answers_of_different_moments_do_not_bend_the_mean() -> None:
         ends = {ORDERS: int(1000 * offset_at_s)}
         one.look(
             0.5 * turn + 0.3,
-            [LogSizes(1, size_at_s, sizes)],
+            [BrokerLogSizes(1, size_at_s, sizes)],
             [LogOffsets(1, offset_at_s, {ORDERS: 0}, ends)],
         )
     speeds = one.speeds(29.8)
@@ -263,7 +263,7 @@ def test_whatever_happens_speeds_are_speeds_or_unknown(
         one.arrange({n: place for n, place in zip(names, places, strict=True) if place})
         sized = {n: size for n, size in zip(names, sizes, strict=True) if size is not None}
         ended = {n: end for n, end in zip(names, ends, strict=True) if end is not None}
-        one.look(now_s, [LogSizes(1, now_s, sized)], [LogOffsets(1, now_s, {}, ended)])
+        one.look(now_s, [BrokerLogSizes(1, now_s, sized)], [LogOffsets(1, now_s, {}, ended)])
         speeds = one.speeds(now_s)
         for row in (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s):
             known = row[~np.isnan(row)]

@@ -106,7 +106,7 @@ def test_names_are_found_in_any_case_and_knobs_after_an_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "explanation"),
     [
         ("XYZ", "no packing algorithm 'XYZ'; there are CHAIN, NF"),
         ("", "no packing algorithm"),
@@ -116,7 +116,7 @@ def test_names_are_found_in_any_case_and_knobs_after_an_at() -> None:
         ("CHAIN@nan", "a knob is a number from 0 to 1"),
     ],
 )
-def test_unknown_algorithms_are_one_clear_error(text: str, words: str) -> None:
+def test_unknown_algorithms_are_one_clear_error(text: str, explanation: str) -> None:
     """It lists what there is."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=explanation):
         algorithm_named(text)

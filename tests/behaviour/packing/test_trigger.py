@@ -47,7 +47,7 @@ def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
     """More than it carries, at once."""
     memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 7)
     assert (verdict.reason, verdict.repack) == (Reason.OVER_CAPACITY, True)
-    assert "consumers 1 carry" in verdict.words
+    assert "consumers 1 carry" in verdict.explanation
     assert memory.over_since_s == {ONE: 7}
 
 
@@ -92,7 +92,7 @@ def test_no_look_where_no_fewer_could_do() -> None:
     memory = TriggerMemory(looked_for_fewer_at_s=0)
     _, verdict = decide(POLICY, memory, view_of(POLICY, speeds(50, 45), held([0], [1])), 1000)
     assert verdict.reason is Reason.CALM
-    assert "no fewer than 2" in verdict.words
+    assert "no fewer than 2" in verdict.explanation
 
 
 def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
@@ -169,7 +169,7 @@ def test_each_consumer_has_its_own_capacity() -> None:
     assert [question.capacity_of(c) for c in (ONE, TWO, THREE)] == [40.0, 160.0, 80.0]
     calm = replace(group, capacity_by_consumer={ONE: 70.0, TWO: 200.0})
     memory = TriggerMemory(looked_for_fewer_at_s=0)
-    assert decide(POLICY, memory, calm, 300)[1].words == "1 consumers may do instead of 2"
+    assert decide(POLICY, memory, calm, 300)[1].explanation == "1 consumers may do instead of 2"
 
 
 def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:

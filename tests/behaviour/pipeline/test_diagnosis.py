@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.pipeline.diagnosis import in_our_words, what_workers_lack
+from penstock.pipeline.diagnosis import as_penstock_error, what_workers_lack
 from penstock.pipeline.failures import (
     LakeRefusedError,
     SparkFailedError,
@@ -22,7 +22,7 @@ from penstock.pipeline.failures import (
 )
 def test_failures_are_told_apart(said: str, kind: type[Exception]) -> None:
     """What passes is tried again; what is the function's fault stops its partition."""
-    found = in_our_words(RuntimeError(f"An exception was thrown:\n  {said}\n\tat x"), "orders")
+    found = as_penstock_error(RuntimeError(f"An exception was thrown:\n  {said}\n\tat x"), "orders")
     assert type(found) is kind
     assert said.rpartition(": ")[2] in str(found)
 
@@ -31,7 +31,7 @@ def test_the_name_of_a_class_in_the_stack_is_no_reason() -> None:
     """Amazon's SDK has a stage for time-outs in every stack, whatever went wrong."""
     stack = "\n\tat a.TimeoutExceptionHandlingStage.execute(T.java:79)\n\tat b.c(D.java:1)"
     said = f"ZeroDivisionError: by zero{stack}\nCaused by: x{stack}"
-    found = in_our_words(RuntimeError(said), "orders")
+    found = as_penstock_error(RuntimeError(said), "orders")
     assert type(found) is TransformationFailedError
     assert "by zero" in str(found)
     assert "Stage" not in str(found)
@@ -42,7 +42,9 @@ def test_an_object_store_that_does_not_answer_is_the_lakes_trouble() -> None:
     said = (
         "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request"
     )
-    found = in_our_words(RuntimeError(f"(java.net.UnknownHostException) {said}\n\tat x"), "orders")
+    found = as_penstock_error(
+        RuntimeError(f"(java.net.UnknownHostException) {said}\n\tat x"), "orders"
+    )
     assert type(found) is LakeRefusedError
 
 

@@ -64,6 +64,6 @@ def test_earlier_lives_of_a_starting_consumer_are_over() -> None:
         [*mine, others],
         known=frozenset(),
         ledger={"g/top_ic-ID/3": 12},
-        is_dead=lambda origin: origin.is_earlier_life_of(Writer(1, 3), "g"),
+        is_dead=lambda origin: origin.is_earlier_incarnation_of(Writer(1, 3), "g"),
     )
     assert gone == mine[:2]

@@ -6,11 +6,11 @@ import pytest
 
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange
-from penstock.pipeline.pass_through import columns_of, straight_tables
+from penstock.pipeline.pass_through import columns_of, pass_through_tables
 from penstock.settings.sections import LakeSettings, TableSettings
 
 
-def _straight(
+def _pass_through(
     *topics: str, is_local: bool = True, tables: dict[str, dict[str, Any]] | None = None
 ) -> list[str]:
     lake = LakeSettings.model_validate({"tables": tables or {}})
@@ -18,20 +18,20 @@ def _straight(
     for topic in topics:
         planned = PlannedRange(OffsetRange(TopicPartition(topic, 0), 0, 5), f"id-{topic}")
         by_table.setdefault(lake.table_of(topic).table, []).append(planned)
-    return straight_tables(lake, by_table, is_local=is_local)
+    return pass_through_tables(lake, by_table, is_local=is_local)
 
 
 def test_topics_that_only_pass_through_go_straight() -> None:
     """One or many, whatever their columns and dates."""
     dated: dict[str, Any] = {"partition_by": ["date"]}
     tables = {"b": dated, "d": {"table": "renamed", "columns": ["offset", "value"]}}
-    assert _straight("c", "a", "b", "d", tables=tables) == ["a", "b", "c", "renamed"]
-    assert _straight("a") == ["a"]
+    assert _pass_through("c", "a", "b", "d", tables=tables) == ["a", "b", "c", "renamed"]
+    assert _pass_through("a") == ["a"]
 
 
 def test_an_object_store_is_written_by_spark_itself() -> None:
     """The workers see folders only."""
-    assert _straight("a", "b", is_local=False) == []
+    assert _pass_through("a", "b", is_local=False) == []
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_an_object_store_is_written_by_spark_itself() -> None:
 )
 def test_what_needs_more_goes_the_other_way(other: dict[str, Any]) -> None:
     """A function, folders by another column, or a column that records do not have."""
-    assert _straight("a", "b", "c", tables={"b": other}) == ["a", "c"]
+    assert _pass_through("a", "b", "c", tables={"b": other}) == ["a", "c"]
 
 
 def test_a_table_of_several_topics_has_its_own_pass() -> None:
     """Their rows lie in the same files, which the topic's folder could not tell apart."""
     tables = {"a": {"table": "both"}, "b": {"table": "both"}}
-    assert _straight("a", "b", "c", "d", tables=tables) == ["c", "d"]
+    assert _pass_through("a", "b", "c", "d", tables=tables) == ["c", "d"]
 
 
 def test_columns_are_those_of_the_other_way() -> None:

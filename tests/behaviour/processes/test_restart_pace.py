@@ -5,12 +5,12 @@ import pytest
 from penstock.processes.restart_pace import pause_s, restarts_after
 
 
-def starts(lives_s: float, deaths: int) -> list[float]:
+def starts(runs_s: float, deaths: int) -> list[float]:
     """Seconds from each death of a process that always lives so long to its next start."""
     waited, restarts = [], 0
     for _ in range(deaths):
-        since_start_s = max(lives_s, pause_s(restarts))
-        waited.append(since_start_s - lives_s)
+        since_start_s = max(runs_s, pause_s(restarts))
+        waited.append(since_start_s - runs_s)
         restarts = restarts_after(restarts, since_start_s)
     return waited
 
@@ -21,7 +21,7 @@ def test_whoever_never_stays_is_started_slower_and_slower() -> None:
     assert starts(3.0, 9) == [0, 0, 0, 1, 5, 13, 27, 27, 27]
 
 
-@pytest.mark.parametrize("lives_s", [11.0, 20.0, 3600.0])
-def test_whoever_stays_for_some_seconds_is_started_at_once(lives_s: float) -> None:
+@pytest.mark.parametrize("runs_s", [11.0, 20.0, 3600.0])
+def test_whoever_stays_for_some_seconds_is_started_at_once(runs_s: float) -> None:
     """However often it is killed: a group that loses its controller waits for nothing."""
-    assert starts(lives_s, 30) == [0.0] * 30
+    assert starts(runs_s, 30) == [0.0] * 30

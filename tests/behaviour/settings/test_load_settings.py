@@ -66,7 +66,7 @@ def test_sections_may_be_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "explanation"),
     [
         ("kafak: {}", "unknown setting kafak"),
         ("kafka: {bootstrap_server: 'a:1'}", "Did you mean kafka.bootstrap_servers"),
@@ -86,29 +86,29 @@ def test_sections_may_be_empty(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_files_are_refused_with_one_clear_message(
-    tmp_path: Path, text: str, words: str
+    tmp_path: Path, text: str, explanation: str
 ) -> None:
     """Each error names the file and says what is wrong, in one line."""
     file = written(tmp_path, text)
     with pytest.raises(SettingsError) as raised:
         load_settings(file, environment={})
     assert str(file) in str(raised.value)
-    assert words in str(raised.value)
+    assert explanation in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("environment", "words"),
+    ("environment", "explanation"),
     [
         ({"PENSTOCK_KAFAK__X": "1"}, "PENSTOCK_KAFAK__X: unknown setting kafak.x"),
         ({"PENSTOCK_KAFKA__ANSWER_TIMEOUT": "soon"}, "environment PENSTOCK_KAFKA__ANSWER_TIMEOUT"),
         ({"PENSTOCK_KAFKA__PROPERTIES": "{a: "}, "not valid YAML"),
     ],
 )
-def test_wrong_environment_is_refused(environment: dict[str, str], words: str) -> None:
+def test_wrong_environment_is_refused(environment: dict[str, str], explanation: str) -> None:
     """An unknown or wrong variable is an error too, and named."""
-    with pytest.raises(SettingsError, match=words):
+    with pytest.raises(SettingsError, match=explanation):
         load_settings(environment=environment)
 
 

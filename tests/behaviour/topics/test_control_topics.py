@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.settings.sections import TopicsSettings
-from penstock.topics import SeenTopic, Verdict, compare, control_topics
+from penstock.topics import SeenTopic, TopicState, compare, control_topics
 
 WANTED = {
     topic.name.removeprefix("data-engineering-"): topic
@@ -40,27 +40,27 @@ def seen(kind: str, **changes: object) -> SeenTopic:
 @pytest.mark.parametrize("kind", sorted(WANTED))
 def test_a_topic_as_wanted_is_ok(kind: str) -> None:
     """Nothing to say."""
-    assert [one.verdict for one in compare(WANTED[kind], seen(kind))] == [Verdict.OK]
+    assert [one.verdict for one in compare(WANTED[kind], seen(kind))] == [TopicState.OK]
 
 
 def test_more_mailboxes_than_needed_are_fine() -> None:
     """Topics cannot shrink, and need not."""
-    assert compare(WANTED["query"], seen("query", partitions=500))[0].verdict is Verdict.OK
+    assert compare(WANTED["query"], seen("query", partitions=500))[0].verdict is TopicState.OK
 
 
 def test_missing_and_too_small_say_what_to_run() -> None:
     """Both can be mended by the same command."""
     for found, verdict in [
-        (None, Verdict.MISSING),
+        (None, TopicState.MISSING),
         (seen("query", partitions=3), "too-few-partitions"),
     ]:
         (finding,) = compare(WANTED["query"], found)
         assert finding.verdict == verdict
-        assert "penstock topics create" in finding.words
+        assert "penstock topics create" in finding.explanation
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "words"),
+    ("kind", "change", "explanation"),
     [
         ("monitor", {"retention_ms": 60000}, "retention.ms=60000: set it to -1"),
         ("monitor", {"retention_bytes": -1}, "retention.bytes=-1"),
@@ -70,14 +70,16 @@ def test_missing_and_too_small_say_what_to_run() -> None:
     ],
 )
 def test_a_topic_that_cannot_serve_says_why(
-    kind: str, change: dict[str, object], words: str
+    kind: str, change: dict[str, object], explanation: str
 ) -> None:
     """Compacted commands, expiring measurements, unordered requests: each named with its cure."""
     (finding,) = compare(WANTED[kind], seen(kind, **change))
-    assert finding.verdict is Verdict.UNUSABLE
-    assert words in finding.words
+    assert finding.verdict is TopicState.UNUSABLE
+    assert explanation in finding.explanation
 
 
 def test_another_bound_on_bytes_is_the_operators_choice() -> None:
     """Any positive bound serves."""
-    assert compare(WANTED["monitor"], seen("monitor", retention_bytes=123))[0].verdict is Verdict.OK
+    assert (
+        compare(WANTED["monitor"], seen("monitor", retention_bytes=123))[0].verdict is TopicState.OK
+    )

@@ -9,7 +9,7 @@ import pyarrow.fs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from penstock.verification import PartitionVerdict, Verdict
+from penstock.verification import PartitionVerdict, VerificationResult
 from penstock.verification.check import compare
 from penstock.verification.delta_log import BrokenLogError, read_table
 from penstock.verification.lake_offsets import Lake, NotVerifiableError, offsets_of_topic
@@ -62,9 +62,9 @@ def test_a_check_of_nothing_is_not_a_pass() -> None:
     """Without a partition looked at, nothing is proved; one fault anywhere is enough to fail."""
     good = PartitionVerdict("t", 0, 5, 5, 5, 0, 0, 0, 0, 0)
     bad = PartitionVerdict("t", 1, 5, 5, 4, 0, 1, 0, 0, 0)
-    assert not Verdict(()).is_exact
-    assert Verdict((good,)).is_exact
-    assert not Verdict((good, bad)).is_exact
+    assert not VerificationResult(()).is_exact
+    assert VerificationResult((good,)).is_exact
+    assert not VerificationResult((good, bad)).is_exact
 
 
 def _table(root: Path, commits: int) -> DeltaTable:

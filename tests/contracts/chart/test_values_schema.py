@@ -44,7 +44,7 @@ def _compare(whole: dict[str, Any], schema: dict[str, Any], values: Any, path: s
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "explanation"),
     [
         ("imagee.tag=1", "additional properties 'imagee' not allowed"),
         ("image.tag=-x", "/image/tag"),
@@ -72,10 +72,10 @@ def _compare(whole: dict[str, Any], schema: dict[str, Any], values: Any, path: s
     ],
 )
 def test_a_wrong_value_is_refused_before_anything_is_made(
-    helm: Path, value: str, words: str
+    helm: Path, value: str, explanation: str
 ) -> None:
     """Helm itself says where it stands and what is wrong."""
     done = template(helm, settings=[value])
     assert done.returncode != 0
-    assert words in done.stderr
+    assert explanation in done.stderr
     assert "values don't meet the specifications" in done.stderr

@@ -176,7 +176,7 @@ def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:
         time.sleep(0.02)  # a restart has its pause
         incidents = list(bench.backend.tend())
     assert [one.consumer for one in incidents] == [ONE]
-    assert "started again" in incidents[0].words
+    assert "started again" in incidents[0].explanation
     listed = bench.backend.listed()[ONE]
     assert (listed.state, listed.restarts, listed.version) == (DeploymentState.RUNNING, 1, 1)
     assert bench.backend.listed()[TWO].restarts == 0

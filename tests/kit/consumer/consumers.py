@@ -236,7 +236,7 @@ class Group:
 
         return int(wait_for(f"a report of consumer {number}", newest))
 
-    def wait_new_life(self, number: int, before: int) -> int:
+    def wait_new_incarnation(self, number: int, before: int) -> int:
         return int(
             wait_for(
                 f"a new life of consumer {number}",

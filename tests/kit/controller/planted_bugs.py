@@ -17,11 +17,11 @@ from penstock.controller.core import (
     housekeeping,
     membership,
     state_machine,
+    step_draft,
 )
 from penstock.controller.core import plan as planning
-from penstock.controller.core import step_draft as turns
 from penstock.controller.core.state import HoldingStatus
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.model import Epoch
 
@@ -31,31 +31,31 @@ Sabotage = Callable[[pytest.MonkeyPatch], None]
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlantedBug:
     name: str
-    words: str
+    explanation: str
     plant: Sabotage
 
 
 def _start_before_stop(patch: pytest.MonkeyPatch) -> None:
-    def advance_one(turn: Turn, plan: Any, partition: Any) -> None:
+    def advance_one(draft: StepDraft, plan: Any, partition: Any) -> None:
         target = plan.target[partition]
-        holding = turn.holdings.get(partition)
+        holding = draft.holdings.get(partition)
         if holding is not None and holding.consumer == target:
             if holding.status is HoldingStatus.OWNED:
-                turn.close(partition)
-        elif turn.is_ready(target):
-            turn.start(partition, target)
+                draft.close(partition)
+        elif draft.is_ready(target):
+            draft.start(partition, target)
 
     patch.setattr(group_management, "_advance_one", advance_one)
 
 
 def _release_without_waiting(patch: pytest.MonkeyPatch) -> None:
-    right = Turn.stop
+    right = StepDraft.stop
 
-    def stop(self: Turn, partition: Any) -> None:
+    def stop(self: StepDraft, partition: Any) -> None:
         right(self, partition)
         self.release(partition)
 
-    patch.setattr(Turn, "stop", stop)
+    patch.setattr(StepDraft, "stop", stop)
 
 
 def _epoch_check_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -74,15 +74,17 @@ def _highest_offset_wins(patch: pytest.MonkeyPatch) -> None:
 def _partition_forgotten(patch: pytest.MonkeyPatch) -> None:
     right = planning.with_real_consumers
 
-    def forgetful(turn: Turn, answer: Any) -> Any:
-        target = right(turn, answer)
+    def forgetful(draft: StepDraft, answer: Any) -> Any:
+        target = right(draft, answer)
         return {p: c for p, c in target.items() if p != max(target)} if len(target) > 1 else target
 
     patch.setattr("penstock.controller.core.reassignment.with_real_consumers", forgetful)
 
 
 def _epoch_used_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(turns, "Epoch", lambda controller, number: Epoch(controller, (number + 1) // 2))
+    patch.setattr(
+        step_draft, "Epoch", lambda controller, number: Epoch(controller, (number + 1) // 2)
+    )
 
 
 def _busy_consumer_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -100,81 +102,81 @@ def _answers_before_commands(patch: pytest.MonkeyPatch) -> None:
 def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:
     right = ownership._stop
 
-    def stop(turn: Any, partition: Any, epoch: Any) -> bool:
-        owned = turn.owned.get(partition)
+    def stop(draft: Any, partition: Any, epoch: Any) -> bool:
+        owned = draft.owned.get(partition)
         if owned is not None:
-            turn.owned[partition] = dataclasses.replace(owned, is_in_batch=False)
-        return right(turn, partition, epoch)
+            draft.owned[partition] = dataclasses.replace(owned, is_in_batch=False)
+        return right(draft, partition, epoch)
 
     patch.setattr(ownership, "_stop", stop)
 
 
-def _late_words_believed(patch: pytest.MonkeyPatch) -> None:
+def _late_messages_believed(patch: pytest.MonkeyPatch) -> None:
     right = membership.admit
 
-    def admit(turn: Turn, message: Any) -> bool:
-        record = turn.consumers.get(message.sender)
+    def admit(draft: StepDraft, message: Any) -> bool:
+        record = draft.consumers.get(message.sender)
         if record is not None:
-            turn.consumers.put(message.sender, dataclasses.replace(record, sequence=0))
-        return right(turn, message)
+            draft.consumers.put(message.sender, dataclasses.replace(record, sequence=0))
+        return right(draft, message)
 
     patch.setattr(membership, "admit", admit)
 
 
-def _former_life_believed(patch: pytest.MonkeyPatch) -> None:
+def _former_incarnation_believed(patch: pytest.MonkeyPatch) -> None:
     right = membership.admit
 
-    def admit(turn: Turn, message: Any) -> bool:
-        record = turn.consumers.get(message.sender)
+    def admit(draft: StepDraft, message: Any) -> bool:
+        record = draft.consumers.get(message.sender)
         if record is not None and record.incarnation:
             message = message.model_copy(
                 update={"incarnation": record.incarnation, "sequence": record.sequence + 1}
             )
-        return right(turn, message)
+        return right(draft, message)
 
     patch.setattr(membership, "admit", admit)
 
 
 def _report_acknowledges_too_much(patch: pytest.MonkeyPatch) -> None:
-    right = Turn.hold
+    right = StepDraft.hold
 
-    def hold(self: Turn, partition: Any, holding: Any) -> None:
+    def hold(self: StepDraft, partition: Any, holding: Any) -> None:
         right(self, partition, dataclasses.replace(holding, is_acknowledged=True))
 
-    patch.setattr(Turn, "hold", hold)
+    patch.setattr(StepDraft, "hold", hold)
 
 
 def _clock_put_off(patch: pytest.MonkeyPatch) -> None:
-    right = Turn.finish
+    right = StepDraft.finish
 
-    def finish(self: Turn, wait_until_ms: int) -> Any:
+    def finish(self: StepDraft, wait_until_ms: int) -> Any:
         return right(self, self.now_ms + 500)
 
-    patch.setattr(Turn, "finish", finish)
+    patch.setattr(StepDraft, "finish", finish)
 
 
 def _sends_before_it_saves(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Turn, "save", lambda _: None)
+    patch.setattr(StepDraft, "save", lambda _: None)
 
 
 def _ended_epochs_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = ownership._Turn.end
+    right = ownership._StepDraft.end
 
     def end(self: Any, partition: Any, reason: Any, detail: str = "") -> None:
         right(self, partition, reason, detail)
         self.ended.pop(partition, None)
 
-    patch.setattr(ownership._Turn, "end", end)
+    patch.setattr(ownership._StepDraft, "end", end)
 
 
 def _vanished_still_read(patch: pytest.MonkeyPatch) -> None:
     right = housekeeping.measure
 
-    def measure(turn: Turn, given: Any) -> None:
-        kept = turn.stop
-        turn.stop = lambda _: None  # type: ignore[method-assign,assignment]  # sabotage
-        right(turn, given)
-        turn.stop = kept  # type: ignore[method-assign]  # sabotage
+    def measure(draft: StepDraft, given: Any) -> None:
+        kept = draft.stop
+        draft.stop = lambda _: None  # type: ignore[method-assign,assignment]  # sabotage
+        right(draft, given)
+        draft.stop = kept  # type: ignore[method-assign]  # sabotage
 
     patch.setattr(housekeeping, "measure", measure)
     table = {
@@ -187,8 +189,8 @@ def _vanished_still_read(patch: pytest.MonkeyPatch) -> None:
 def _refusal_swallowed(patch: pytest.MonkeyPatch) -> None:
     right = ownership._batch_ended
 
-    def ended(turn: Any, given: Any) -> None:
-        right(turn, dataclasses.replace(given, refused=()))
+    def ended(draft: Any, given: Any) -> None:
+        right(draft, dataclasses.replace(given, refused=()))
 
     patch.setitem(ownership._HANDLERS, BatchEnded, ended)
 
@@ -198,7 +200,7 @@ def _two_leaders(patch: pytest.MonkeyPatch) -> None:
 
 
 def _stray_left_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Turn, "send_stop", lambda *_: None)
+    patch.setattr(StepDraft, "send_stop", lambda *_: None)
 
 
 def _failure_swallowed(patch: pytest.MonkeyPatch) -> None:
@@ -223,9 +225,13 @@ BUGS: tuple[PlantedBug, ...] = (
         "answers before its commands", "a query does not wait for them", _answers_before_commands
     ),
     PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
-    PlantedBug("late words believed", "the order of messages is not checked", _late_words_believed),
     PlantedBug(
-        "former life believed", "the incarnation of a message is not checked", _former_life_believed
+        "late words believed", "the order of messages is not checked", _late_messages_believed
+    ),
+    PlantedBug(
+        "former life believed",
+        "the incarnation of a message is not checked",
+        _former_incarnation_believed,
     ),
     PlantedBug(
         "report acknowledges too much",

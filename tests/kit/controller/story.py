@@ -145,8 +145,10 @@ class Storyteller:
         failed = inputs.CreationFailed(self.now_ms, ConsumerId(int(consumer)), why)
         return self.give(failed)
 
-    def befallen(self, consumer: str, words: str) -> list[str]:
-        return self.give(inputs.ConsumerIncident(self.now_ms, ConsumerId(int(consumer)), words))
+    def befallen(self, consumer: str, explanation: str) -> list[str]:
+        return self.give(
+            inputs.ConsumerIncident(self.now_ms, ConsumerId(int(consumer)), explanation)
+        )
 
     def deleted(self, consumer: str) -> list[str]:
         return self.give(inputs.ConsumerDeleted(self.now_ms, ConsumerId(int(consumer))))
@@ -243,7 +245,7 @@ class Storyteller:
     def _trace(
         self, before: State | None, after: State, effects: tuple[act.Effect, ...]
     ) -> list[str]:
-        lines = [f"  {d.code.value}: {d.words}" for d in after.history[self._said :]]
+        lines = [f"  {d.code.value}: {d.explanation}" for d in after.history[self._said :]]
         self._said = len(after.history)
         for effect in effects:
             if isinstance(effect, act.SaveState):

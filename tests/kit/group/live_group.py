@@ -21,7 +21,7 @@ from penstock.messages import StartConsumingCommand, StopConsumingCommand, decod
 from penstock.model import ConsumerId, TopicPartition
 from penstock.processes import ProcessIdentity, is_alive, send_signal, start_child, stop
 from penstock.settings import load_settings
-from penstock.verification import Verdict, carried_so_far, verify
+from penstock.verification import VerificationResult, carried_so_far, verify
 
 LOOK_EVERY_S = 0.2
 CONVERGE_S = 90.0
@@ -104,7 +104,7 @@ class LiveGroup:
             self.produced[name] = self.produced.get(name, 0) + records
         return result
 
-    def drained(self, *topics: str) -> Verdict:
+    def drained(self, *topics: str) -> VerificationResult:
         """Everything produced to the topics is in the ledger; then the verdict of the check."""
         deadline_s = time.monotonic() + CONVERGE_S
         while time.monotonic() < deadline_s:

@@ -60,8 +60,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length) if length else None
         status = self.proxy.before(self.command, self.path)
         if status is not None:
-            words = json.dumps({"kind": "Status", "message": "planted"}).encode()
-            self.answer(status, words)
+            explanation = json.dumps({"kind": "Status", "message": "planted"}).encode()
+            self.answer(status, explanation)
         elif "watch=true" in self.path:
             self.stream()
         else:

@@ -47,10 +47,12 @@ class GuardedBroker:
 
     def environment(self, user: str) -> dict[str, str]:
         """How a process becomes this user."""
-        words = f"security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: {user}"
+        properties = (
+            f"security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: {user}"
+        )
         return {
             "PENSTOCK_KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{self.guarded_port}",
-            "PENSTOCK_KAFKA__PROPERTIES": f"{{{words}}}",
+            "PENSTOCK_KAFKA__PROPERTIES": f"{{{properties}}}",
             "PENSTOCK_KAFKA__SASL_PASSWORD": self.passwords[user],
         }
 

@@ -116,7 +116,7 @@ RIGHTS: tuple[KafkaRight, ...] = (
 )
 
 
-def _in_kafkas_words(operation: str) -> str:
+def _kafka_names(operation: str) -> str:
     return "".join(word.capitalize() for word in operation.split("_"))
 
 
@@ -126,7 +126,7 @@ def as_markdown() -> str:
     for one in RIGHTS:
         resource = f"`{one.resource}`" + (" and all that begins so" if one.is_prefix else "")
         kind = {"TransactionalId": "transactional id"}.get(one.kind, one.kind.lower())
-        operation = _in_kafkas_words(one.operation)
+        operation = _kafka_names(one.operation)
         lines.append(f"| {one.role} | {kind} {resource} | {operation} | {one.reason} |")
     lines += ["", "As commands, with the default names and one topic, `orders`:", "", "```sh"]
     lines += ['acl() { kafka-acls.sh --bootstrap-server "$BROKER" --add "$@"; }']
@@ -141,7 +141,7 @@ def _commands() -> list[str]:
     ]
     of_resource = attrgetter("role", "kind", "resource", "is_prefix")
     for (role, kind, resource, is_prefix), found in groupby(plain, key=of_resource):
-        operations = " ".join(f"--operation {_in_kafkas_words(one.operation)}" for one in found)
+        operations = " ".join(f"--operation {_kafka_names(one.operation)}" for one in found)
         where = f"--{options[kind]} {resource}" if kind in options else "--cluster"
         pattern = " --resource-pattern-type prefixed" if is_prefix else ""
         lines.append(f"acl --allow-principal User:penstock-{role} {operations} {where}{pattern}")

@@ -14,8 +14,8 @@ from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.load import LoadGenerator, RecordForm, Target
 from penstock.laboratory.load.shapes import Constant
 from penstock.model import TopicPartition
-from penstock.model.log_levels import LogName
-from penstock.monitor.core.meter import Speeds
+from penstock.model.broker_logs import LogName
+from penstock.monitor.core.meter import MeasuredSpeeds
 from penstock.monitor.process import SpeedMeasuring
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings, MonitorSettings
@@ -38,9 +38,9 @@ class Watcher:
 
     def __init__(self, measuring: SpeedMeasuring) -> None:
         self._measuring = measuring
-        self.turns: list[Speeds] = []
+        self.turns: list[MeasuredSpeeds] = []
 
-    def watch(self, seconds: float) -> list[Speeds]:
+    def watch(self, seconds: float) -> list[MeasuredSpeeds]:
         """Turns for so long; gives those."""
         first, end_s = len(self.turns), time.monotonic() + seconds
         while time.monotonic() < end_s:
@@ -64,7 +64,7 @@ class Watcher:
         raise AssertionError(f"the speed of {name} stayed unknown for {timeout_s} s")
 
 
-def seen_in(speeds: Speeds, name: LogName) -> Seen | None:
+def seen_in(speeds: MeasuredSpeeds, name: LogName) -> Seen | None:
     if name not in speeds.names:
         return None
     column = list(speeds.names).index(name)

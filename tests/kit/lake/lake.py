@@ -15,7 +15,7 @@ from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline import BatchResult, Pipeline, PlannedRange, Writer
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings, LakeSettings, SparkSettings
-from penstock.verification import Verdict, verify
+from penstock.verification import VerificationResult, verify
 
 _numbers = itertools.count(1)
 
@@ -117,5 +117,5 @@ class Carrier:
     def carry_all(self, topic: str) -> BatchResult:
         return self.carry(self.plan(topic))
 
-    def verify(self, *topics: str) -> Verdict:
+    def verify(self, *topics: str) -> VerificationResult:
         return verify(self.settings, topics)

@@ -97,8 +97,8 @@ def test_speeds_without_control_topics(kafka: EmbeddedKafka) -> None:
     arguments = ("--bootstrap-server", kafka.bootstrap_servers, "--set", "topics.prefix=nowhere")
     answer = penstock("speeds", *arguments, "--topic", "bare-.", "--sort", "name", "--over", "1s")
     assert answer.returncode == 0, answer.stderr
-    words = [line.split() for line in answer.stdout.splitlines()]
-    rows = [line[:2] for line in words if line and line[0].startswith("bare")]
+    explanation = [line.split() for line in answer.stdout.splitlines()]
+    rows = [line[:2] for line in explanation if line and line[0].startswith("bare")]
     assert rows == [["bare-a", "0"], ["bare-a", "1"], ["bare-b", "0"]]
     told = penstock("speeds", *arguments, "--from", "monitor")
     assert told.returncode == 1

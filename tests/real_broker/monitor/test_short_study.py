@@ -6,7 +6,7 @@ import pytest
 
 from penstock.laboratory.studies.monitor.pictures import draw_all
 from penstock.laboratory.studies.monitor.record import record
-from penstock.laboratory.studies.monitor.scenarios import Lane, Run
+from penstock.laboratory.studies.monitor.scenarios import Lane, MonitorRun
 from penstock.laboratory.studies.monitor.tables import lane_scores, write_csv
 
 pytestmark = [pytest.mark.broker, pytest.mark.campaign]
@@ -19,7 +19,7 @@ def test_producer_and_monitor_agree(broker_jars: None, tmp_path: Path) -> None:
         Lane("constant", "200kB/s", step_at_s=0.0),
         Lane("step", "step:100kB/s,300kB/s,8s", step_at_s=8.0, partitions=2),
     )
-    runs = (Run("short", 20.0, lanes, compression="zstd"),)
+    runs = (MonitorRun("short", 20.0, lanes, compression="zstd"),)
     said: list[str] = []
     recording = record(runs, seed=1, monitor_options=(), say=said.append)
     assert [trace.lane for trace in recording.traces] == ["constant", "step", "step"]

@@ -22,7 +22,7 @@ def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None
     add_records(group, topic, 3, 60)
     assert child.process.wait(60) == -signal.SIGKILL
     again = group.start(1)
-    second = group.wait_new_life(1, first)
+    second = group.wait_new_incarnation(1, first)
     assert group.report(1).previous_shutdown == "uncontrolled"
     group.command_start(1, places)
     wait_rows(group, topic, 300)
@@ -57,7 +57,7 @@ def test_killed_while_spark_writes(group: Group) -> None:
     child.send(signal.SIGKILL)
     child.process.wait(10)
     group.start(1)
-    group.wait_new_life(1, first)
+    group.wait_new_incarnation(1, first)
     group.command_start(1, places)
     wait_rows(group, topic, 80_000)
     assert_exact(group, topic)
@@ -73,7 +73,7 @@ def test_old_mail_is_refused_aloud(group: Group) -> None:
     head = {"consumer_id": 1, "incarnation": first, "controller_epoch": 1, "plan_number": 1}
     group.command_start(1, places)  # sent to the dead
     group.start(1)
-    second = group.wait_new_life(1, first)
+    second = group.wait_new_incarnation(1, first)
     wait_for("a refusal", lambda: group.refusals(1))
     assert {one.reason for one in group.refusals(1)} == {RefusalReason.OTHER_INCARNATION}
     assert head["incarnation"] != second

@@ -43,7 +43,7 @@ def test_ends_in_order_in_mid_batch_and_the_next_life_knows(group: Group) -> Non
     assert {row.reason for row in stops.values()} == {"shutdown"}
     assert group.report(1).phase == "stopped"
     again = group.start(1)
-    second = group.wait_new_life(1, first)
+    second = group.wait_new_incarnation(1, first)
     assert group.report(1).previous_shutdown == "controlled"
     group.command_start(1, places)
     wait_rows(group, topic, 10_000)
@@ -103,7 +103,7 @@ def test_a_batch_that_does_not_end_within_the_grace_period_ends_the_process(grou
     assert time.monotonic() - began < 10
     assert stored(child)["state"] == "running"
     again = group.start(1)
-    group.wait_new_life(1, first)
+    group.wait_new_incarnation(1, first)
     assert group.report(1).previous_shutdown == "uncontrolled"
     group.command_start(1, places)
     wait_rows(group, topic, 10)

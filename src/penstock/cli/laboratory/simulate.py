@@ -18,7 +18,7 @@ from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
 from penstock.laboratory.packing_replay.picture import Picture, check_format, draw
 from penstock.laboratory.packing_replay.replay import (
     OnEveryMeasurement,
-    Step,
+    ReplayStep,
     ThroughTrigger,
     lower_bounds,
     replay,
@@ -258,7 +258,7 @@ def _path_for(assignments: Path | None, name: str) -> Path | None:
     return assignments.with_name(f"{assignments.stem}.{name}{assignments.suffix}")
 
 
-def _written(steps: Iterator[Step] | Any, path: Path | None) -> Iterator[Step]:
+def _written(steps: Iterator[ReplayStep] | Any, path: Path | None) -> Iterator[ReplayStep]:
     """Pass the steps on, and write each as a line if a file is asked for."""
     if path is None:
         yield from steps
@@ -274,7 +274,7 @@ def _written(steps: Iterator[Step] | Any, path: Path | None) -> Iterator[Step]:
     say(f"Wrote {path}.")
 
 
-def assignment_line(step: Step) -> str:
+def assignment_line(step: ReplayStep) -> str:
     """`{"measurement": 0, "consumers": {"1": ["orders-0"]}}`, only who holds something."""
     held = step.assignment
     consumers = {str(c): [str(p) for p in sorted(held[c])] for c in held if held[c]}

@@ -36,7 +36,7 @@ Parted = TypeVar("Parted", StateQueryResponse, ConsumerReport)
 Held = Mapping[TopicPartition, tuple[Epoch, int | None]]
 
 
-class Voice:
+class EventBuilder:
     """Gathers what one step has to say. `orders` are the highest epoch and plan obeyed."""
 
     def __init__(self, consumer: ConsumerId, incarnation: int, sequence: int) -> None:

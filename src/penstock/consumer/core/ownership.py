@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.consumer.core.effects import Effect, EndControlled, ReadLedger, Say
-from penstock.consumer.core.event_builder import Voice
+from penstock.consumer.core.event_builder import EventBuilder
 from penstock.consumer.core.inputs import (
     BatchBegan,
     BatchEnded,
@@ -97,7 +97,7 @@ def stops_first(
     return sorted(commands, key=lambda command: isinstance(command, StartConsumingCommand))
 
 
-class _Turn:
+class _StepDraft:
     """One step's working copy."""
 
     def __init__(self, ownership: Ownership) -> None:
@@ -105,12 +105,12 @@ class _Turn:
         self.owned = dict(ownership.owned)
         self.ended = dict(ownership.ended)
         self.effects: list[Effect] = []
-        self.voice = Voice(ownership.consumer_id, ownership.incarnation, ownership.sequence)
+        self.events = EventBuilder(ownership.consumer_id, ownership.incarnation, ownership.sequence)
 
     def finish(self) -> tuple[Ownership, tuple[Effect, ...]]:
         state = replace(self.state, owned=self.owned, ended=self.ended)
-        self.voice.orders = (state.controller_epoch, state.plan_number)
-        effects = self.effects + [Say(message) for message in self.voice.events()]
+        self.events.orders = (state.controller_epoch, state.plan_number)
+        effects = self.effects + [Say(message) for message in self.events.events()]
         left = []
         for query in state.queries:
             unsettled = {p for p in query.waiting_for if _is_unsettled(self.owned.get(p))}
@@ -119,22 +119,22 @@ class _Turn:
             else:
                 owned = {p: (o.epoch, o.next_offset) for p, o in self.owned.items()}
                 numbers = (query.controller_epoch, query.query_number)
-                effects += [Say(message) for message in self.voice.response(numbers, owned)]
+                effects += [Say(message) for message in self.events.response(numbers, owned)]
         state = replace(state, queries=tuple(left))
         if state.is_shutting_down and not state.has_ended and not self.owned:
             state = replace(state, has_ended=True, reports=state.reports + 1)
-            report = self.voice.report(
+            report = self.events.report(
                 state.reports, state.phase, state.previous_shutdown, {}, ReportDue()
             )
             effects += [Say(message) for message in report]
             effects.append(EndControlled())
-        return replace(state, sequence=self.voice.sequence), tuple(effects)
+        return replace(state, sequence=self.events.sequence), tuple(effects)
 
     def end(self, partition: TopicPartition, reason: StopReason, detail: str = "") -> None:
         """It is no longer read, and nothing of it is in flight."""
         owned = self.owned.pop(partition)
         self.ended[partition] = max(owned.epoch, self.ended.get(partition, owned.epoch))
-        self.voice.stopped(partition, owned.epoch, owned.next_offset, reason, detail)
+        self.events.stopped(partition, owned.epoch, owned.next_offset, reason, detail)
         if owned.next_epoch is not None and reason is not StopReason.SHUTDOWN:
             self.begin(partition, owned.next_epoch)
 
@@ -151,27 +151,27 @@ def _is_unsettled(owned: Owned | None) -> bool:
 
 def step(ownership: Ownership, given: Input) -> tuple[Ownership, tuple[Effect, ...]]:
     """One input, one new ownership, and what is to be done."""
-    turn = _Turn(ownership)
+    draft = _StepDraft(ownership)
     if not ownership.has_ended:
-        _HANDLERS[type(given)](turn, given)
-    return turn.finish()
+        _HANDLERS[type(given)](draft, given)
+    return draft.finish()
 
 
-def _command(turn: _Turn, given: CommandRead) -> None:
+def _command(draft: _StepDraft, given: CommandRead) -> None:
     command = given.command
-    reason = _why_not(turn.state, command)
+    reason = _why_not(draft.state, command)
     if reason is not None:
         rows = {row.topic_partition: row.partition_epoch for row in command.partitions}
-        turn.voice.refuse(command, reason, rows)
+        draft.events.refuse(command, reason, rows)
         return
-    _accept_orders(turn, command.controller_epoch, command.plan_number)
+    _accept_orders(draft, command.controller_epoch, command.plan_number)
     stale: dict[TopicPartition, Epoch] = {}
     take = _start if isinstance(command, StartConsumingCommand) else _stop
     for row in command.partitions:
-        if not take(turn, row.topic_partition, row.partition_epoch):
+        if not take(draft, row.topic_partition, row.partition_epoch):
             stale[row.topic_partition] = row.partition_epoch
     if stale:
-        turn.voice.refuse(command, RefusalReason.STALE_PARTITION_EPOCH, stale)
+        draft.events.refuse(command, RefusalReason.STALE_PARTITION_EPOCH, stale)
 
 
 def _why_not(
@@ -192,138 +192,138 @@ def _why_not(
     return None
 
 
-def _accept_orders(turn: _Turn, controller_epoch: int, plan_number: int) -> None:
-    state = turn.state
+def _accept_orders(draft: _StepDraft, controller_epoch: int, plan_number: int) -> None:
+    state = draft.state
     if controller_epoch > state.controller_epoch:
-        turn.ended = {
+        draft.ended = {
             p: epoch
-            for p, epoch in turn.ended.items()
+            for p, epoch in draft.ended.items()
             if epoch.controller_epoch >= controller_epoch
         }
-    turn.state = replace(state, controller_epoch=controller_epoch, plan_number=plan_number)
+    draft.state = replace(state, controller_epoch=controller_epoch, plan_number=plan_number)
 
 
-def _start(turn: _Turn, partition: TopicPartition, epoch: Epoch) -> bool:
+def _start(draft: _StepDraft, partition: TopicPartition, epoch: Epoch) -> bool:
     """Begin to read; say so again if it is being read. False when the epoch is stale."""
-    owned = turn.owned.get(partition)
-    ended = turn.ended.get(partition)
+    owned = draft.owned.get(partition)
+    ended = draft.ended.get(partition)
     if (ended is not None and epoch <= ended) or (owned is not None and epoch < owned.epoch):
         return False
     if owned is None:
-        turn.begin(partition, epoch)
+        draft.begin(partition, epoch)
     elif epoch == owned.epoch:
         if owned.next_offset is not None and owned.ending is None:
-            turn.voice.started(partition, epoch, owned.next_offset)
+            draft.events.started(partition, epoch, owned.next_offset)
     elif owned.is_in_batch or owned.ending is not None:
-        turn.owned[partition] = replace(owned, next_epoch=epoch)
+        draft.owned[partition] = replace(owned, next_epoch=epoch)
     else:
-        turn.begin(partition, epoch)
+        draft.begin(partition, epoch)
     return True
 
 
-def _stop(turn: _Turn, partition: TopicPartition, epoch: Epoch) -> bool:
+def _stop(draft: _StepDraft, partition: TopicPartition, epoch: Epoch) -> bool:
     """Stop once the running batch is over; say so again if it is not read. False when stale."""
-    owned = turn.owned.get(partition)
+    owned = draft.owned.get(partition)
     if owned is not None and epoch < owned.epoch:
         return False
     if owned is None:
-        turn.ended[partition] = max(epoch, turn.ended.get(partition, epoch))
-        turn.voice.stopped(partition, epoch, None, StopReason.COMMANDED, "")
+        draft.ended[partition] = max(epoch, draft.ended.get(partition, epoch))
+        draft.events.stopped(partition, epoch, None, StopReason.COMMANDED, "")
         return True
     if owned.next_epoch is not None and owned.next_epoch <= epoch:
         owned = replace(owned, next_epoch=None)
     # The stop may name an epoch whose start never came: nothing of it may begin later, and what
     # is in flight under the older one ends first.
-    turn.owned[partition] = replace(owned, epoch=epoch, ending=StopReason.COMMANDED)
+    draft.owned[partition] = replace(owned, epoch=epoch, ending=StopReason.COMMANDED)
     if not owned.is_in_batch:
-        turn.end(partition, StopReason.COMMANDED)
+        draft.end(partition, StopReason.COMMANDED)
     return True
 
 
-def _query(turn: _Turn, given: QueryRead) -> None:
+def _query(draft: _StepDraft, given: QueryRead) -> None:
     """Answered when what came before it has taken effect: now, if nothing is pending."""
     query = given.query
-    newest = (turn.state.controller_epoch, turn.state.plan_number)
-    is_ours = query.consumer_id == turn.state.consumer_id
+    newest = (draft.state.controller_epoch, draft.state.plan_number)
+    is_ours = query.consumer_id == draft.state.consumer_id
     if not is_ours or (query.controller_epoch, query.plan_number) < newest:
-        turn.voice.refuse(
+        draft.events.refuse(
             query,
             RefusalReason.STALE_CONTROLLER_EPOCH if is_ours else RefusalReason.OTHER_CONSUMER,
             {},
         )
         return
-    _accept_orders(turn, query.controller_epoch, query.plan_number)
-    waiting_for = frozenset(p for p, owned in turn.owned.items() if _is_unsettled(owned))
+    _accept_orders(draft, query.controller_epoch, query.plan_number)
+    waiting_for = frozenset(p for p, owned in draft.owned.items() if _is_unsettled(owned))
     pending = PendingQuery(query.controller_epoch, query.query_number, waiting_for)
     # Only the newest question matters to who asked it.
-    turn.state = replace(turn.state, queries=(pending,))
+    draft.state = replace(draft.state, queries=(pending,))
 
 
-def _ledger(turn: _Turn, given: LedgerRead) -> None:
-    owned = turn.owned.get(given.partition)
+def _ledger(draft: _StepDraft, given: LedgerRead) -> None:
+    owned = draft.owned.get(given.partition)
     if owned is None or owned.epoch != given.epoch or owned.next_offset is not None:
         return
     if given.last_epoch is not None and given.last_epoch > owned.epoch:
         # Somebody was told to start it after us: we slept, and were given up meanwhile.
-        turn.end(given.partition, StopReason.LEDGER_REFUSED)
+        draft.end(given.partition, StopReason.LEDGER_REFUSED)
         return
-    turn.owned[given.partition] = replace(owned, next_offset=given.next_offset)
-    turn.voice.started(given.partition, owned.epoch, given.next_offset)
+    draft.owned[given.partition] = replace(owned, next_offset=given.next_offset)
+    draft.events.started(given.partition, owned.epoch, given.next_offset)
 
 
-def _batch_began(turn: _Turn, given: BatchBegan) -> None:
+def _batch_began(draft: _StepDraft, given: BatchBegan) -> None:
     for partition in given.partitions:
-        turn.owned[partition] = replace(turn.owned[partition], is_in_batch=True)
+        draft.owned[partition] = replace(draft.owned[partition], is_in_batch=True)
 
 
-def _batch_ended(turn: _Turn, given: BatchEnded) -> None:
+def _batch_ended(draft: _StepDraft, given: BatchEnded) -> None:
     """Commits move on; a refused one is given up at once: somebody else writes this partition."""
-    ended = turn.owned if given.partitions is None else given.partitions
-    for partition in sorted(p for p, own in turn.owned.items() if own.is_in_batch and p in ended):
-        owned = replace(turn.owned[partition], is_in_batch=False)
+    ended = draft.owned if given.partitions is None else given.partitions
+    for partition in sorted(p for p, own in draft.owned.items() if own.is_in_batch and p in ended):
+        owned = replace(draft.owned[partition], is_in_batch=False)
         if partition in given.committed:
             owned = replace(owned, next_offset=given.committed[partition])
-        turn.owned[partition] = owned
+        draft.owned[partition] = owned
         if partition in given.refused:
-            turn.end(partition, StopReason.LEDGER_REFUSED)
+            draft.end(partition, StopReason.LEDGER_REFUSED)
         elif owned.ending is not None:
-            turn.end(partition, owned.ending)
+            draft.end(partition, owned.ending)
         elif owned.next_epoch is not None:
-            turn.begin(partition, owned.next_epoch)
+            draft.begin(partition, owned.next_epoch)
 
 
-def _failed(turn: _Turn, given: PartitionFailed) -> None:
-    owned = turn.owned.get(given.partition)
+def _failed(draft: _StepDraft, given: PartitionFailed) -> None:
+    owned = draft.owned.get(given.partition)
     if owned is not None:
-        turn.owned[given.partition] = replace(owned, is_in_batch=False)
-        turn.end(given.partition, given.reason, given.detail)
+        draft.owned[given.partition] = replace(owned, is_in_batch=False)
+        draft.end(given.partition, given.reason, given.detail)
 
 
-def _shutdown(turn: _Turn, _: ShutdownAsked) -> None:
+def _shutdown(draft: _StepDraft, _: ShutdownAsked) -> None:
     """Give everything up, in order; what is in a batch waits for its end."""
-    turn.state = replace(turn.state, is_shutting_down=True)
-    for partition in sorted(turn.owned):
-        owned = turn.owned[partition]
-        turn.owned[partition] = replace(owned, ending=StopReason.SHUTDOWN, next_epoch=None)
+    draft.state = replace(draft.state, is_shutting_down=True)
+    for partition in sorted(draft.owned):
+        owned = draft.owned[partition]
+        draft.owned[partition] = replace(owned, ending=StopReason.SHUTDOWN, next_epoch=None)
         if not owned.is_in_batch:
-            turn.end(partition, StopReason.SHUTDOWN)
+            draft.end(partition, StopReason.SHUTDOWN)
 
 
-def _report(turn: _Turn, given: ReportDue) -> None:
-    state = turn.state
-    turn.state = replace(state, reports=state.reports + 1)
+def _report(draft: _StepDraft, given: ReportDue) -> None:
+    state = draft.state
+    draft.state = replace(state, reports=state.reports + 1)
     # A partition whose ledger was not read yet is not being read, and is not reported as such.
     owned = {
-        p: (o.epoch, o.next_offset) for p, o in turn.owned.items() if o.next_offset is not None
+        p: (o.epoch, o.next_offset) for p, o in draft.owned.items() if o.next_offset is not None
     }
-    turn.voice.orders = (state.controller_epoch, state.plan_number)
-    messages = turn.voice.report(
-        turn.state.reports, state.phase, state.previous_shutdown, owned, given
+    draft.events.orders = (state.controller_epoch, state.plan_number)
+    messages = draft.events.report(
+        draft.state.reports, state.phase, state.previous_shutdown, owned, given
     )
-    turn.effects += [Say(message) for message in messages]
+    draft.effects += [Say(message) for message in messages]
 
 
-_HANDLERS: dict[type[Input], Callable[[_Turn, Any], None]] = {
+_HANDLERS: dict[type[Input], Callable[[_StepDraft, Any], None]] = {
     CommandRead: _command,
     QueryRead: _query,
     LedgerRead: _ledger,

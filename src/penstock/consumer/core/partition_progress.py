@@ -24,7 +24,7 @@ def retry_wait_s(failures: int) -> float:
 
 
 @dataclass(slots=True)
-class Page:
+class PartitionProgress:
     """One partition. Not frozen: a page is written on."""
 
     topic_id: str
@@ -33,7 +33,7 @@ class Page:
     hole_end: int | None = None
     end_offset: int | None = None
     log_bytes_per_offset: float | None = None
-    last_turn: int = 0
+    last_batch_number: int = 0
     failures: int = 0
     not_before_s: float = 0.0
     # A batch ended without saying whether it was committed: the ledger must be read first.
@@ -43,12 +43,12 @@ class Page:
 
 
 @dataclass(slots=True)
-class Books:
-    pages: dict[TopicPartition, Page] = field(default_factory=dict)
+class ProgressTable:
+    rows: dict[TopicPartition, PartitionProgress] = field(default_factory=dict)
     failed: dict[TopicPartition, FailedPartition] = field(default_factory=dict)
     # Of all records seen, for partitions whose log size is not known.
     decoded_bytes_per_offset: float | None = None
-    turn: int = 0
+    batch_number: int = 0
     batches: int = 0
     records: int = 0
     decoded_bytes: int = 0
@@ -58,18 +58,18 @@ class Books:
     write_s: float = 0.0
     commit_s: float = 0.0
 
-    def open_page(self, partition: TopicPartition, topic_id: str, ledger: int | None) -> None:
-        self.pages[partition] = Page(topic_id, ledger)
+    def add(self, partition: TopicPartition, topic_id: str, ledger: int | None) -> None:
+        self.rows[partition] = PartitionProgress(topic_id, ledger)
         self.failed.pop(partition, None)
 
     def keep_only(self, owned: Iterable[TopicPartition]) -> None:
         """Close the pages of what is no longer ours."""
         kept = set(owned)
-        self.pages = {one: page for one, page in self.pages.items() if one in kept}
+        self.rows = {one: row for one, row in self.rows.items() if one in kept}
 
     def weight(self, partition: TopicPartition) -> float:
         """Log bytes an offset of this partition stands for."""
-        measured = self.pages[partition].log_bytes_per_offset
+        measured = self.rows[partition].log_bytes_per_offset
         if measured is not None:
             return max(1.0, measured)
         if self.decoded_bytes_per_offset is not None:
@@ -82,38 +82,38 @@ class Books:
         """What can be read now: looked at, settled, and not waiting to be tried again."""
         found = {}
         for partition, next_offset in readable.items():
-            page = self.pages.get(partition)
-            if page is None or page.end_offset is None:
+            row = self.rows.get(partition)
+            if row is None or row.end_offset is None:
                 continue
-            if page.is_unsettled or page.not_before_s > now_s:
+            if row.is_unsettled or row.not_before_s > now_s:
                 continue
-            start = max(next_offset, page.hole_end or 0)
+            start = max(next_offset, row.hole_end or 0)
             found[partition] = Waiting(
-                start, max(start, page.end_offset), self.weight(partition), page.last_turn
+                start, max(start, row.end_offset), self.weight(partition), row.last_batch_number
             )
         return found
 
     def put_off(self, partition: TopicPartition, now_s: float, *, is_unsettled: bool) -> None:
         """It failed in a way that passes: try again later."""
-        page = self.pages[partition]
-        page.failures += 1
-        page.not_before_s = now_s + retry_wait_s(page.failures)
-        page.is_unsettled = page.is_unsettled or is_unsettled
+        row = self.rows[partition]
+        row.failures += 1
+        row.not_before_s = now_s + retry_wait_s(row.failures)
+        row.is_unsettled = row.is_unsettled or is_unsettled
 
     def settle(self, partition: TopicPartition, ledger: int | None) -> None:
         """The ledger was read again."""
-        page = self.pages[partition]
-        page.ledger_offset = ledger
-        page.is_unsettled = False
+        row = self.rows[partition]
+        row.ledger_offset = ledger
+        row.is_unsettled = False
 
     def carried(self, partition: TopicPartition, start: int, end: int) -> None:
-        page = self.pages[partition]
-        page.ledger_offset = end
-        page.hole_end = None
-        page.failures = 0
-        page.not_before_s = 0.0
-        page.offsets_read += end - start
-        page.log_bytes_read += (end - start) * self.weight(partition)
+        row = self.rows[partition]
+        row.ledger_offset = end
+        row.hole_end = None
+        row.failures = 0
+        row.not_before_s = 0.0
+        row.offsets_read += end - start
+        row.log_bytes_read += (end - start) * self.weight(partition)
 
     def note_failure(
         self, partition: TopicPartition, reason: StopReason, offset: int | None, detail: str
@@ -134,27 +134,27 @@ class Books:
         """What was read of each partition since the last report; the count begins anew."""
         rows = {}
         for partition, epoch in epochs.items():
-            page = self.pages.get(partition)
-            if page is None:
+            row = self.rows.get(partition)
+            if row is None:
                 continue
             rows[partition] = ReportedPartition(
                 topic=partition.topic,
                 partition=partition.partition,
                 epoch=str(epoch),
-                end_offset=page.end_offset,
-                read_speed_log_bytes_per_s=page.log_bytes_read / seconds if seconds > 0 else None,
-                records_per_s=page.offsets_read / seconds if seconds > 0 else None,
+                end_offset=row.end_offset,
+                read_speed_log_bytes_per_s=row.log_bytes_read / seconds if seconds > 0 else None,
+                records_per_s=row.offsets_read / seconds if seconds > 0 else None,
             )
-            page.offsets_read, page.log_bytes_read = 0, 0.0
+            row.offsets_read, row.log_bytes_read = 0, 0.0
         return rows
 
     def behind(self, offsets: Mapping[TopicPartition, int | None]) -> tuple[int, int] | None:
         """Records and log bytes that wait, as of the last look; None when nothing was looked at."""
         records, log_bytes, known = 0, 0.0, False
         for partition, next_offset in offsets.items():
-            page = self.pages.get(partition)
-            if page is not None and page.end_offset is not None and next_offset is not None:
-                waiting = max(0, page.end_offset - next_offset)
+            row = self.rows.get(partition)
+            if row is not None and row.end_offset is not None and next_offset is not None:
+                waiting = max(0, row.end_offset - next_offset)
                 records += waiting
                 log_bytes += waiting * self.weight(partition)
                 known = True

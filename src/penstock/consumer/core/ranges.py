@@ -21,7 +21,7 @@ class Waiting:
     end: int
     bytes_per_offset: float = BYTES_PER_OFFSET_GUESS
     # When it was last part of a batch; lower has waited longer.
-    last_turn: int = 0
+    last_batch_number: int = 0
 
     @property
     def offsets(self) -> int:
@@ -52,7 +52,7 @@ def plan_ranges(waiting: Mapping[TopicPartition, Waiting], budget_bytes: float) 
     left = budget_bytes
     taken: dict[TopicPartition, int] = {}
     # One record each, in turn, while there is room.
-    for partition in sorted(there, key=lambda name: (there[name].last_turn, name)):
+    for partition in sorted(there, key=lambda name: (there[name].last_batch_number, name)):
         weight = there[partition].bytes_per_offset
         if taken and weight > left:
             continue

@@ -19,7 +19,7 @@ _INCARNATION_MAX = 10**15 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class ShutdownRecord:
     """The number of a life, and what is known of the one before."""
 
     incarnation: int
@@ -28,16 +28,18 @@ class Life:
     mailbox: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-def begin_life(stored: Mapping[str, Any] | None, *, is_broken: bool, now_ms: int) -> Life:
+def begin_incarnation(
+    stored: Mapping[str, Any] | None, *, is_broken: bool, now_ms: int
+) -> ShutdownRecord:
     """`stored` is what the state file held; None when there is none or it cannot be used."""
     if stored is None:
         known = PreviousShutdown.UNKNOWN if is_broken else PreviousShutdown.NONE
-        return Life(now_ms, known)
+        return ShutdownRecord(now_ms, known)
     before = stored.get("incarnation")
     if not isinstance(before, int) or not 0 < before < _INCARNATION_MAX:
-        return Life(now_ms, PreviousShutdown.UNKNOWN)
+        return ShutdownRecord(now_ms, PreviousShutdown.UNKNOWN)
     is_controlled = stored.get("state") == CONTROLLED
-    return Life(
+    return ShutdownRecord(
         incarnation=max(before + 1, now_ms),
         previous_shutdown=(
             PreviousShutdown.CONTROLLED if is_controlled else PreviousShutdown.UNCONTROLLED
@@ -47,13 +49,13 @@ def begin_life(stored: Mapping[str, Any] | None, *, is_broken: bool, now_ms: int
     )
 
 
-def life_content(
-    life: Life, *, state: str, mailbox: Mapping[TopicPartition, int]
+def shutdown_record_content(
+    record: ShutdownRecord, *, state: str, mailbox: Mapping[TopicPartition, int]
 ) -> dict[str, Any]:
     """What goes into the state file."""
     return {
         "state": state,
-        "incarnation": life.incarnation,
+        "incarnation": record.incarnation,
         "mailbox": {str(one): mailbox[one] for one in sorted(mailbox)},
     }
 

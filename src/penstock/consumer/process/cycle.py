@@ -18,11 +18,11 @@ from penstock.consumer.core.pace import (
     Pace,
     PaceLimits,
 )
-from penstock.consumer.core.partition_progress import Books, Page, retry_wait_s
+from penstock.consumer.core.partition_progress import PartitionProgress, ProgressTable, retry_wait_s
 from penstock.consumer.core.ranges import RangePlan, plan_ranges
 from penstock.consumer.process.external_systems import World
-from penstock.consumer.process.ledger_lookup import Standings
-from penstock.consumer.process.outcome import Outcome, outcome_of
+from penstock.consumer.process.ledger_lookup import LedgerLookup
+from penstock.consumer.process.outcome import BatchOutcome, outcome_of
 from penstock.consumer.process.threads import Worker, now_s
 from penstock.errors import PenstockError
 from penstock.messages import StopReason
@@ -72,7 +72,7 @@ class Cycle:
         log: Any,
     ) -> None:
         consumer = settings.consumer
-        self.books = Books()
+        self.progress = ProgressTable()
         self.estimate = CapacityEstimate()
         self._settings = settings
         self._world = world
@@ -88,8 +88,8 @@ class Cycle:
         )
         self._allowance = Allowance(consumer.capacity, saved_s_max=consumer.backlog_batch_time)
         self._diary = _Diary()
-        self.standings = Standings(
-            self.books,
+        self.standings = LedgerLookup(
+            self.progress,
             world,
             looking,
             ownership=ownership,
@@ -156,7 +156,7 @@ class Cycle:
         return {
             one: offset
             for one, offset in self._ownership().readable.items()
-            if one in self.books.pages
+            if one in self.progress.rows
         }
 
     def _not_looked(self, error: Exception) -> None:
@@ -170,11 +170,11 @@ class Cycle:
         diary, now = self._diary, now_s()
         diary.is_looking = False
         for partition, end in ends.items():
-            if partition in self.books.pages:
-                self.books.pages[partition].end_offset = end
+            if partition in self.progress.rows:
+                self.progress.rows[partition].end_offset = end
         if self._ownership().is_shutting_down:
             return
-        waiting = self.books.waiting(self._readable(), now)
+        waiting = self.progress.waiting(self._readable(), now)
         there_bytes = sum(one.size_bytes for one in waiting.values())
         if not there_bytes:
             diary.next_look_s = now + diary.idle_wait_s
@@ -195,13 +195,13 @@ class Cycle:
         return max(0.1, self._settings.consumer.batch_period)
 
     def _begin(self, plan: RangePlan, now: float) -> None:
-        self.books.turn += 1
+        self.progress.batch_number += 1
         planned = []
         owned = self._ownership().owned
         for one in plan.ranges:
-            page = self.books.pages[one.partition]
-            page.last_turn = self.books.turn
-            planned.append(self._planned(one, page, owned[one.partition].epoch))
+            row = self.progress.rows[one.partition]
+            row.last_batch_number = self.progress.batch_number
+            planned.append(self._planned(one, row, owned[one.partition].epoch))
         self._allowance = self._allowance.without(plan.size_bytes)
         is_full = plan.is_full and plan.size_bytes >= 0.5 * self._pace.budget_bytes
         follows = now - self._diary.batch_ended_s < 1.0 and self._pace.full_in_a_row > 0
@@ -214,8 +214,8 @@ class Cycle:
             lambda: self._world.carry(planned), self._batch_done, self._batch_crashed
         )
 
-    def _planned(self, one: OffsetRange, page: Page, epoch: Epoch) -> PlannedRange:
-        return PlannedRange(one, page.topic_id, page.ledger_offset, self._world.claim(epoch))
+    def _planned(self, one: OffsetRange, row: PartitionProgress, epoch: Epoch) -> PlannedRange:
+        return PlannedRange(one, row.topic_id, row.ledger_offset, self._world.claim(epoch))
 
     def _batch_crashed(self, error: Exception) -> None:
         """Nobody expected this: end here, and let the next life read the ledger."""
@@ -252,25 +252,25 @@ class Cycle:
         )
 
     def _take_stock(self, batch: _Batch, result: BatchResult, now: float) -> None:
-        books = self.books
+        progress = self.progress
         log_bytes = 0.0
         offsets = 0
         for one in batch.plan.ranges:
-            if one.partition in result.carried and one.partition in books.pages:
-                books.carried(one.partition, one.start, one.end)
-                log_bytes += len(one) * books.weight(one.partition)
+            if one.partition in result.carried and one.partition in progress.rows:
+                progress.carried(one.partition, one.start, one.end)
+                log_bytes += len(one) * progress.weight(one.partition)
                 offsets += len(one)
-        books.batches += 1
-        books.records += result.records
-        books.decoded_bytes += result.decoded_bytes
-        books.log_bytes += log_bytes
-        books.read_s += result.timings.read_s
-        books.transform_s += result.timings.transform_s
-        books.write_s += result.timings.write_s
-        books.commit_s += result.timings.commit_s
+        progress.batches += 1
+        progress.records += result.records
+        progress.decoded_bytes += result.decoded_bytes
+        progress.log_bytes += log_bytes
+        progress.read_s += result.timings.read_s
+        progress.transform_s += result.timings.transform_s
+        progress.write_s += result.timings.write_s
+        progress.commit_s += result.timings.commit_s
         if not offsets:
             return
-        books.decoded_bytes_per_offset = result.decoded_bytes / offsets
+        progress.decoded_bytes_per_offset = result.decoded_bytes / offsets
         # The first batch warms Spark up: it says nothing of what this consumer can carry.
         is_telling = batch.is_full and self._pace.is_warm
         self.estimate.add(log_bytes, now - batch.since_s, was_full=is_telling)
@@ -285,10 +285,10 @@ class Cycle:
             is_full=batch.is_full,
         )
 
-    def _put_off(self, outcome: Outcome, now: float) -> None:
+    def _put_off(self, outcome: BatchOutcome, now: float) -> None:
         for partition in outcome.put_off:
-            if partition in self.books.pages:
-                self.books.put_off(partition, now, is_unsettled=True)
+            if partition in self.progress.rows:
+                self.progress.put_off(partition, now, is_unsettled=True)
         for said in sorted({str(error) for error in outcome.put_off.values()}):
             self._log.warning("batch_put_off", error=said, partitions=len(outcome.put_off))
         if not outcome.spark_failed:
@@ -300,7 +300,7 @@ class Cycle:
         elif self._diary.spark_failures >= LOCAL_SPARK_FAILURES_MAX:
             raise next(iter(outcome.put_off.values()))  # its JVM is gone: the next life has another
 
-    def _look_behind_holes(self, outcome: Outcome) -> None:
+    def _look_behind_holes(self, outcome: BatchOutcome) -> None:
         """The operator chose to go on behind what retention removed, and to be told."""
         holes = sorted(outcome.out_of_range)
         self._looking.ask(
@@ -310,10 +310,10 @@ class Cycle:
     def _skip_holes(self, starts: Mapping[TopicPartition, int]) -> None:
         readable = self._ownership().readable
         for partition, start in sorted(starts.items()):
-            if partition in readable and partition in self.books.pages:
+            if partition in readable and partition in self.progress.rows:
                 lost = f"skipped offsets {readable[partition]} to {start}: retention removed them"
                 self._log.error("hole_skipped", partition=str(partition), error=lost)
                 reason = StopReason.OFFSET_OUT_OF_RANGE
-                self.books.note_failure(partition, reason, readable[partition], lost)
-                self.books.pages[partition].hole_end = start
+                self.progress.note_failure(partition, reason, readable[partition], lost)
+                self.progress.rows[partition].hole_end = start
         self._look_soon()

@@ -7,13 +7,13 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.log_sizes import LogSizes
+from penstock.kafka_io.log_sizes import LogSizeReader
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.orphans import remove_orphans
 from penstock.pipeline.storage import table_names
-from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_lives
+from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_incarnations
 from penstock.settings import Settings
 
 
@@ -38,7 +38,7 @@ class World:
         self._writer = writer
         self._at_point = at_point
         self._kafka = Administration(settings.kafka)
-        self._sizes: LogSizes | None = None
+        self._sizes: LogSizeReader | None = None
         self._session: Any = None
         self._authority: str | None = None
         # The ledger can be read before Spark is there.
@@ -73,15 +73,15 @@ class World:
         finally:
             then()
 
-    def remove_orphans(self, *, earlier_lives_are_over: bool) -> int:
+    def remove_orphans(self, *, earlier_incarnations_are_over: bool) -> int:
         """Remove files that no commit names and none can name any more; says how many.
 
         Whoever holds the lock of its own directory knows that its earlier lives are over; without
         that, only what the ledger proves to be over goes.
         """
         lake = self._settings.lake
-        if earlier_lives_are_over:
-            return sweep_earlier_lives(lake, self._writer)
+        if earlier_incarnations_are_over:
+            return sweep_earlier_incarnations(lake, self._writer)
         return sum(remove_orphans(LakeTable(lake, one), lake.group) for one in table_names(lake))
 
     def keep_up(self, tables: Sequence[str]) -> list[UpkeepReport]:
@@ -126,7 +126,7 @@ class World:
         """Log bytes an offset stands for, where the log holds anything."""
         wanted = sorted(partitions)
         if self._sizes is None:
-            self._sizes = LogSizes(self._settings.kafka)
+            self._sizes = LogSizeReader(self._settings.kafka)
         try:
             sizes = self._sizes.read_bytes({one.topic for one in wanted})
         except PenstockError:

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.consumer.core.inputs import BatchBegan, BatchEnded, Input, LedgerRead, PartitionFailed
 from penstock.consumer.core.ownership import Ownership
-from penstock.consumer.core.partition_progress import Books, retry_wait_s
+from penstock.consumer.core.partition_progress import ProgressTable, retry_wait_s
 from penstock.consumer.process.external_systems import LedgerEntry, World
 from penstock.consumer.process.threads import Worker, now_s
 from penstock.errors import PenstockError
@@ -33,10 +33,10 @@ class _Wanted:
     failures: int = 0
 
 
-class Standings:
+class LedgerLookup:
     def __init__(
         self,
-        books: Books,
+        progress: ProgressTable,
         world: World,
         looking: Worker,
         *,
@@ -45,7 +45,7 @@ class Standings:
         on_news: Callable[[], None],
         log: Any,
     ) -> None:
-        self._books = books
+        self._progress = progress
         self._world = world
         self._looking = looking
         self._ownership = ownership
@@ -62,15 +62,15 @@ class Standings:
         self._wanted[partition] = _Wanted(epoch, since_s=now_s())
 
     def due_s(self) -> float:
-        due = [self._next_weigh_s] if self._books.pages and not self._is_weighing else []
+        due = [self._next_weigh_s] if self._progress.rows and not self._is_weighing else []
         if not self._is_reading:
             due += [one.not_before_s for one in self._wanted.values()]
-            due += [page.not_before_s for page in self._books.pages.values() if page.is_unsettled]
+            due += [row.not_before_s for row in self._progress.rows.values() if row.is_unsettled]
         return min(due, default=math.inf)
 
     def turn(self) -> None:
         owned = self._ownership().owned
-        self._books.keep_only(owned)
+        self._progress.keep_only(owned)
         self._wanted = {one: want for one, want in self._wanted.items() if one in owned}
         self._ask_ledger(now_s())
         self._ask_weights(now_s())
@@ -80,7 +80,7 @@ class Standings:
     ) -> None:
         """Give a partition up that cannot be read on; the others go on."""
         self._log.error("partition_stopped", partition=str(partition), reason=reason, error=detail)
-        self._books.note_failure(partition, reason, offset, detail)
+        self._progress.note_failure(partition, reason, offset, detail)
         self._feed(PartitionFailed(partition, reason, detail))
 
     def _ask_ledger(self, now: float) -> None:
@@ -89,8 +89,8 @@ class Standings:
         asked = {one for one, want in self._wanted.items() if want.not_before_s <= now}
         asked |= {
             one
-            for one, page in self._books.pages.items()
-            if page.is_unsettled and page.not_before_s <= now
+            for one, row in self._progress.rows.items()
+            if row.is_unsettled and row.not_before_s <= now
         }
         if asked:
             self._is_reading = True
@@ -111,16 +111,16 @@ class Standings:
                 self._not_in_kafka(partition)
             elif wanted is not None:
                 del self._wanted[partition]
-                self._books.open_page(partition, entry.topic_id, entry.ledger)
+                self._progress.add(partition, entry.topic_id, entry.ledger)
                 self._feed(LedgerRead(partition, wanted.epoch, entry.next_offset, entry.last_epoch))
-            elif partition in self._books.pages:
+            elif partition in self._progress.rows:
                 self._settle(partition, entry)
         self._next_weigh_s = min(self._next_weigh_s, now_s())
         self._on_news()
 
     def _settle(self, partition: TopicPartition, entry: LedgerEntry) -> None:
         """A batch of unknown outcome: the ledger says whether it counted."""
-        self._books.settle(partition, entry.ledger)
+        self._progress.settle(partition, entry.ledger)
         if entry.ledger is not None and partition in self._ownership().readable:
             epoch = self._ownership().owned[partition].epoch
             is_lost = entry.last_epoch is not None and entry.last_epoch > epoch
@@ -152,22 +152,22 @@ class Standings:
         for partition in sorted(asked):
             if partition in self._wanted:
                 self._again(self._wanted[partition])
-            elif partition in self._books.pages:
-                self._books.put_off(partition, now_s(), is_unsettled=True)
+            elif partition in self._progress.rows:
+                self._progress.put_off(partition, now_s(), is_unsettled=True)
 
     def _ask_weights(self, now: float) -> None:
-        if not self._books.pages or self._is_weighing or now < self._next_weigh_s:
+        if not self._progress.rows or self._is_weighing or now < self._next_weigh_s:
             return
         self._is_weighing = True
-        asked = sorted(self._books.pages)
+        asked = sorted(self._progress.rows)
         self._looking.ask(lambda: self._world.weigh(asked), self._weighed, self._not_weighed)
 
     def _weighed(self, weights: Mapping[TopicPartition, float]) -> None:
         self._is_weighing = False
         for partition, weight in weights.items():
-            if partition in self._books.pages:
-                self._books.pages[partition].log_bytes_per_offset = weight
-        unknown = any(page.log_bytes_per_offset is None for page in self._books.pages.values())
+            if partition in self._progress.rows:
+                self._progress.rows[partition].log_bytes_per_offset = weight
+        unknown = any(row.log_bytes_per_offset is None for row in self._progress.rows.values())
         self._next_weigh_s = now_s() + (WEIGH_AGAIN_S if unknown else WEIGH_PERIOD_S)
 
     def _not_weighed(self, error: Exception) -> None:

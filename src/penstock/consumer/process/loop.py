@@ -17,16 +17,21 @@ from types import FrameType
 from penstock.consumer.core.effects import Effect, EndControlled, ReadLedger, Say
 from penstock.consumer.core.inputs import CommandRead, Input, QueryRead, ReportDue, ShutdownAsked
 from penstock.consumer.core.ownership import Ownership, step, stops_first
-from penstock.consumer.core.shutdown_record import CONTROLLED, RUNNING, begin_life, life_content
+from penstock.consumer.core.shutdown_record import (
+    CONTROLLED,
+    RUNNING,
+    begin_incarnation,
+    shutdown_record_content,
+)
 from penstock.consumer.process.cycle import Cycle
 from penstock.consumer.process.external_systems import World
-from penstock.consumer.process.outbound import Sayings
+from penstock.consumer.process.outbound import OutboundMessages
 from penstock.consumer.process.threads import (
-    Answer,
     Inbox,
     MailboxThread,
     Signalled,
     Worker,
+    WorkerAnswer,
     now_s,
 )
 from penstock.errors import PenstockError, SettingsError
@@ -130,36 +135,38 @@ class ConsumerProcess:
         if isinstance(stored, BrokenState):
             self._log.warning("state_ignored", why=stored.why)
         known = None if isinstance(stored, BrokenState) else stored
-        self._life = begin_life(known, is_broken=is_broken, now_ms=time.time_ns() // 1_000_000)
+        self._record = begin_incarnation(
+            known, is_broken=is_broken, now_ms=time.time_ns() // 1_000_000
+        )
         self._log.info(
             "consumer_starts",
-            incarnation=self._life.incarnation,
-            previous_shutdown=self._life.previous_shutdown,
+            incarnation=self._record.incarnation,
+            previous_shutdown=self._record.previous_shutdown,
         )
-        self._saved_mailbox: dict[TopicPartition, int] = dict(self._life.mailbox)
+        self._saved_mailbox: dict[TopicPartition, int] = dict(self._record.mailbox)
         self._save(RUNNING, self._saved_mailbox)
         prefix = self._settings.topics.prefix
         self._commands = TopicPartition(f"{prefix}-controller", self._id)
         self._queries = TopicPartition(f"{prefix}-query", self._id)
         self._require_mailbox()
         self._mailbox = Mailbox(self._settings.kafka, self._commands, self._queries)
-        self._mailbox.open(self._life.mailbox)
+        self._mailbox.open(self._record.mailbox)
         self._mail = MailboxThread(self._mailbox, self._inbox)
         self._ownership = Ownership(
-            self._id, self._life.incarnation, previous_shutdown=self._life.previous_shutdown
+            self._id, self._record.incarnation, previous_shutdown=self._record.previous_shutdown
         )
         self._open_rooms()
         self._report_due_s = self._reported_s = now_s()
 
     def _open_rooms(self) -> None:
         settings = self._settings
-        self._sayings = Sayings(settings, self._log)
+        self._outbound = OutboundMessages(settings, self._log)
         self._group: GroupOffsets | None = None
         if settings.consumer.group_offsets:
             self._group = GroupOffsets(
                 settings.kafka, settings.lake.group, on_failure=self._group_failed
             )
-        self._world = World(settings, Writer(self._id, self._life.incarnation), self._at_point)
+        self._world = World(settings, Writer(self._id, self._record.incarnation), self._at_point)
         self._looking = Worker("looking", self._inbox)
         self._carrying = Worker("carrying", self._inbox)
         self._upkeep = Worker("upkeep", self._inbox)
@@ -180,11 +187,11 @@ class ConsumerProcess:
 
     def _sweep(self) -> None:
         """After a life that was cut short: its files that no commit names are in nobody's way."""
-        known = self._life.previous_shutdown
+        known = self._record.previous_shutdown
         if known in {PreviousShutdown.UNCONTROLLED, PreviousShutdown.UNKNOWN}:
             is_ours = known is PreviousShutdown.UNCONTROLLED and self._directory.unusable is None
             Worker("sweeping", self._inbox).ask(
-                lambda: self._world.remove_orphans(earlier_lives_are_over=is_ours),
+                lambda: self._world.remove_orphans(earlier_incarnations_are_over=is_ours),
                 self._orphans_removed,
                 self._not_removed,
             )
@@ -208,12 +215,12 @@ class ConsumerProcess:
         for item in self._inbox.take(due_s - now_s()):
             if isinstance(item, Letter):
                 letters.append(item)
-            elif isinstance(item, Answer):
+            elif isinstance(item, WorkerAnswer):
                 item.then(item.result) if item.error is None else item.failed(item.error)
             elif isinstance(item, Signalled):
                 self._signalled(item)
             elif isinstance(item, MailboxTrouble):
-                self._log.warning("mailbox", error=item.words)
+                self._log.warning("mailbox", error=item.explanation)
         self._read_letters(letters)
         if now_s() >= self._report_due_s:
             self._report()
@@ -252,7 +259,7 @@ class ConsumerProcess:
 
     def _do(self, effect: Effect) -> None:
         if isinstance(effect, Say):
-            self._sayings.say(effect.message)
+            self._outbound.say(effect.message)
             if isinstance(effect.message, StopConsumingEvent) and self._group is not None:
                 for row in effect.message.partitions:
                     if row.reason is StopReason.LEDGER_REFUSED:
@@ -267,24 +274,24 @@ class ConsumerProcess:
     def _report(self) -> None:
         now = now_s()
         self._report_due_s = now + self._settings.consumer.report_period
-        is_stuck = self._sayings.are_stuck
+        is_stuck = self._outbound.are_stuck
         self._health.lacks("kafka", "the broker takes no reports" if is_stuck else None)
         if is_stuck:
             return
         seconds, self._reported_s = now - self._reported_s, now
         owned = self._ownership.owned
-        books = self._cycle.books
-        behind = books.behind({one: held.next_offset for one, held in owned.items()})
+        progress = self._cycle.progress
+        behind = progress.behind({one: held.next_offset for one, held in owned.items()})
         epochs = {one: held.epoch for one, held in owned.items()}
         self._feed(
             ReportDue(
-                measured=books.measured(epochs, seconds),
+                measured=progress.measured(epochs, seconds),
                 capacity_log_bytes_per_s=self._cycle.estimate.log_bytes_per_s,
                 behind_records=behind[0] if behind else None,
                 behind_log_bytes=behind[1] if behind else None,
                 deployment_version=self._deployment_version,
-                cycle=books.cycle(),
-                failed=tuple(books.failed[one] for one in sorted(books.failed)),
+                cycle=progress.cycle(),
+                failed=tuple(progress.failed[one] for one in sorted(progress.failed)),
             )
         )
         if self._group is not None:
@@ -300,8 +307,8 @@ class ConsumerProcess:
         if self._group is not None:
             self._group.write(offsets)
 
-    def _group_failed(self, words: str) -> None:
-        self._log.warning("group_offsets", error=words)
+    def _group_failed(self, explanation: str) -> None:
+        self._log.warning("group_offsets", error=explanation)
 
     def _orphans_removed(self, removed: int) -> None:
         self._log.info("orphans_removed", files=removed)
@@ -335,7 +342,9 @@ class ConsumerProcess:
 
     def _save(self, state: str, mailbox: dict[TopicPartition, int]) -> None:
         """A place that takes no writes is a warning: the next start is then a careful one."""
-        if not self._directory.write(life_content(self._life, state=state, mailbox=mailbox)):
+        if not self._directory.write(
+            shutdown_record_content(self._record, state=state, mailbox=mailbox)
+        ):
             self._log.warning("state_not_kept", why=self._directory.unusable)
 
     # --- the end ----------------------------------------------------------------------------
@@ -376,7 +385,7 @@ class ConsumerProcess:
     def _end(self) -> None:
         """All is carried and said: make sure it is heard, and write "controlled"."""
         left_s = max(0.5, (self._deadline_s or now_s()) - now_s())
-        self._sayings.flush(min(LAST_WORDS_S, left_s))
+        self._outbound.flush(min(LAST_WORDS_S, left_s))
         if self._group is not None:
             self._group.finish(min(LAST_WORDS_S, left_s))
         self._save(CONTROLLED, dict(self._mailbox.positions))

@@ -11,7 +11,7 @@ CONTROLLER_PARTITION = 0
 UNDELIVERED_REPORTS_MAX = 3
 
 
-class Sayings:
+class OutboundMessages:
     def __init__(self, settings: Settings, log: Any) -> None:
         self._topic = f"{settings.topics.prefix}-controller"
         self._log = log

@@ -28,7 +28,7 @@ _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
 
 
 @dataclass(slots=True)
-class Outcome:
+class BatchOutcome:
     """`stopped` cannot be read on; `put_off` failed in a way that passes; the rest is as named."""
 
     committed: Mapping[TopicPartition, int]
@@ -42,9 +42,9 @@ class Outcome:
         return any(isinstance(error, SparkFailedError) for error in self.put_off.values())
 
 
-def outcome_of(result: BatchResult, *, skips_holes: bool) -> Outcome:
+def outcome_of(result: BatchResult, *, skips_holes: bool) -> BatchOutcome:
     """Sort the failures. One that has no reason of its own and lasts is the transformation's."""
-    outcome = Outcome(committed=dict(result.carried))
+    outcome = BatchOutcome(committed=dict(result.carried))
     for partition, error in sorted(result.failures.items(), key=lambda item: item[0]):
         if isinstance(error, StaleWriterError):
             outcome.refused[partition] = error

@@ -24,7 +24,7 @@ class Signalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WorkerAnswer:
     """A thread has done what it was asked: `then` takes the result in the loop's own thread."""
 
     then: Callable[[Any], None]
@@ -33,7 +33,7 @@ class Answer:
     error: Exception | None = None
 
 
-Item = Signalled | Answer | Letter | MailboxTrouble
+Item = Signalled | WorkerAnswer | Letter | MailboxTrouble
 
 
 class Inbox:
@@ -76,9 +76,9 @@ class Worker:
         while True:
             what, then, failed = self._asked.get()
             try:
-                answer = Answer(then, failed, result=what())
+                answer = WorkerAnswer(then, failed, result=what())
             except Exception as error:  # noqa: BLE001 - the loop decides what an error means
-                answer = Answer(then, failed, error=error)
+                answer = WorkerAnswer(then, failed, error=error)
             self._inbox.put(answer)
 
 
@@ -101,7 +101,7 @@ class MailboxThread:
                 self._inbox.put(MailboxTrouble(str(error)))
                 self._stop.wait(_MAILBOX_WAIT_S)
             except Exception as error:  # noqa: BLE001 - a consumer that hears nothing must not go on
-                self._inbox.put(Answer(then=_raise, failed=_raise, error=error))
+                self._inbox.put(WorkerAnswer(then=_raise, failed=_raise, error=error))
                 return
 
     def stop(self, timeout_s: float) -> None:

@@ -52,7 +52,7 @@ class Code(StrEnum):
 class Decision:
     at_ms: int
     code: Code
-    words: str
+    explanation: str
     plan_number: int
     # What a plan moves: partitions that pause for a moment, and the speed that is written to them.
     moves: int = 0

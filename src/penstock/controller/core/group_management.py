@@ -15,61 +15,61 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import remove_the_idle
 from penstock.controller.core.membership import AVAILABLE, create_what_is_wanted
 from penstock.controller.core.state import HoldingStatus, Phase, Plan, by_name
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.model import ConsumerId, TopicPartition
 
 
-def enter(turn: Turn) -> None:
-    create_what_is_wanted(turn)
-    advance(turn, turn.open)
+def enter(draft: StepDraft) -> None:
+    create_what_is_wanted(draft)
+    advance(draft, draft.open)
 
 
-def advance(turn: Turn, partitions: Iterable[TopicPartition]) -> None:
+def advance(draft: StepDraft, partitions: Iterable[TopicPartition]) -> None:
     """Take each of these partitions one step further, if a step is due."""
-    plan = turn.state.plan
+    plan = draft.state.plan
     if plan is None:
         raise ValueError("group management without a plan")
-    still_open = turn.open
+    still_open = draft.open
     for partition in sorted((p for p in partitions if p in still_open), key=by_name):
-        _advance_one(turn, plan, partition)
-    if not turn.open:
-        _finish(turn, plan)
+        _advance_one(draft, plan, partition)
+    if not draft.open:
+        _finish(draft, plan)
 
 
-def _advance_one(turn: Turn, plan: Plan, partition: TopicPartition) -> None:
+def _advance_one(draft: StepDraft, plan: Plan, partition: TopicPartition) -> None:
     target = plan.target[partition]
-    holding = turn.holdings.get(partition)
+    holding = draft.holdings.get(partition)
     if holding is None:
-        if partition in turn.parked:
-            turn.close(partition)
-        elif turn.is_ready(target):
-            turn.start(partition, target)
+        if partition in draft.parked:
+            draft.close(partition)
+        elif draft.is_ready(target):
+            draft.start(partition, target)
     elif holding.consumer == target:
         # Being stopped where it should be (the plan before wanted so): the stop comes first.
         if holding.status is HoldingStatus.OWNED:
-            turn.close(partition)
-    elif holding.status is not HoldingStatus.STOPPING and turn.is_ready(target):
-        turn.stop(partition)
+            draft.close(partition)
+    elif holding.status is not HoldingStatus.STOPPING and draft.is_ready(target):
+        draft.stop(partition)
 
 
-def has_lost_a_target(turn: Turn) -> bool:
+def has_lost_a_target(draft: StepDraft) -> bool:
     """Whether an open partition has nowhere to go any more."""
-    plan = turn.state.plan
+    plan = draft.state.plan
     if plan is None:
         return False
-    gone = {c for c in set(plan.target.values()) if not _is_coming(turn, c)}
-    return bool(gone) and any(plan.target[partition] in gone for partition in turn.open)
+    gone = {c for c in set(plan.target.values()) if not _is_coming(draft, c)}
+    return bool(gone) and any(plan.target[partition] in gone for partition in draft.open)
 
 
-def _is_coming(turn: Turn, consumer: ConsumerId) -> bool:
-    record = turn.consumers.get(consumer)
+def _is_coming(draft: StepDraft, consumer: ConsumerId) -> bool:
+    record = draft.consumers.get(consumer)
     return record is not None and record.status in AVAILABLE
 
 
-def _finish(turn: Turn, plan: Plan) -> None:
-    took_ms = turn.now_ms - plan.made_ms
-    turn.decide(Code.PLAN_DONE, f"plan {plan.number} is done after {took_ms} ms")
-    remove_the_idle(turn)
-    turn.save()
-    go(turn, Phase.SENTINEL, "every partition is in its final state")
+def _finish(draft: StepDraft, plan: Plan) -> None:
+    took_ms = draft.now_ms - plan.made_ms
+    draft.decide(Code.PLAN_DONE, f"plan {plan.number} is done after {took_ms} ms")
+    remove_the_idle(draft)
+    draft.save()
+    go(draft, Phase.SENTINEL, "every partition is in its final state")

@@ -15,7 +15,7 @@ from penstock.controller.core.membership import (
     remove,
 )
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Plan, by_name
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
 from penstock.packing.trend import observe
@@ -23,141 +23,141 @@ from penstock.packing.trend import observe
 RESENT_PER_TICK_MIN = 25
 
 
-def tidy(turn: Turn, tick: Tick) -> None:
-    _end_pauses(turn, tick)
-    fence_the_silent(turn)
-    press_for_acknowledgement(turn)
-    delete_again(turn)
-    _try_parked_again(turn)
-    create_what_is_wanted(turn)
-    if turn.now_ms - max(turn.state.listed_ms, turn.state.asked_ms) >= (
-        turn.state.settings.list_period_ms
+def tidy(draft: StepDraft, tick: Tick) -> None:
+    _end_pauses(draft, tick)
+    fence_the_silent(draft)
+    press_for_acknowledgement(draft)
+    delete_again(draft)
+    _try_parked_again(draft)
+    create_what_is_wanted(draft)
+    if draft.now_ms - max(draft.state.listed_ms, draft.state.asked_ms) >= (
+        draft.state.settings.list_period_ms
     ):
-        turn.ask_for_list()
+        draft.ask_for_list()
 
 
-def _end_pauses(turn: Turn, tick: Tick) -> None:
+def _end_pauses(draft: StepDraft, tick: Tick) -> None:
     left = tuple(
         pause
-        for pause in turn.state.pauses
+        for pause in draft.state.pauses
         if pause.until_unix_ms is None or tick.unix_ms < pause.until_unix_ms
     )
-    if len(left) != len(turn.state.pauses):
-        turn.change(pauses=left)
-        turn.save()
+    if len(left) != len(draft.state.pauses):
+        draft.change(pauses=left)
+        draft.save()
 
 
-def press_for_acknowledgement(turn: Turn) -> None:
-    settings = turn.state.settings
+def press_for_acknowledgement(draft: StepDraft) -> None:
+    settings = draft.state.settings
     # Spread over the ticks of a second, so that no step gets long: the rest is due at the next.
-    left = max(RESENT_PER_TICK_MIN, len(turn.holdings) // 20)
-    for partition in sorted(turn.in_flight, key=by_name):
-        holding = turn.holdings.get(partition)
+    left = max(RESENT_PER_TICK_MIN, len(draft.holdings) // 20)
+    for partition in sorted(draft.in_flight, key=by_name):
+        holding = draft.holdings.get(partition)
         if holding is None:  # its reader was fenced a moment ago
             continue
-        if turn.now_ms - holding.since_ms > settings.acknowledge_ms_max:
+        if draft.now_ms - holding.since_ms > settings.acknowledge_ms_max:
             verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
-            fence(turn, holding.consumer, f"did not {verb} {partition} in time")
-        elif left and turn.now_ms - holding.sent_ms >= settings.resend_ms:
+            fence(draft, holding.consumer, f"did not {verb} {partition} in time")
+        elif left and draft.now_ms - holding.sent_ms >= settings.resend_ms:
             left -= 1
-            turn.resend(partition)
-            turn.count("commands_resent")
+            draft.resend(partition)
+            draft.count("commands_resent")
 
 
-def _try_parked_again(turn: Turn) -> None:
-    for partition in sorted(turn.parked):
-        if turn.now_ms >= turn.parked[partition].until_ms:
-            turn.parked.drop(partition)
-            turn.reopen(partition)
+def _try_parked_again(draft: StepDraft) -> None:
+    for partition in sorted(draft.parked):
+        if draft.now_ms >= draft.parked[partition].until_ms:
+            draft.parked.drop(partition)
+            draft.reopen(partition)
 
 
-def measure(turn: Turn, given: SpeedsMeasured) -> None:
+def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
     """Take a measurement; partitions appear and vanish by it."""
-    before = turn.state.partitions
+    before = draft.state.partitions
     speeds = remembered_speeds(
-        turn.state.speeds,
+        draft.state.speeds,
         given.bytes_per_s,
-        turn.now_ms - given.age_ms,
-        turn.state.settings.vanish_after_measurements,
+        draft.now_ms - given.age_ms,
+        draft.state.settings.vanish_after_measurements,
         given.topic_ids,
     )
     after = speeds.bytes_per_s
-    trend = turn.state.trend
-    if turn.state.settings.look_ahead_ms:
+    trend = draft.state.trend
+    if draft.state.settings.look_ahead_ms:
         trend = observe(trend, after, speeds.measured_ms / 1_000)
-    turn.change(speeds=speeds, trend=trend)
-    if before.keys() == after.keys() and turn.holdings.now.keys() <= after.keys():
+    draft.change(speeds=speeds, trend=trend)
+    if before.keys() == after.keys() and draft.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())
     if appeared:
-        turn.decide(Code.PARTITION_APPEARED, f"{appeared} partitions appeared")
+        draft.decide(Code.PARTITION_APPEARED, f"{appeared} partitions appeared")
     vanished = sorted(before.keys() - after.keys(), key=by_name)
     if vanished:
-        turn.decide(Code.PARTITION_VANISHED, f"{len(vanished)} partitions vanished")
-        forget(turn, vanished)
+        draft.decide(Code.PARTITION_VANISHED, f"{len(vanished)} partitions vanished")
+        forget(draft, vanished)
     if before:
         # Held, and not named by the monitor since this controller began.
-        vanished += [p for p in turn.holdings.now if p not in after and p not in before]
+        vanished += [p for p in draft.holdings.now if p not in after and p not in before]
     for partition in vanished:
-        holding = turn.holdings.get(partition)
+        holding = draft.holdings.get(partition)
         if holding is not None and holding.status is not HoldingStatus.STOPPING:
-            turn.stop(partition)
+            draft.stop(partition)
 
 
-def forget(turn: Turn, partitions: list[TopicPartition]) -> None:
+def forget(draft: StepDraft, partitions: list[TopicPartition]) -> None:
     """Take partitions that are gone out of the plan."""
     for partition in partitions:
-        turn.close(partition)
-        turn.parked.drop(partition)
-    plan = turn.state.plan
+        draft.close(partition)
+        draft.parked.drop(partition)
+    plan = draft.state.plan
     if plan is not None:
         gone = set(partitions)
         target = {p: c for p, c in plan.target.items() if p not in gone}
-        turn.change(
+        draft.change(
             plan=Plan(
                 plan.number,
                 plan.code,
-                plan.words,
+                plan.explanation,
                 target,
-                frozenset(turn.open) - gone,
+                frozenset(draft.open) - gone,
                 plan.made_ms,
                 plan.is_urgent,
             )
         )
-    turn.save()
+    draft.save()
 
 
-def workers(turn: Turn) -> set[ConsumerId]:
+def workers(draft: StepDraft) -> set[ConsumerId]:
     """Consumers that hold something, or are to."""
-    plan = turn.state.plan
-    holders = {consumer for consumer in turn.consumers if turn.held_by(consumer)}
+    plan = draft.state.plan
+    holders = {consumer for consumer in draft.consumers if draft.held_by(consumer)}
     return holders if plan is None else holders | set(plan.target.values())
 
 
-def idle(turn: Turn) -> list[ConsumerId]:
+def idle(draft: StepDraft) -> list[ConsumerId]:
     """Who has nothing to do; those that are up come first, then the lowest number."""
-    busy = workers(turn)
-    resting = [consumer for consumer in available(turn) if consumer not in busy]
-    return sorted(resting, key=lambda consumer: (not turn.is_ready(consumer), consumer))
+    busy = workers(draft)
+    resting = [consumer for consumer in available(draft) if consumer not in busy]
+    return sorted(resting, key=lambda consumer: (not draft.is_ready(consumer), consumer))
 
 
-def idle_wanted(turn: Turn) -> int:
+def idle_wanted(draft: StepDraft) -> int:
     """How many idle consumers to keep: spares, and what the minimum asks for."""
-    settings = turn.state.settings
-    busy = len([c for c in workers(turn) if c in turn.consumers])
+    settings = draft.state.settings
+    busy = len([c for c in workers(draft) if c in draft.consumers])
     wanted = max(settings.spare_consumers, settings.consumers_min - busy)
     return max(0, min(wanted, settings.consumers_max - busy))
 
 
-def remove_the_idle(turn: Turn) -> None:
+def remove_the_idle(draft: StepDraft) -> None:
     """Remove who leaves and holds nothing; and the idle, down to the spares that are wanted."""
-    for consumer in sorted(turn.consumers):
-        record = turn.consumers[consumer]
-        if record.status is ConsumerStatus.LEAVING and not turn.held_by(consumer):
-            remove(turn, consumer, "it owns nothing any more")
-    roll_out = turn.state.roll_out
+    for consumer in sorted(draft.consumers):
+        record = draft.consumers[consumer]
+        if record.status is ConsumerStatus.LEAVING and not draft.held_by(consumer):
+            remove(draft, consumer, "it owns nothing any more")
+    roll_out = draft.state.roll_out
     needed = None if roll_out is None else roll_out.replacement
-    if not turn.state.is_paused(Direction.DOWN):
-        surplus = [c for c in idle(turn) if c != needed][idle_wanted(turn) :]
+    if not draft.state.is_paused(Direction.DOWN):
+        surplus = [c for c in idle(draft) if c != needed][idle_wanted(draft) :]
         for consumer in reversed(surplus):
-            remove(turn, consumer, "it owns nothing, and there are spares enough")
+            remove(draft, consumer, "it owns nothing, and there are spares enough")

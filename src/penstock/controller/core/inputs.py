@@ -51,7 +51,7 @@ class ConsumerIncident(Input):
     """Something befell a consumer's deployment. It is told; what to do about it reports decide."""
 
     consumer: ConsumerId
-    words: str
+    explanation: str
 
 
 @dataclass(frozen=True, slots=True)

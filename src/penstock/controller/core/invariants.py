@@ -29,17 +29,17 @@ from penstock.model import ConsumerId, Epoch, TopicPartition
 class InvariantError(PenstockError):
     """The controller was about to do what it must never do."""
 
-    def __init__(self, name: str, words: str) -> None:
+    def __init__(self, name: str, explanation: str) -> None:
         super().__init__(
-            f"invariant {name} is broken: {words}.",
+            f"invariant {name} is broken: {explanation}.",
             remedy="The controller stops before it acts. Please report this with the state file.",
         )
         self.name = name
 
 
-def _require(holds: bool, name: str, words: str) -> None:
+def _require(holds: bool, name: str, explanation: str) -> None:
     if not holds:
-        raise InvariantError(name, words)
+        raise InvariantError(name, explanation)
 
 
 def check_step(
@@ -55,7 +55,7 @@ def check_step(
     """
     _numbers_only_rise(before, after)
     _stop_before_start(before, after, touched, released)
-    _commands_follow_the_books(after, effects)
+    _commands_follow_the_record(after, effects)
     _durable_first(before, after, effects)
     if after.plan is not before.plan:
         _plan_covers_everything(before, after)
@@ -102,7 +102,7 @@ def _stop_before_start(
         )
 
 
-def _commands_follow_the_books(after: State, effects: Collection[Effect]) -> None:
+def _commands_follow_the_record(after: State, effects: Collection[Effect]) -> None:
     """A start or stop is sent only for what the books say is starting or stopping."""
     for effect in effects:
         message = effect.message if isinstance(effect, Send) else None

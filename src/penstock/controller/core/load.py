@@ -11,77 +11,77 @@ from statistics import median_low
 
 from penstock.controller.core.membership import AVAILABLE
 from penstock.controller.core.policy import trigger_policy
-from penstock.controller.core.state import Speeds
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.state import KnownSpeeds
+from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
 from penstock.packing.trend import forecast
 from penstock.packing.trigger import GroupView, problem_for
 
 
-def usual_capacity(turn: Turn) -> float:
+def usual_capacity(draft: StepDraft) -> float:
     """What a consumer that has shown nothing is taken to carry: the middle of what others have.
 
     The settings' figure is for a group of which none has: with it, the first plan after a backlog
     would give everything to the one consumer of which nothing is known.
     """
-    settings = turn.state.settings
+    settings = draft.state.settings
     if not settings.capacity_is_learned:
         return settings.capacity_bytes_per_s
-    shown = [r.capacity_bytes_per_s for r in turn.consumers.now.values() if r.capacity_bytes_per_s]
+    shown = [r.capacity_bytes_per_s for r in draft.consumers.now.values() if r.capacity_bytes_per_s]
     return median_low(shown) if shown else settings.capacity_bytes_per_s
 
 
-def _capacities(turn: Turn) -> dict[ConsumerId, float]:
-    usual = usual_capacity(turn)
-    found = dict.fromkeys(available(turn), usual)
-    if turn.state.settings.capacity_is_learned:
-        found = {c: turn.consumers[c].capacity_bytes_per_s or usual for c in found}
+def _capacities(draft: StepDraft) -> dict[ConsumerId, float]:
+    usual = usual_capacity(draft)
+    found = dict.fromkeys(available(draft), usual)
+    if draft.state.settings.capacity_is_learned:
+        found = {c: draft.consumers[c].capacity_bytes_per_s or usual for c in found}
     return found
 
 
-def available(turn: Turn) -> list[ConsumerId]:
-    return sorted(c for c, r in turn.consumers.now.items() if r.status in AVAILABLE)
+def available(draft: StepDraft) -> list[ConsumerId]:
+    return sorted(c for c, r in draft.consumers.now.items() if r.status in AVAILABLE)
 
 
-def owner_of(turn: Turn, partition: TopicPartition) -> ConsumerId | None:
+def owner_of(draft: StepDraft, partition: TopicPartition) -> ConsumerId | None:
     """Where a partition belongs now: where the plan wants it, else where it is."""
-    plan = turn.state.plan
+    plan = draft.state.plan
     target = None if plan is None else plan.target.get(partition)
     if target is None:
-        holding = turn.holdings.get(partition)
+        holding = draft.holdings.get(partition)
         target = None if holding is None else holding.consumer
-    record = None if target is None else turn.consumers.get(target)
+    record = None if target is None else draft.consumers.get(target)
     return target if record is not None and record.status in AVAILABLE else None
 
 
-def view(turn: Turn) -> GroupView:
-    settings = turn.state.settings
-    speeds = turn.state.speeds
+def view(draft: StepDraft) -> GroupView:
+    settings = draft.state.settings
+    speeds = draft.state.speeds
     owner: dict[TopicPartition, ConsumerId] = {}
     by_consumer: dict[ConsumerId, float] = {}
     counts: dict[ConsumerId, int] = {}
     unread = []
-    for partition, speed in turn.state.partitions.items():
-        consumer = owner_of(turn, partition)
-        if partition not in turn.holdings and partition not in turn.parked:
+    for partition, speed in draft.state.partitions.items():
+        consumer = owner_of(draft, partition)
+        if partition not in draft.holdings and partition not in draft.parked:
             unread.append(partition)
         if consumer is not None:
             owner[partition] = consumer
             by_consumer[consumer] = by_consumer.get(consumer, 0.0) + speed
             counts[consumer] = counts.get(consumer, 0) + 1
-    load = dict(turn.state.partitions)
+    load = dict(draft.state.partitions)
     behind_bytes = 0
     for consumer, partitions in counts.items():
-        behind = turn.consumers[consumer].behind_bytes
+        behind = draft.consumers[consumer].behind_bytes
         behind_bytes += behind
         if behind and settings.catch_up_ms:
             extra = behind * 1_000 / settings.catch_up_ms
             by_consumer[consumer] += extra
-            for partition in turn.held_by(consumer):
+            for partition in draft.held_by(consumer):
                 if partition in load:
                     load[partition] += extra / partitions
-    capacities = _capacities(turn)
+    capacities = _capacities(draft)
     # Judged by what would be left: it is one consumer fewer that has to carry the backlog.
     at_work = [capacities[consumer] for consumer in counts]
     left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
@@ -95,45 +95,45 @@ def view(turn: Turn) -> GroupView:
         unread=tuple(unread),
         is_fresh=(
             speeds is not None
-            and turn.now_ms - speeds.measured_ms <= settings.speeds_stale_after_ms
+            and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_after_ms
         ),
         is_behind=behind_bytes > tolerated,
     )
 
 
-def problem_of(turn: Turn, group: GroupView, consumers_max: int) -> PackingProblem:
+def problem_of(draft: StepDraft, group: GroupView, consumers_max: int) -> PackingProblem:
     """The question for the packer: spares are part of it, as consumers that own nothing."""
-    current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(turn)}
+    current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
     for partition, consumer in group.owner.items():
         current[consumer].append(partition)
     policy = replace(
-        trigger_policy(turn.state.settings),
-        capacity_bytes_per_s=usual_capacity(turn),
+        trigger_policy(draft.state.settings),
+        capacity_bytes_per_s=usual_capacity(draft),
         consumers_max=consumers_max,
     )
-    return problem_for(policy, group, Assignment(current), _expected(turn, group))
+    return problem_for(policy, group, Assignment(current), _expected(draft, group))
 
 
-def _expected(turn: Turn, group: GroupView) -> dict[TopicPartition, float]:
+def _expected(draft: StepDraft, group: GroupView) -> dict[TopicPartition, float]:
     """The load where the speeds are heading; a backlog stays what it is."""
-    horizon_ms = turn.state.settings.look_ahead_ms
+    horizon_ms = draft.state.settings.look_ahead_ms
     if not horizon_ms:
         return {}
-    speeds = turn.state.partitions
+    speeds = draft.state.partitions
     return {
         partition: speed + group.load_bytes_per_s[partition] - speeds[partition]
-        for partition, speed in forecast(turn.state.trend, horizon_ms / 1_000).items()
+        for partition, speed in forecast(draft.state.trend, horizon_ms / 1_000).items()
         if partition in speeds
     }
 
 
 def remembered_speeds(
-    known: Speeds | None,
+    known: KnownSpeeds | None,
     measured: Mapping[TopicPartition, float | None],
     measured_ms: int,
     vanish_after: int,
     topic_ids: Mapping[str, str],
-) -> Speeds:
+) -> KnownSpeeds:
     """The new measurement, with the last known speed where it is silent.
 
     A partition that is not named at all stays until it was missing often enough. One whose speed
@@ -161,4 +161,4 @@ def remembered_speeds(
         if times < vanish_after:
             missing[partition] = times
             speeds[partition] = former[partition]
-    return Speeds(measured_ms, speeds, missing, topic_ids)
+    return KnownSpeeds(measured_ms, speeds, missing, topic_ids)

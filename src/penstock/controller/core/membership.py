@@ -16,213 +16,215 @@ from penstock.controller.core.inputs import (
     DeploymentsListed,
 )
 from penstock.controller.core.state import ConsumerRecord, ConsumerStatus, Departing
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import FromConsumer
 from penstock.model import ConsumerId
 
 AVAILABLE = frozenset({ConsumerStatus.WANTED, ConsumerStatus.CREATING, ConsumerStatus.READY})
 
 
-def admit(turn: Turn, message: FromConsumer) -> bool:
+def admit(draft: StepDraft, message: FromConsumer) -> bool:
     """Whether the message is from a consumer of ours, of its present life, and in order."""
     consumer = message.sender
-    record = turn.consumers.get(consumer)
+    record = draft.consumers.get(consumer)
     if record is None:
-        if consumer in turn.departing:
-            turn.count("departed_consumer_spoke")
+        if consumer in draft.departing:
+            draft.count("departed_consumer_spoke")
         else:
-            turn.count("unknown_consumer_spoke")
-            turn.ask_for_list()
+            draft.count("unknown_consumer_spoke")
+            draft.ask_for_list()
         return False
-    if message.incarnation < max(turn.floor.get(consumer) or 0, record.incarnation):
-        turn.count("former_life_spoke")
+    if message.incarnation < max(draft.floor.get(consumer) or 0, record.incarnation):
+        draft.count("former_life_spoke")
         return False
     if message.incarnation == record.incarnation and message.sequence <= record.sequence:
-        turn.count("out_of_order")
+        draft.count("out_of_order")
         return False
     if message.incarnation > record.incarnation:
-        begin_life(turn, consumer, message.incarnation)
-        record = turn.consumers[consumer]
-    turn.consumers.put(consumer, replace(record, sequence=message.sequence, heard_ms=turn.now_ms))
+        begin_incarnation(draft, consumer, message.incarnation)
+        record = draft.consumers[consumer]
+    draft.consumers.put(consumer, replace(record, sequence=message.sequence, heard_ms=draft.now_ms))
     return True
 
 
-def begin_life(turn: Turn, consumer: ConsumerId, incarnation: int) -> None:
+def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) -> None:
     """A consumer has started, or started again: whatever its former life held is free."""
-    held = sorted(turn.held_by(consumer))
+    held = sorted(draft.held_by(consumer))
     for partition in held:
-        turn.release(partition)
-    if turn.consumers[consumer].incarnation:
-        turn.decide(
+        draft.release(partition)
+    if draft.consumers[consumer].incarnation:
+        draft.decide(
             Code.CONSUMER_RESTARTED,
             f"consumer {consumer} started again; {len(held)} partitions it had are free",
         )
-    turn.consumers.put(
-        consumer, replace(turn.consumers[consumer], incarnation=incarnation, sequence=0)
+    draft.consumers.put(
+        consumer, replace(draft.consumers[consumer], incarnation=incarnation, sequence=0)
     )
-    turn.floor.put(consumer, incarnation)
-    turn.save()
+    draft.floor.put(consumer, incarnation)
+    draft.save()
 
 
-def make_ready(turn: Turn, consumer: ConsumerId) -> None:
-    record = turn.consumers[consumer]
-    turn.consumers.put(consumer, replace(record, status=ConsumerStatus.READY, since_ms=turn.now_ms))
+def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
+    record = draft.consumers[consumer]
+    draft.consumers.put(
+        consumer, replace(record, status=ConsumerStatus.READY, since_ms=draft.now_ms)
+    )
 
 
-def begin_leaving(turn: Turn, consumer: ConsumerId) -> None:
+def begin_leaving(draft: StepDraft, consumer: ConsumerId) -> None:
     """It gets nothing more. Its partitions must find another target."""
-    record = turn.consumers[consumer]
+    record = draft.consumers[consumer]
     if record.status is not ConsumerStatus.LEAVING:
-        turn.consumers.put(
-            consumer, replace(record, status=ConsumerStatus.LEAVING, since_ms=turn.now_ms)
+        draft.consumers.put(
+            consumer, replace(record, status=ConsumerStatus.LEAVING, since_ms=draft.now_ms)
         )
-        turn.has_lost_a_target = True
-        turn.save()
+        draft.has_lost_a_target = True
+        draft.save()
 
 
-def fence(turn: Turn, consumer: ConsumerId, why: str) -> None:
+def fence(draft: StepDraft, consumer: ConsumerId, why: str) -> None:
     """Give up on a consumer: take what it holds away, and delete its deployment."""
-    held = sorted(turn.held_by(consumer))
+    held = sorted(draft.held_by(consumer))
     for partition in held:
-        turn.release(partition)
-    turn.decide(
+        draft.release(partition)
+    draft.decide(
         Code.CONSUMER_FENCED,
         f"consumer {consumer} {why}: it is fenced, {len(held)} partitions it had are free",
     )
-    _depart(turn, consumer)
+    _depart(draft, consumer)
 
 
-def remove(turn: Turn, consumer: ConsumerId, why: str) -> None:
+def remove(draft: StepDraft, consumer: ConsumerId, why: str) -> None:
     """Take away a consumer that holds nothing (S8)."""
-    turn.decide(Code.CONSUMER_REMOVED, f"consumer {consumer} is removed: {why}")
-    _depart(turn, consumer)
+    draft.decide(Code.CONSUMER_REMOVED, f"consumer {consumer} is removed: {why}")
+    _depart(draft, consumer)
 
 
-def _depart(turn: Turn, consumer: ConsumerId) -> None:
-    record = turn.consumers[consumer]
-    turn.consumers.drop(consumer)
+def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
+    record = draft.consumers[consumer]
+    draft.consumers.drop(consumer)
     if record.incarnation:
         # Its next life is accepted under this number again; the one that ends here is not.
-        turn.floor.put(consumer, record.incarnation + 1)
-    turn.has_lost_a_target = True
-    turn.save()
+        draft.floor.put(consumer, record.incarnation + 1)
+    draft.has_lost_a_target = True
+    draft.save()
     if record.status is not ConsumerStatus.WANTED:
-        turn.departing.put(consumer, Departing(turn.now_ms, turn.now_ms))
-        turn.do(DeleteConsumer(consumer))
+        draft.departing.put(consumer, Departing(draft.now_ms, draft.now_ms))
+        draft.do(DeleteConsumer(consumer))
 
 
-def want(turn: Turn, version: int | None = None) -> ConsumerId:
+def want(draft: StepDraft, version: int | None = None) -> ConsumerId:
     """The number of a consumer to be created: the lowest that is free."""
     number = 1
-    while ConsumerId(number) in turn.consumers or ConsumerId(number) in turn.departing:
+    while ConsumerId(number) in draft.consumers or ConsumerId(number) in draft.departing:
         number += 1
     consumer = ConsumerId(number)
-    turn.consumers.put(
+    draft.consumers.put(
         consumer,
         ConsumerRecord(
             ConsumerStatus.WANTED,
-            turn.now_ms,
-            deployment_version=turn.state.deployment_version if version is None else version,
+            draft.now_ms,
+            deployment_version=draft.state.deployment_version if version is None else version,
         ),
     )
-    turn.save()
+    draft.save()
     return consumer
 
 
-def create_what_is_wanted(turn: Turn) -> None:
+def create_what_is_wanted(draft: StepDraft) -> None:
     """Ask for wanted consumers as fast as the limit on growth allows."""
     wanted = sorted(
-        c for c, record in turn.consumers.now.items() if record.status is ConsumerStatus.WANTED
+        c for c, record in draft.consumers.now.items() if record.status is ConsumerStatus.WANTED
     )
-    if not wanted or turn.now_ms < turn.state.creation_blocked_until_ms:
+    if not wanted or draft.now_ms < draft.state.creation_blocked_until_ms:
         return
-    settings = turn.state.settings
+    settings = draft.state.settings
     recent = tuple(
-        at for at in turn.state.creations_ms if turn.now_ms - at < settings.creation_window_ms
+        at for at in draft.state.creations_ms if draft.now_ms - at < settings.creation_window_ms
     )
     allowed = wanted[: max(0, settings.creations_per_window_max - len(recent))]
     for consumer in allowed:
-        record = turn.consumers[consumer]
-        turn.consumers.put(
-            consumer, replace(record, status=ConsumerStatus.CREATING, since_ms=turn.now_ms)
+        record = draft.consumers[consumer]
+        draft.consumers.put(
+            consumer, replace(record, status=ConsumerStatus.CREATING, since_ms=draft.now_ms)
         )
-        turn.do(CreateConsumer(consumer, record.deployment_version))
-        turn.decide(Code.CONSUMER_CREATED, f"consumer {consumer} is created")
-        turn.save()
-    turn.change(creations_ms=recent + (turn.now_ms,) * len(allowed))
+        draft.do(CreateConsumer(consumer, record.deployment_version))
+        draft.decide(Code.CONSUMER_CREATED, f"consumer {consumer} is created")
+        draft.save()
+    draft.change(creations_ms=recent + (draft.now_ms,) * len(allowed))
 
 
-def fence_the_silent(turn: Turn) -> None:
+def fence_the_silent(draft: StepDraft) -> None:
     """Nothing waits for ever: neither for a report nor for a first one."""
-    settings = turn.state.settings
-    for consumer in sorted(turn.consumers):
-        record = turn.consumers[consumer]
+    settings = draft.state.settings
+    for consumer in sorted(draft.consumers):
+        record = draft.consumers[consumer]
         if record.status in {ConsumerStatus.READY, ConsumerStatus.LEAVING}:
-            if turn.now_ms - record.heard_ms > settings.silence_ms_max:
-                fence(turn, consumer, f"was not heard of for {settings.silence_ms_max} ms")
+            if draft.now_ms - record.heard_ms > settings.silence_ms_max:
+                fence(draft, consumer, f"was not heard of for {settings.silence_ms_max} ms")
         elif (
             record.status is ConsumerStatus.CREATING
-            and turn.now_ms - record.since_ms > settings.creation_ms_max
+            and draft.now_ms - record.since_ms > settings.creation_ms_max
         ):
-            fence(turn, consumer, f"did not come up within {settings.creation_ms_max} ms")
-            _hold_creations_back(turn)
+            fence(draft, consumer, f"did not come up within {settings.creation_ms_max} ms")
+            _hold_creations_back(draft)
 
 
-def delete_again(turn: Turn) -> None:
+def delete_again(draft: StepDraft) -> None:
     """A deletion that was not confirmed is asked for again; deleting twice does no harm."""
-    for consumer in sorted(turn.departing):
-        departing = turn.departing[consumer]
-        if turn.now_ms - departing.sent_ms >= turn.state.settings.delete_resend_ms:
-            turn.departing.put(consumer, replace(departing, sent_ms=turn.now_ms))
-            turn.do(DeleteConsumer(consumer))
+    for consumer in sorted(draft.departing):
+        departing = draft.departing[consumer]
+        if draft.now_ms - departing.sent_ms >= draft.state.settings.delete_resend_ms:
+            draft.departing.put(consumer, replace(departing, sent_ms=draft.now_ms))
+            draft.do(DeleteConsumer(consumer))
 
 
-def deleted(turn: Turn, given: ConsumerDeleted) -> None:
-    turn.departing.drop(given.consumer)
-    if given.consumer in turn.consumers:
+def deleted(draft: StepDraft, given: ConsumerDeleted) -> None:
+    draft.departing.drop(given.consumer)
+    if given.consumer in draft.consumers:
         # Somebody else deleted it, or an old answer came late: the list will tell.
-        turn.ask_for_list()
+        draft.ask_for_list()
 
 
-def incident(turn: Turn, given: ConsumerIncident) -> None:
+def incident(draft: StepDraft, given: ConsumerIncident) -> None:
     """For whoever looks at the history. A consumer that does not come up is given up in time."""
-    turn.decide(Code.CONSUMER_INCIDENT, f"consumer {given.consumer}: {given.words[:200]}")
+    draft.decide(Code.CONSUMER_INCIDENT, f"consumer {given.consumer}: {given.explanation[:200]}")
 
 
-def creation_failed(turn: Turn, given: CreationFailed) -> None:
+def creation_failed(draft: StepDraft, given: CreationFailed) -> None:
     """It could not be deployed: what it should have carried needs another plan."""
-    record = turn.consumers.get(given.consumer)
+    record = draft.consumers.get(given.consumer)
     if record is None or record.status is not ConsumerStatus.CREATING:
-        turn.count("late_creation_failure")
+        draft.count("late_creation_failure")
         return
-    turn.decide(Code.CREATION_FAILED, f"consumer {given.consumer}: {given.reason[:80]}")
-    _depart(turn, given.consumer)
-    _hold_creations_back(turn)
+    draft.decide(Code.CREATION_FAILED, f"consumer {given.consumer}: {given.reason[:80]}")
+    _depart(draft, given.consumer)
+    _hold_creations_back(draft)
 
 
-def _hold_creations_back(turn: Turn) -> None:
-    turn.change(creation_blocked_until_ms=turn.now_ms + turn.state.settings.creation_backoff_ms)
+def _hold_creations_back(draft: StepDraft) -> None:
+    draft.change(creation_blocked_until_ms=draft.now_ms + draft.state.settings.creation_backoff_ms)
 
 
-def compare_with_list(turn: Turn, given: DeploymentsListed) -> None:
+def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
     """Adopt what is deployed and unknown; forget what departs and is gone.
 
     A consumer of ours that is not listed is left to its silence: a list may be stale (K2), and
     only reports tell whether a process lives.
     """
-    turn.change(listed_ms=turn.now_ms)
-    for consumer in sorted(turn.departing):
+    draft.change(listed_ms=draft.now_ms)
+    for consumer in sorted(draft.departing):
         if consumer not in given.consumers:
-            turn.departing.drop(consumer)
+            draft.departing.drop(consumer)
     for consumer in sorted(given.consumers):
-        if consumer not in turn.consumers and consumer not in turn.departing:
-            turn.consumers.put(
+        if consumer not in draft.consumers and consumer not in draft.departing:
+            draft.consumers.put(
                 consumer,
                 ConsumerRecord(
                     ConsumerStatus.CREATING,
-                    turn.now_ms,
+                    draft.now_ms,
                     deployment_version=given.consumers[consumer].version,
                 ),
             )
-            turn.decide(Code.CONSUMER_ADOPTED, f"consumer {consumer} is deployed and was unknown")
-            turn.save()
+            draft.decide(Code.CONSUMER_ADOPTED, f"consumer {consumer} is deployed and was unknown")
+            draft.save()

@@ -14,7 +14,7 @@ from penstock.controller.core.load import available, owner_of
 from penstock.controller.core.membership import want
 from penstock.controller.core.policy import after_plan
 from penstock.controller.core.state import HoldingStatus, Plan
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId, TopicPartition
 
 
@@ -29,91 +29,91 @@ class Cost:
 
 
 def with_real_consumers(
-    turn: Turn, answer: Mapping[TopicPartition, ConsumerId]
+    draft: StepDraft, answer: Mapping[TopicPartition, ConsumerId]
 ) -> dict[TopicPartition, ConsumerId]:
     """Give the packer's new consumers numbers of ours: the warm ones first."""
-    known = set(available(turn))
+    known = set(available(draft))
     foreign = sorted(set(answer.values()) - known)
     taken = set(answer.values())
-    warm = [consumer for consumer in idle(turn) if consumer not in taken]
+    warm = [consumer for consumer in idle(draft) if consumer not in taken]
     names = {consumer: consumer for consumer in known}
     for consumer in foreign:
-        names[consumer] = warm.pop(0) if warm else want(turn)
+        names[consumer] = warm.pop(0) if warm else want(draft)
     return {partition: names[consumer] for partition, consumer in answer.items()}
 
 
 def open_partitions(
-    turn: Turn, target: Mapping[TopicPartition, ConsumerId]
+    draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]
 ) -> frozenset[TopicPartition]:
     """The tracker of the notes: partitions that are not in their final state."""
     found = set()
     for partition, consumer in target.items():
-        holding = turn.holdings.get(partition)
+        holding = draft.holdings.get(partition)
         is_final = (
             holding is not None
             and holding.consumer == consumer
             and holding.status is HoldingStatus.OWNED
         )
-        if not is_final and not (holding is None and partition in turn.parked):
+        if not is_final and not (holding is None and partition in draft.parked):
             found.add(partition)
     return frozenset(found)
 
 
-def cost_of(turn: Turn, target: Mapping[TopicPartition, ConsumerId]) -> Cost:
-    speeds = turn.state.partitions
+def cost_of(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> Cost:
+    speeds = draft.state.partitions
     moving = [
         partition
         for partition, consumer in target.items()
-        if (holding := turn.holdings.get(partition)) is not None and holding.consumer != consumer
+        if (holding := draft.holdings.get(partition)) is not None and holding.consumer != consumer
     ]
-    created = {c for c in target.values() if not turn.is_ready(c)}
+    created = {c for c in target.values() if not draft.is_ready(c)}
     return Cost(
         moves=len(moving),
         moved_bytes_per_s=math.fsum(speeds[partition] for partition in moving),
-        starts=sum(1 for partition in target if partition not in turn.holdings),
+        starts=sum(1 for partition in target if partition not in draft.holdings),
         created=len(created),
     )
 
 
-def changes(turn: Turn, target: Mapping[TopicPartition, ConsumerId]) -> bool:
+def changes(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> bool:
     """Whether the target differs from where everything belongs now, or from where it is."""
-    return any(owner_of(turn, p) != c for p, c in target.items()) or bool(
-        open_partitions(turn, target)
+    return any(owner_of(draft, p) != c for p, c in target.items()) or bool(
+        open_partitions(draft, target)
     )
 
 
 def adopt(
-    turn: Turn,
+    draft: StepDraft,
     target: Mapping[TopicPartition, ConsumerId],
     code: Code,
-    words: str,
+    explanation: str,
     *,
     is_urgent: bool,
 ) -> None:
     """Make it the plan, under the next number, and say what it costs."""
-    cost = cost_of(turn, target)
-    number = turn.state.plan_number + 1
-    turn.forget_open()
-    turn.change(
+    cost = cost_of(draft, target)
+    number = draft.state.plan_number + 1
+    draft.forget_open()
+    draft.change(
         plan_number=number,
         plan=Plan(
             number=number,
             code=code,
-            words=words,
+            explanation=explanation,
             target=target,
-            open=open_partitions(turn, target),
-            made_ms=turn.now_ms,
+            open=open_partitions(draft, target),
+            made_ms=draft.now_ms,
             is_urgent=is_urgent,
         ),
-        trigger=after_plan(turn.state.trigger, code, turn.now_ms, changed=True),
+        trigger=after_plan(draft.state.trigger, code, draft.now_ms, changed=True),
     )
     consumers = len(set(target.values()))
-    turn.decide(
+    draft.decide(
         Code.PLAN_MADE,
-        f"plan {number} ({code.value}): {words}; {len(target)} partitions on {consumers} "
+        f"plan {number} ({code.value}): {explanation}; {len(target)} partitions on {consumers} "
         f"consumers, {cost.moves} moves of {cost.moved_bytes_per_s:.0f} bytes/s, "
         f"{cost.starts} starts, {cost.created} consumers to come",
         moves=cost.moves,
         moved_bytes_per_s=cost.moved_bytes_per_s,
     )
-    turn.save()
+    draft.save()

@@ -26,9 +26,9 @@ REASONS = {code: reason for reason, code in CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RepackReason:
     code: Code
-    words: str
+    explanation: str
     is_urgent: bool
 
 
@@ -48,13 +48,13 @@ def trigger_policy(settings: ControllerSettings) -> TriggerPolicy:
 
 def judged(
     settings: ControllerSettings, memory: TriggerMemory, group: GroupView, now_ms: int
-) -> tuple[TriggerMemory, Verdict | None]:
+) -> tuple[TriggerMemory, RepackReason | None]:
     """Why a plan is needed now, or None when the group is well as it is."""
     memory, verdict = decide(trigger_policy(settings), memory, group, now_ms / 1_000)
     if not verdict.repack:
         return memory, None
     is_urgent = verdict.reason is not Reason.FEWER_CONSUMERS
-    return memory, Verdict(CODES[verdict.reason], verdict.words, is_urgent)
+    return memory, RepackReason(CODES[verdict.reason], verdict.explanation, is_urgent)
 
 
 def after_plan(memory: TriggerMemory, code: Code, now_ms: int, *, changed: bool) -> TriggerMemory:

@@ -15,114 +15,118 @@ from penstock.controller.core.load import available, owner_of, view
 from penstock.controller.core.membership import begin_leaving, remove, want
 from penstock.controller.core.plan import adopt
 from penstock.controller.core.state import ConsumerStatus, Phase, RollOut
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import ServiceAnswer, ServiceOutcome, UpdateDeployments
 from penstock.model import ConsumerId, TopicPartition
 
 
-def begin(turn: Turn, request: UpdateDeployments) -> None:
-    version = turn.state.deployment_version + 1
-    total = len(turn.consumers)
-    turn.change(deployment_version=version, roll_out=RollOut(request, version, total))
-    turn.do(SetDeploymentTemplate(version, request))
-    turn.save()
+def begin(draft: StepDraft, request: UpdateDeployments) -> None:
+    version = draft.state.deployment_version + 1
+    total = len(draft.consumers)
+    draft.change(deployment_version=version, roll_out=RollOut(request, version, total))
+    draft.do(SetDeploymentTemplate(version, request))
+    draft.save()
 
 
 def answer(
-    turn: Turn, request_id: str, outcome: ServiceOutcome, detail: str, left: int = 0
+    draft: StepDraft, request_id: str, outcome: ServiceOutcome, detail: str, left: int = 0
 ) -> None:
-    roll_out = turn.state.roll_out
+    roll_out = draft.state.roll_out
     total = None if roll_out is None else roll_out.total
     message = ServiceAnswer(
         request_id=request_id,
-        controller_epoch=turn.state.controller_epoch,
+        controller_epoch=draft.state.controller_epoch,
         outcome=outcome,
         detail=detail[:100],
         done=None if total is None else max(0, total - left),
         of=total,
     )
-    turn.do(Send(message))
-    turn.decide(Code.REQUEST_ANSWERED, f"request {request_id}: {outcome.value}, {detail}")
+    draft.do(Send(message))
+    draft.decide(Code.REQUEST_ANSWERED, f"request {request_id}: {outcome.value}, {detail}")
 
 
-def advance(turn: Turn) -> bool:
+def advance(draft: StepDraft) -> bool:
     """Go on with the roll-out, if there is one. True when a plan was made for it."""
-    roll_out = turn.state.roll_out
+    roll_out = draft.state.roll_out
     if roll_out is None:
         return False
-    old = [c for c, r in turn.consumers.now.items() if r.deployment_version < roll_out.version]
-    if roll_out.replacing is not None and roll_out.replacing not in turn.consumers:
+    old = [c for c, r in draft.consumers.now.items() if r.deployment_version < roll_out.version]
+    if roll_out.replacing is not None and roll_out.replacing not in draft.consumers:
         roll_out = replace(roll_out, replacing=None, replacement=None)
-        turn.change(roll_out=roll_out)
-        words = f"{len(old)} consumers are left"
-        answer(turn, roll_out.request.request_id, ServiceOutcome.IN_PROGRESS, words, len(old))
+        draft.change(roll_out=roll_out)
+        explanation = f"{len(old)} consumers are left"
+        answer(
+            draft, roll_out.request.request_id, ServiceOutcome.IN_PROGRESS, explanation, len(old)
+        )
     if roll_out.replacing is None:
         if not old:
-            answer(turn, roll_out.request.request_id, ServiceOutcome.DONE, "all are replaced")
-            turn.change(roll_out=None)
-            turn.save()
+            answer(draft, roll_out.request.request_id, ServiceOutcome.DONE, "all are replaced")
+            draft.change(roll_out=None)
+            draft.save()
             return False
-        roll_out = _choose_next(turn, roll_out, sorted(old))
-    return _replace_one(turn, roll_out)
+        roll_out = _choose_next(draft, roll_out, sorted(old))
+    return _replace_one(draft, roll_out)
 
 
-def _choose_next(turn: Turn, roll_out: RollOut, old: list[ConsumerId]) -> RollOut:
+def _choose_next(draft: StepDraft, roll_out: RollOut, old: list[ConsumerId]) -> RollOut:
     """Idle ones simply go; then the lowest number is replaced."""
-    resting = [consumer for consumer in idle(turn) if consumer in old]
+    resting = [consumer for consumer in idle(draft) if consumer in old]
     for consumer in resting:
-        remove(turn, consumer, "it is of the old version")
+        remove(draft, consumer, "it is of the old version")
     old = [consumer for consumer in old if consumer not in resting]
     if not old:
         return roll_out
-    warm = idle(turn)
+    warm = idle(draft)
     replacement: ConsumerId | None = None
     if warm:
         replacement = warm[0]
-    elif len(available(turn)) < turn.state.settings.consumers_max:
-        replacement = want(turn)
+    elif len(available(draft)) < draft.state.settings.consumers_max:
+        replacement = want(draft)
     chosen = replace(roll_out, replacing=old[0], replacement=replacement)
-    turn.change(roll_out=chosen)
-    turn.save()
+    draft.change(roll_out=chosen)
+    draft.save()
     return chosen
 
 
-def _replace_one(turn: Turn, roll_out: RollOut) -> bool:
+def _replace_one(draft: StepDraft, roll_out: RollOut) -> bool:
     leaving, replacement = roll_out.replacing, roll_out.replacement
     if leaving is None:
         return False
     if replacement is not None:
-        record = turn.consumers.get(replacement)
+        record = draft.consumers.get(replacement)
         if record is None:
-            words = f"the replacement of consumer {leaving} did not come up"
-            left = sum(r.deployment_version < roll_out.version for r in turn.consumers.now.values())
-            answer(turn, roll_out.request.request_id, ServiceOutcome.FAILED, words, left)
-            turn.change(roll_out=None)
-            turn.save()
+            explanation = f"the replacement of consumer {leaving} did not come up"
+            left = sum(
+                r.deployment_version < roll_out.version for r in draft.consumers.now.values()
+            )
+            answer(draft, roll_out.request.request_id, ServiceOutcome.FAILED, explanation, left)
+            draft.change(roll_out=None)
+            draft.save()
             return False
         if record.status is not ConsumerStatus.READY:
             return False
-    target = _target_without(turn, leaving, replacement)
+    target = _target_without(draft, leaving, replacement)
     if target is None:
         return False
-    begin_leaving(turn, leaving)
-    words = f"consumer {leaving} is replaced by one of version {roll_out.version}"
-    go(turn, Phase.REASSIGN, "a reassignment is due")
-    adopt(turn, target, Code.ROLL_OUT, words, is_urgent=False)
-    go(turn, Phase.GROUP_MANAGEMENT, "a plan is made")
-    manage_group(turn)
+    begin_leaving(draft, leaving)
+    explanation = f"consumer {leaving} is replaced by one of version {roll_out.version}"
+    go(draft, Phase.REASSIGN, "a reassignment is due")
+    adopt(draft, target, Code.ROLL_OUT, explanation, is_urgent=False)
+    go(draft, Phase.GROUP_MANAGEMENT, "a plan is made")
+    manage_group(draft)
     return True
 
 
 def _target_without(
-    turn: Turn, leaving: ConsumerId, replacement: ConsumerId | None
+    draft: StepDraft, leaving: ConsumerId, replacement: ConsumerId | None
 ) -> dict[TopicPartition, ConsumerId] | None:
     """Everything where it is, but for what leaves; None when it cannot be placed now."""
-    group = view(turn)
-    others = {c: group.load_by_consumer.get(c, 0.0) for c in available(turn) if c != leaving}
+    group = view(draft)
+    others = {c: group.load_by_consumer.get(c, 0.0) for c in available(draft) if c != leaving}
     target: dict[TopicPartition, ConsumerId] = {}
-    for partition in sorted(turn.state.partitions):
-        owner = owner_of(turn, partition)
+    for partition in sorted(draft.state.partitions):
+        owner = owner_of(draft, partition)
         if owner is None or owner == leaving:
             owner = replacement or min(others, key=lambda c: (others[c], c), default=None)
             if owner is None:

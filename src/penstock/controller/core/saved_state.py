@@ -73,7 +73,7 @@ def state_as_json(state: State) -> dict[str, Any]:
         else {
             "number": plan.number,
             "code": plan.code.value,
-            "words": plan.words,
+            "explanation": plan.explanation,
             "target": {str(p): c for p, c in plan.target.items()},
             "open": sorted(str(p) for p in plan.open),
         },
@@ -89,7 +89,7 @@ def state_as_json(state: State) -> dict[str, Any]:
         },
         "requests": list(state.requests),
         "history": [
-            [d.at_ms, d.code.value, d.words, d.plan_number, d.moves, d.moved_bytes_per_s]
+            [d.at_ms, d.code.value, d.explanation, d.plan_number, d.moves, d.moved_bytes_per_s]
             for d in state.history
         ],
         "counts": dict(state.counts),
@@ -166,7 +166,7 @@ def _plan(saved: dict[str, Any] | None) -> Plan | None:
     return Plan(
         number=int(saved["number"]),
         code=Code(saved["code"]),
-        words=str(saved["words"]),
+        explanation=str(saved["explanation"]),
         target={TopicPartition.parse(p): ConsumerId(int(c)) for p, c in saved["target"].items()},
         open=frozenset(TopicPartition.parse(p) for p in saved["open"]),
         made_ms=0,

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.controller.core.load import problem_of, view
 from penstock.controller.core.state import ConsumerRecord, HoldingStatus, State
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId
 
 SNAPSHOT_VERSION = 1
@@ -74,7 +74,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             {
                 "age_ms": state.now_ms - decision.at_ms,
                 "code": decision.code.value,
-                "words": decision.words,
+                "explanation": decision.explanation,
                 "plan": decision.plan_number,
                 "moves": decision.moves,
                 "moved_bytes_per_s": decision.moved_bytes_per_s,
@@ -124,8 +124,8 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
 
 def _question(state: State) -> dict[str, Any]:
     """What the packer would be asked if a plan were due now: `penstock plan` asks it."""
-    turn = Turn(state, state.now_ms)
-    problem = problem_of(turn, view(turn), state.settings.consumers_max)
+    draft = StepDraft(state, state.now_ms)
+    problem = problem_of(draft, view(draft), state.settings.consumers_max)
     return {
         "load_bytes_per_s": {str(p): x for p, x in problem.write_speed_bytes_per_s.items()},
         "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},

@@ -99,7 +99,7 @@ class Plan:
 
     number: int
     code: Code
-    words: str
+    explanation: str
     target: Mapping[TopicPartition, ConsumerId]
     open: frozenset[TopicPartition]
     made_ms: int
@@ -126,7 +126,7 @@ class RollOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Speeds:
+class KnownSpeeds:
     """The newest complete measurement, with what was last known where it is silent."""
 
     measured_ms: int
@@ -159,7 +159,7 @@ class State:
     in_flight: frozenset[TopicPartition] = frozenset()
     parked: Mapping[TopicPartition, Parked] = field(default_factory=dict)
 
-    speeds: Speeds | None = None
+    speeds: KnownSpeeds | None = None
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
@@ -177,7 +177,7 @@ class State:
     # Reassignment: what was asked of the packer.
     packing_number: int = 0
     packing_code: Code | None = None
-    packing_words: str = ""
+    packing_explanation: str = ""
     packing_urgent: bool = False
     # Who was there when the packer was asked: the numbers in its answer that mean somebody.
     packing_consumers: frozenset[ConsumerId] = frozenset()

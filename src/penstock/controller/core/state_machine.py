@@ -38,7 +38,7 @@ from penstock.controller.core.inputs import (
 from penstock.controller.core.invariants import check_step
 from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import ConsumerStatus, Phase, State
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 
 
@@ -92,31 +92,31 @@ class Machine:
                 history=saved.history,
                 counts=saved.counts,
             )
-        turn = Turn(state, now_ms)
-        synchronisation.enter(turn)
-        return self._finished(turn)
+        draft = StepDraft(state, now_ms)
+        synchronisation.enter(draft)
+        return self._finished(draft)
 
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
         """One input, one new state, and what is to be done."""
-        turn = Turn(state, given.now_ms)
+        draft = StepDraft(state, given.now_ms)
         if isinstance(given, Tick):
-            turn.change(ticked_ms=turn.now_ms)
+            draft.change(ticked_ms=draft.now_ms)
         if state.phase is Phase.SUPERSEDED:
-            turn.count("input_after_the_end")
+            draft.count("input_after_the_end")
         elif isinstance(given, LeadershipLost) or _is_from_the_future(state, given):
-            supersede(turn)
+            supersede(draft)
         else:
-            HANDLERS[state.phase, type(given)](turn, given)
-            _react(turn)
-        return self._finished(turn)
+            HANDLERS[state.phase, type(given)](draft, given)
+            _react(draft)
+        return self._finished(draft)
 
-    def _finished(self, turn: Turn) -> tuple[State, tuple[Effect, ...]]:
-        settings = turn.state.settings
-        is_calm = turn.state.phase is Phase.SENTINEL and not turn.in_flight
+    def _finished(self, draft: StepDraft) -> tuple[State, tuple[Effect, ...]]:
+        settings = draft.state.settings
+        is_calm = draft.state.phase is Phase.SENTINEL and not draft.in_flight
         wait_ms = settings.tick_idle_ms if is_calm else settings.tick_busy_ms
         # Counted from the last tick, not from now: a busy mailbox must not put the clock off.
-        after, effects = turn.finish(max(turn.now_ms, turn.state.ticked_ms + wait_ms))
-        check_step(turn.before, after, effects, turn.holdings.touched, turn.released)
+        after, effects = draft.finish(max(draft.now_ms, draft.state.ticked_ms + wait_ms))
+        check_step(draft.before, after, effects, draft.holdings.touched, draft.released)
         return after, effects
 
 
@@ -127,95 +127,95 @@ def _is_from_the_future(state: State, given: Input) -> bool:
     )
 
 
-def _react(turn: Turn) -> None:
+def _react(draft: StepDraft) -> None:
     """What any input may have caused: a plan that lost a consumer is overtaken at once."""
     if (
-        turn.has_lost_a_target
-        and turn.state.phase is Phase.GROUP_MANAGEMENT
-        and group_management.has_lost_a_target(turn)
+        draft.has_lost_a_target
+        and draft.state.phase is Phase.GROUP_MANAGEMENT
+        and group_management.has_lost_a_target(draft)
     ):
-        overtake(turn, Code.CONSUMER_LOST, "a consumer that the plan counted on is lost")
+        overtake(draft, Code.CONSUMER_LOST, "a consumer that the plan counted on is lost")
 
 
-def supersede(turn: Turn) -> None:
-    words = "a newer controller leads; this one steps down"
-    turn.decide(Code.SUPERSEDED, words)
-    turn.effects.clear()
-    turn.do(StepDown(words))
-    go(turn, Phase.SUPERSEDED, "a newer controller leads")
+def supersede(draft: StepDraft) -> None:
+    explanation = "a newer controller leads; this one steps down"
+    draft.decide(Code.SUPERSEDED, explanation)
+    draft.effects.clear()
+    draft.do(StepDown(explanation))
+    go(draft, Phase.SUPERSEDED, "a newer controller leads")
 
 
-def overtake(turn: Turn, code: Code, words: str) -> None:
-    turn.decide(Code.PLAN_OVERTAKEN, f"plan {turn.state.plan_number} is overtaken: {words}")
-    go(turn, Phase.REASSIGN, "the plan is overtaken")
-    reassignment.enter(turn, code, words, is_urgent=True)
+def overtake(draft: StepDraft, code: Code, explanation: str) -> None:
+    draft.decide(Code.PLAN_OVERTAKEN, f"plan {draft.state.plan_number} is overtaken: {explanation}")
+    go(draft, Phase.REASSIGN, "the plan is overtaken")
+    reassignment.enter(draft, code, explanation, is_urgent=True)
 
 
-def resynchronise(turn: Turn) -> None:
-    turn.decide(Code.OUT_OF_STEP, "a consumer knows more than we do: we ask them all")
-    go(turn, Phase.SYNCHRONIZE, "out of step")
-    synchronisation.enter(turn)
+def resynchronise(draft: StepDraft) -> None:
+    draft.decide(Code.OUT_OF_STEP, "a consumer knows more than we do: we ask them all")
+    go(draft, Phase.SYNCHRONIZE, "out of step")
+    synchronisation.enter(draft)
 
 
 # Handlers, for what more than one room has a hand in.
 
 
-def _tick_watching(turn: Turn, given: Tick) -> None:
-    housekeeping.tidy(turn, given)
-    sentinel.watch(turn)
+def _tick_watching(draft: StepDraft, given: Tick) -> None:
+    housekeeping.tidy(draft, given)
+    sentinel.watch(draft)
 
 
-def _tick_reassigning(turn: Turn, given: Tick) -> None:
-    housekeeping.tidy(turn, given)
-    reassignment.tick(turn)
+def _tick_reassigning(draft: StepDraft, given: Tick) -> None:
+    housekeeping.tidy(draft, given)
+    reassignment.tick(draft)
 
 
-def _tick_managing(turn: Turn, given: Tick) -> None:
-    housekeeping.tidy(turn, given)
-    if group_management.has_lost_a_target(turn):
-        turn.has_lost_a_target = True  # `_react` sees to it
+def _tick_managing(draft: StepDraft, given: Tick) -> None:
+    housekeeping.tidy(draft, given)
+    if group_management.has_lost_a_target(draft):
+        draft.has_lost_a_target = True  # `_react` sees to it
         return
-    plan = turn.state.plan
+    plan = draft.state.plan
     if (
         plan is not None
-        and turn.now_ms - plan.made_ms >= turn.state.settings.supersede_after_ms
-        and (verdict := sentinel.judge(turn)) is not None
+        and draft.now_ms - plan.made_ms >= draft.state.settings.supersede_after_ms
+        and (verdict := sentinel.judge(draft)) is not None
         and verdict.code is Code.OVER_CAPACITY
     ):
-        overtake(turn, verdict.code, verdict.words)
+        overtake(draft, verdict.code, verdict.explanation)
         return
-    group_management.advance(turn, turn.open)
+    group_management.advance(draft, draft.open)
 
 
-def _spoke(turn: Turn, given: ConsumerSpoke) -> None:
+def _spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
     message = given.message
-    if not membership.admit(turn, message):
+    if not membership.admit(draft, message):
         return
-    touched, is_out_of_step = holdings.heard(turn, message)
+    touched, is_out_of_step = holdings.heard(draft, message)
     if is_out_of_step:
-        resynchronise(turn)
-    elif turn.state.phase is Phase.GROUP_MANAGEMENT:
-        former = turn.before.consumers.get(message.sender)
+        resynchronise(draft)
+    elif draft.state.phase is Phase.GROUP_MANAGEMENT:
+        former = draft.before.consumers.get(message.sender)
         was_ready = former is not None and former.status is ConsumerStatus.READY
-        has_come_up = turn.is_ready(message.sender) and not was_ready
-        group_management.advance(turn, turn.open if has_come_up else touched | turn.released)
+        has_come_up = draft.is_ready(message.sender) and not was_ready
+        group_management.advance(draft, draft.open if has_come_up else touched | draft.released)
 
 
-def _measured_managing(turn: Turn, given: SpeedsMeasured) -> None:
-    housekeeping.measure(turn, given)
-    group_management.advance(turn, ())
+def _measured_managing(draft: StepDraft, given: SpeedsMeasured) -> None:
+    housekeeping.measure(draft, given)
+    group_management.advance(draft, ())
 
 
-def _late_packing(turn: Turn, _: Packed | PackingFailed) -> None:
-    turn.count("late_packing")
+def _late_packing(draft: StepDraft, _: Packed | PackingFailed) -> None:
+    draft.count("late_packing")
 
 
-def _late_creation_failure(turn: Turn, _: CreationFailed) -> None:
-    turn.count("late_creation_failure")
+def _late_creation_failure(draft: StepDraft, _: CreationFailed) -> None:
+    draft.count("late_creation_failure")
 
 
 # Each handler takes the input type of its key: that is what the table says.
-Handler = Callable[[Turn, Any], None]
+Handler = Callable[[StepDraft, Any], None]
 
 _WATCHING: dict[type[Input], Handler] = {
     Tick: _tick_watching,

@@ -33,7 +33,7 @@ Key = TypeVar("Key")
 Held = TypeVar("Held")
 
 
-class Draft(Generic[Key, Held]):
+class DraftMapping(Generic[Key, Held]):
     """A mapping that is copied at the first change, and remembers what changed."""
 
     __slots__ = ("_given", "_own", "touched")
@@ -76,7 +76,7 @@ class Draft(Generic[Key, Held]):
             self.touched.add(key)
 
 
-class Turn:
+class StepDraft:
     """The working copy. `state` holds what is not drafted; `change` replaces parts of it."""
 
     def __init__(self, state: State, now_ms: int) -> None:
@@ -84,11 +84,11 @@ class Turn:
         self.now_ms = max(now_ms, state.now_ms)
         self.before = state
         self.state = state
-        self.consumers: Draft[ConsumerId, ConsumerRecord] = Draft(state.consumers)
-        self.departing = Draft(state.departing)
-        self.floor = Draft(state.incarnation_floor)
-        self.holdings: Draft[TopicPartition, Holding] = Draft(state.holdings)
-        self.parked = Draft(state.parked)
+        self.consumers: DraftMapping[ConsumerId, ConsumerRecord] = DraftMapping(state.consumers)
+        self.departing = DraftMapping(state.departing)
+        self.floor = DraftMapping(state.incarnation_floor)
+        self.holdings: DraftMapping[TopicPartition, Holding] = DraftMapping(state.holdings)
+        self.parked = DraftMapping(state.parked)
         self.effects: list[Effect] = []
         self.decisions: list[Decision] = []
         self.has_lost_a_target = False
@@ -116,10 +116,10 @@ class Turn:
         self._must_save = True
 
     def decide(
-        self, code: Code, words: str, moves: int = 0, moved_bytes_per_s: float = 0.0
+        self, code: Code, explanation: str, moves: int = 0, moved_bytes_per_s: float = 0.0
     ) -> None:
         decision = Decision(
-            self.now_ms, code, words, self.state.plan_number, moves, moved_bytes_per_s
+            self.now_ms, code, explanation, self.state.plan_number, moves, moved_bytes_per_s
         )
         self.decisions.append(decision)
 
@@ -253,7 +253,7 @@ class Turn:
     def _frozen(self) -> dict[str, Any]:
         """The drafts that were changed, as they stay."""
         state = self.state
-        drafts: dict[str, Draft[Any, Any]] = {
+        drafts: dict[str, DraftMapping[Any, Any]] = {
             "consumers": self.consumers,
             "departing": self.departing,
             "incarnation_floor": self.floor,

@@ -6,7 +6,7 @@ What is not in the table raises. The picture in docs/protocol.md is drawn from i
 from dataclasses import dataclass
 
 from penstock.controller.core.state import Phase
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 
 
 class TransitionError(Exception):
@@ -38,12 +38,12 @@ TRANSITIONS: tuple[Transition, ...] = (
 _ALLOWED = frozenset((t.origin, t.destination, t.why) for t in TRANSITIONS)
 
 
-def go(turn: Turn, destination: Phase, why: str) -> None:
+def go(draft: StepDraft, destination: Phase, why: str) -> None:
     """Change the phase, if the table has it."""
-    origin = turn.state.phase
+    origin = draft.state.phase
     if (origin, destination, why) not in _ALLOWED:
         raise TransitionError(f"no transition from {origin} to {destination} because {why}")
-    turn.change(phase=destination, phase_since_ms=turn.now_ms)
+    draft.change(phase=destination, phase_since_ms=draft.now_ms)
 
 
 def drawn() -> str:

@@ -44,7 +44,7 @@ WORKERS = 8
 LIST_AGAIN_S = 2.0
 
 
-class Hands:
+class EffectRunner:
     def __init__(
         self,
         deployment: DeploymentBackend,
@@ -133,8 +133,10 @@ class Hands:
             self._log.warning("tending_failed", error=str(error))
             return
         for one in incidents:
-            self._log.warning("consumer_incident", consumer=one.consumer, words=one.words)
-            self._say(partial(ConsumerIncident, consumer=one.consumer, words=one.words))
+            self._log.warning(
+                "consumer_incident", consumer=one.consumer, explanation=one.explanation
+            )
+            self._say(partial(ConsumerIncident, consumer=one.consumer, explanation=one.explanation))
 
     def _pack(self, effect: Pack) -> None:
         try:

@@ -34,7 +34,7 @@ READ_WAIT_S = 0.5
 Inbox = queue.Queue[Callable[[int], Input] | Exception]
 
 
-class Ears:
+class InboundReaders:
     """Starts and ends the two threads."""
 
     def __init__(
@@ -95,18 +95,18 @@ class Ears:
                 is_away = False
 
     def _read_mail(self) -> None:
-        letter = self._mail.read(READ_WAIT_S)
-        if letter is None:
+        record = self._mail.read(READ_WAIT_S)
+        if record is None:
             return
-        is_service = letter.partition == self._service
+        is_service = record.partition == self._service
         if is_service:
-            self.service_next_offset = letter.offset + 1
+            self.service_next_offset = record.offset + 1
         role = "service" if is_service else "controller"
-        found = decode(letter.value, letter.headers, topic_role=role, mailbox=0)
+        found = decode(record.value, record.headers, topic_role=role, mailbox=0)
         if isinstance(found, Refusal):
             self._log.warning("message_refused", code=str(found.code), detail=found.detail)
             if is_service:
-                self._on_unreadable_request(letter, found)
+                self._on_unreadable_request(record, found)
         elif isinstance(found, ServiceRequest):
             self._inbox.put(lambda now_ms: Requested(now_ms, found))
         elif isinstance(found, FromConsumer):

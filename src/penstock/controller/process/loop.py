@@ -25,8 +25,8 @@ from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
-from penstock.controller.process.effect_runner import Hands
-from penstock.controller.process.inbound import Ears, Inbox
+from penstock.controller.process.effect_runner import EffectRunner
+from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.deployment import DeploymentBackend, DeploymentTemplate
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
@@ -68,7 +68,7 @@ class ControllerProcess:
         owner = f"{settings.lake.group}/controller"
         self._directory = StateDirectory(self._path / "controller", owner)
         self._deployment = deployment
-        self._voice = LeadingProducer(
+        self._producer = LeadingProducer(
             settings.kafka, f"{settings.topics.prefix}-{settings.lake.group}-controller"
         )
         self._mailboxes = 0
@@ -84,14 +84,14 @@ class ControllerProcess:
             saved, template, service_since = self._remembered()
             epoch = self._lead(saved)
             self._log.info("leading", epoch=epoch, remembered=saved is not None)
-            self._ears = Ears(
+            self._inbound = InboundReaders(
                 self._settings,
                 self._inbox,
                 self._log,
                 service_since=service_since,
                 on_unreadable_request=self._answer_unreadable,
             )
-            self._hands = Hands(
+            self._effect_runner = EffectRunner(
                 self._deployment,
                 self._inbox,
                 self._log,
@@ -101,9 +101,9 @@ class ControllerProcess:
             try:
                 self._lead_on(epoch, saved)
             finally:
-                self._ears.close()
-                self._hands.close()
-                self._voice.close()
+                self._inbound.close()
+                self._effect_runner.close()
+                self._producer.close()
         self._log.info("ended")
 
     def _end(self, *_: int | FrameType | None) -> None:
@@ -134,7 +134,7 @@ class ControllerProcess:
 
     def _lead(self, saved: State | None) -> int:
         claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
-        offset = self._voice.lead(self._outgoing(claim))
+        offset = self._producer.lead(self._outgoing(claim))
         return max(offset + 1, 0 if saved is None else saved.controller_epoch + 1)
 
     def _lead_on(self, epoch: int, saved: State | None) -> None:
@@ -145,7 +145,7 @@ class ControllerProcess:
             saved=saved,
         )
         self._state = state
-        self._ears.listen()
+        self._inbound.listen()
         self._health.begun()
         wait_until_ms = self._carry_out(effects)
         tend_at_s = status_at_s = 0.0
@@ -153,7 +153,7 @@ class ControllerProcess:
             self._health.beat()
             now_s = time.monotonic()
             if now_s >= tend_at_s:
-                self._hands.tend()
+                self._effect_runner.tend()
                 tend_at_s = now_s + TEND_EVERY_S
             if now_s >= status_at_s:
                 self._write_status()
@@ -178,13 +178,13 @@ class ControllerProcess:
     # Effects, in order
 
     def _carry_out(self, effects: Sequence[Effect]) -> int:
-        letters: list[Outgoing] = []
+        messages: list[Outgoing] = []
         wait_until_ms = _now_ms()
         for effect in effects:
             if isinstance(effect, SaveState):
                 self._save()
             elif isinstance(effect, Send):
-                letters.append(self._outgoing(effect.message))
+                messages.append(self._outgoing(effect.message))
             elif isinstance(effect, WaitUntil):
                 wait_until_ms = effect.at_ms
             elif isinstance(effect, StepDown):
@@ -193,16 +193,16 @@ class ControllerProcess:
                     remedy="Nothing to do if a newer one is meant to lead.",
                 )
             else:
-                self._hands.do(effect)
-        self._send(letters)
+                self._effect_runner.do(effect)
+        self._send(messages)
         return wait_until_ms
 
     def _save(self) -> None:
         saved = self._directory.write(
             {
                 "state": state_as_json(self._state),
-                "template": dataclasses.asdict(self._hands.template),
-                "service_next_offset": self._ears.service_next_offset,
+                "template": dataclasses.asdict(self._effect_runner.template),
+                "service_next_offset": self._inbound.service_next_offset,
             }
         )
         if not saved and not self._is_degraded:
@@ -210,19 +210,19 @@ class ControllerProcess:
             self._log.error("state_not_saved", why=self._directory.unusable)
         self._is_degraded = not saved
 
-    def _send(self, letters: Sequence[Outgoing]) -> None:
+    def _send(self, messages: Sequence[Outgoing]) -> None:
         try:
-            self._voice.send(letters)
+            self._producer.send(messages)
         except FencedError:
             # The machine notes it down and steps down, in that order.
             self._step(LeadershipLost(_now_ms()))
             raise
         except PenstockError as error:
             # Not sent. The machine sends again whatever is not acknowledged.
-            self._log.warning("not_sent", error=str(error), messages=len(letters))
+            self._log.warning("not_sent", error=str(error), messages=len(messages))
             self._health.lacks("kafka", "the broker takes no commands")
         else:
-            if letters:
+            if messages:
                 self._health.lacks("kafka", None)
 
     def _outgoing(self, message: Message) -> Outgoing:
@@ -230,13 +230,13 @@ class ControllerProcess:
         topic = f"{self._settings.topics.prefix}-{message.topic_role}"
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 
-    def _answer_unreadable(self, letter: Followed, refusal: Refusal) -> None:
+    def _answer_unreadable(self, record: Followed, refusal: Refusal) -> None:
         """Called by the mail thread: an operator hears of a request that could not be read."""
-        named = dict(letter.headers).get("request_id") or b""
+        named = dict(record.headers).get("request_id") or b""
         request_id = named.decode(errors="replace")
         try:
             answer = ServiceAnswer(
-                request_id=request_id or f"offset-{letter.offset}",
+                request_id=request_id or f"offset-{record.offset}",
                 controller_epoch=self._state.controller_epoch,
                 outcome=ServiceOutcome.REFUSED,
                 detail=f"{refusal.code}: {refusal.detail}"[:300],
@@ -255,7 +255,7 @@ class ControllerProcess:
             if consumer < self._mailboxes:
                 return
             for line in make_control_topics(self._settings, highest_consumer_id=consumer):
-                self._log.info("topic_changed", words=line)
+                self._log.info("topic_changed", explanation=line)
             self._mailboxes = consumer + self._settings.topics.consumers_ahead
 
     def _write_status(self) -> None:

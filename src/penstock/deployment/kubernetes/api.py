@@ -19,7 +19,7 @@ from kubernetes.client.exceptions import ApiException
 from penstock.deployment.interface import DeploymentError
 from penstock.deployment.kubernetes.core.refusals import (
     ATTEMPTS_MAX,
-    Answer,
+    ApiAnswer,
     ApiAwayError,
     Meaning,
     MissingRightError,
@@ -100,7 +100,7 @@ class Api:
             right = _right("list", resource)
             answer = self._asked(right, "GET", self._path(resource), query)
             if answer is None:
-                raise error_of(right, Answer(404), self.namespace)
+                raise error_of(right, ApiAnswer(404), self.namespace)
             page = _parsed(answer)
             items += page.get("items") or []
             query["continue"] = page["metadata"].get("continue") or ""
@@ -174,18 +174,20 @@ class Api:
             raise _broken(resource, error) from None
         try:
             if response.status != 200:
-                raise self._watch_error(right, Answer(response.status, response.data))
+                raise self._watch_error(right, ApiAnswer(response.status, response.data))
             for line in _lines(response):
                 change: Object = json.loads(line)
                 if change["type"] == "ERROR":
-                    raise self._watch_error(right, Answer(int(change["object"].get("code", 500))))
+                    raise self._watch_error(
+                        right, ApiAnswer(int(change["object"].get("code", 500)))
+                    )
                 yield change
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise _broken(resource, error) from None
         finally:
             response.close()
 
-    def _watch_error(self, right: Right, answer: Answer) -> DeploymentError:
+    def _watch_error(self, right: Right, answer: ApiAnswer) -> DeploymentError:
         if meaning(answer.status) is Meaning.GONE:
             return GoneError("The watch is too far behind.")
         return self._final(right, answer)
@@ -206,7 +208,7 @@ class Api:
         *,
         body: Mapping[str, Any] | None = None,
         attempts_max: int | None = None,
-    ) -> Answer | None:
+    ) -> ApiAnswer | None:
         """The answer; None where there is no such object. All else is an error of ours."""
         self._believe_refusal(right)
         given = {name: value for name, value in (query or {}).items() if value}
@@ -230,7 +232,9 @@ class Api:
                     break
         raise self._final(right, answer)
 
-    def _once(self, right: Right, method: str, url: str, body: Mapping[str, Any] | None) -> Answer:
+    def _once(
+        self, right: Right, method: str, url: str, body: Mapping[str, Any] | None
+    ) -> ApiAnswer:
         response: urllib3.BaseHTTPResponse | None = None
         try:
             response = self._sent(right, method, url, body, ANSWER_TIMEOUT_S)
@@ -240,10 +244,10 @@ class Api:
             self._away_s = time.monotonic()
             if response is not None:
                 response.close()
-            words = json.dumps({"message": f"no answer ({type(error).__name__})"})
-            return Answer(503, words.encode())
+            explanation = json.dumps({"message": f"no answer ({type(error).__name__})"})
+            return ApiAnswer(503, explanation.encode())
         after = response.headers.get("Retry-After", "")
-        return Answer(response.status, content, float(after) if after.isdecimal() else None)
+        return ApiAnswer(response.status, content, float(after) if after.isdecimal() else None)
 
     def _sent(
         self, right: Right, method: str, url: str, body: Any, answer_timeout_s: float
@@ -281,7 +285,7 @@ class Api:
     def _is_doubtful(self, right: Right) -> bool:
         return self._was_away() or right in self._worked
 
-    def _final(self, right: Right, answer: Answer) -> DeploymentError:
+    def _final(self, right: Right, answer: ApiAnswer) -> DeploymentError:
         """The error for an answer that stays; a refusal that is believed is remembered."""
         error = error_of(right, answer, self.namespace)
         if isinstance(error, MissingRightError):
@@ -305,7 +309,7 @@ def _broken(resource: Resource, error: Exception) -> ApiAwayError:
     return ApiAwayError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
 
 
-def _parsed(answer: Answer) -> Object:
+def _parsed(answer: ApiAnswer) -> Object:
     found = json.loads(answer.body)
     if not isinstance(found, dict):
         raise ApiAwayError("Kubernetes answered with something that is no object.")

@@ -26,7 +26,7 @@ from penstock.deployment.kubernetes.api import (
     Object,
     Resource,
 )
-from penstock.deployment.kubernetes.background_calls import Informing
+from penstock.deployment.kubernetes.background_calls import BackgroundCalls
 from penstock.deployment.kubernetes.condition_writer import ConditionWriter
 from penstock.deployment.kubernetes.core.manifests import (
     PodPlan,
@@ -83,9 +83,9 @@ class KubernetesDeployment:
         self._changed = threading.Condition()
         self._deployments = Watching(api, DEPLOYMENTS, self._selector, on_change=self._notify)
         self._pods = Watching(api, PODS, self._selector)
-        self._informing = Informing()
-        self._events = EventWriter(api, self._informing, instance or plan.group)
-        self._conditions = ConditionWriter(api, self._informing)
+        self._background_calls = BackgroundCalls()
+        self._events = EventWriter(api, self._background_calls, instance or plan.group)
+        self._conditions = ConditionWriter(api, self._background_calls)
         self._wanted: dict[ConsumerId, DeploymentTemplate] = {}
         self._seen: dict[ConsumerId, Seen] = {}
         # Which Deployment of a consumer we let go last: a list read before that does not count.
@@ -195,12 +195,12 @@ class KubernetesDeployment:
         incidents = self._repaired(now.repairs)
         last_lines = _LOGS_AT_ONCE
         for one in now.happenings:
-            words = one.words
+            explanation = one.explanation
             if one.is_restart and last_lines:
                 last_lines -= 1
-                words = f"{words}{self._last_line(one)}"
-            incidents.append(Incident(one.consumer, words))
-            self._events.tell(deployments[one.consumer], one.reason, one.words)
+                explanation = f"{explanation}{self._last_line(one)}"
+            incidents.append(Incident(one.consumer, explanation))
+            self._events.tell(deployments[one.consumer], one.reason, one.explanation)
         return incidents
 
     def _last_line(self, happening: Happening) -> str:
@@ -219,15 +219,15 @@ class KubernetesDeployment:
             if not lock.acquire(blocking=False):
                 continue  # it is being created or deleted right now
             try:
-                words = self._repair(consumer, repairs[consumer])
+                explanation = self._repair(consumer, repairs[consumer])
             except DeploymentError as error:
                 # One that cannot be helped does not keep the others from being helped.
                 self._repair_not_before_s[consumer] = now_s + REPAIR_AGAIN_S
-                words = f"it could not be repaired: {error}"
+                explanation = f"it could not be repaired: {error}"
             finally:
                 lock.release()
-            if words:
-                told.append(Incident(consumer, words))
+            if explanation:
+                told.append(Incident(consumer, explanation))
         return told
 
     def _repair(self, consumer: ConsumerId, repair: Repair) -> str:
@@ -239,9 +239,9 @@ class KubernetesDeployment:
         if repair is Repair.MAKE_AGAIN and found is None:
             has_claim = self._own(CLAIMS, consumer, must_be_ours=True) is not None
             made = self._make(consumer, template, has_claim=has_claim)
-            words = "its Deployment was deleted by somebody else and was made again"
-            self._events.tell(made, "MadeAgain", words)
-            return words
+            explanation = "its Deployment was deleted by somebody else and was made again"
+            self._events.tell(made, "MadeAgain", explanation)
+            return explanation
         if repair is Repair.SCALE_TO_ONE and found is not None and not is_ending(found):
             replicas = found["spec"].get("replicas", 1)
             if replicas == 1:
@@ -251,9 +251,9 @@ class KubernetesDeployment:
                 self._replace(consumer, found, template)
             except ConflictError:
                 return ""  # the next round looks again
-            words = f"it was scaled to {replicas} by somebody else and was scaled back to 1"
-            self._events.tell(found, "ScaledBack", words)
-            return words
+            explanation = f"it was scaled to {replicas} by somebody else and was scaled back to 1"
+            self._events.tell(found, "ScaledBack", explanation)
+            return explanation
         if found is not None:
             self._deployments.put(found)
         return ""
@@ -274,8 +274,8 @@ class KubernetesDeployment:
             if is_new or consumer not in self._seen:
                 self._seen[consumer] = Seen()
         if is_new:
-            words = f"consumer {consumer} of version {template.version}"
-            self._events.tell(made, "Created", words, is_warning=False)
+            explanation = f"consumer {consumer} of version {template.version}"
+            self._events.tell(made, "Created", explanation, is_warning=False)
         return made
 
     def _make_one(

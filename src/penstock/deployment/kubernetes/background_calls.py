@@ -12,7 +12,7 @@ from penstock.deployment.interface import DeploymentError
 WAITING_MAX = 1_000
 
 
-class Informing:
+class BackgroundCalls:
     def __init__(self) -> None:
         self._waiting: queue.Queue[Callable[[], object]] = queue.Queue(WAITING_MAX)
         self.dropped = 0

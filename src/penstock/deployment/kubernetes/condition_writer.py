@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api, Object
-from penstock.deployment.kubernetes.background_calls import Informing
+from penstock.deployment.kubernetes.background_calls import BackgroundCalls
 from penstock.deployment.kubernetes.core.conditions import (
     Condition,
     condition_of,
@@ -27,10 +27,14 @@ WRITTEN_AGAIN_S = 10.0
 
 class ConditionWriter:
     def __init__(
-        self, api: Api, informing: Informing, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        api: Api,
+        background_calls: BackgroundCalls,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
-        self._informing = informing
+        self._background_calls = background_calls
         self._monotonic = monotonic
         self._written: dict[ConsumerId, tuple[str, Condition, float]] = {}
 
@@ -45,7 +49,9 @@ class ConditionWriter:
             elif self._is_due(consumer, deployment["metadata"]["uid"], condition):
                 patch = condition_patch(deployment, condition, datetime.now(UTC))
                 name = deployment["metadata"]["name"]
-                self._informing.later(partial(self._api.patch_status, DEPLOYMENTS, name, patch))
+                self._background_calls.later(
+                    partial(self._api.patch_status, DEPLOYMENTS, name, patch)
+                )
         for gone in self._written.keys() - seen.keys():
             del self._written[gone]
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from penstock.deployment.kubernetes.api import EVENTS, Api, Object
-from penstock.deployment.kubernetes.background_calls import Informing
+from penstock.deployment.kubernetes.background_calls import BackgroundCalls
 from penstock.deployment.kubernetes.core.conditions import moment_text
 
 COMPONENT = "penstock-controller"
@@ -19,7 +19,7 @@ _REMEMBERED_MAX = 5_000
 
 
 def event_manifest(
-    about: Object, reason: str, words: str, *, is_warning: bool, at: datetime, instance: str
+    about: Object, reason: str, explanation: str, *, is_warning: bool, at: datetime, instance: str
 ) -> dict[str, Any]:
     metadata = about["metadata"]
     moment = moment_text(at)
@@ -38,7 +38,7 @@ def event_manifest(
             "uid": metadata["uid"],
         },
         "reason": reason,
-        "message": words[:1000],
+        "message": explanation[:1000],
         "type": "Warning" if is_warning else "Normal",
         "firstTimestamp": moment,
         "lastTimestamp": moment,
@@ -53,29 +53,31 @@ class EventWriter:
     def __init__(
         self,
         api: Api,
-        informing: Informing,
+        background_calls: BackgroundCalls,
         instance: str,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
-        self._informing = informing
+        self._background_calls = background_calls
         self._instance = instance
         self._monotonic = monotonic
         self._told: dict[tuple[str, str, str], float] = {}
 
-    def tell(self, about: Object, reason: str, words: str, *, is_warning: bool = True) -> None:
-        if not self._is_new((about["metadata"]["uid"], reason, words)):
+    def tell(
+        self, about: Object, reason: str, explanation: str, *, is_warning: bool = True
+    ) -> None:
+        if not self._is_new((about["metadata"]["uid"], reason, explanation)):
             return
         manifest = event_manifest(
             about,
             reason,
-            words,
+            explanation,
             is_warning=is_warning,
             at=datetime.now(UTC),
             instance=self._instance,
         )
-        self._informing.later(partial(self._api.create, EVENTS, manifest))
+        self._background_calls.later(partial(self._api.create, EVENTS, manifest))
 
     def _is_new(self, key: tuple[str, str, str]) -> bool:
         now_s = self._monotonic()

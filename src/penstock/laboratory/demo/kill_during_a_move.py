@@ -18,7 +18,7 @@ from penstock.settings import Settings
 _LOOK_EVERY_S = 0.2
 
 
-class Ambush:
+class KillDuringMove:
     """Laid when it is first asked about."""
 
     def __init__(self, settings: Settings, controller: Callable[[], ProcessIdentity]) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import matplotlib as mpl
 
 from penstock.laboratory.demo.observation import HandOver, Moment
-from penstock.laboratory.demo.story import Incident
+from penstock.laboratory.demo.story import DemoIncident
 
 _COLOURS = "tab20"
 
 
 def draw(
     moments: Sequence[Moment],
-    incidents: Sequence[Incident],
+    incidents: Sequence[DemoIncident],
     capacity_bytes_per_s: float,
     file: Path,
 ) -> None:
@@ -64,7 +64,7 @@ def draw(
         for axes in (above, below):
             axes.axvline(incident.at_s, color="crimson", linewidth=1, linestyle=":")
         below.text(
-            incident.at_s + 0.5, top * 0.55, incident.words, color="crimson", fontsize=8,
+            incident.at_s + 0.5, top * 0.55, incident.explanation, color="crimson", fontsize=8,
             rotation=90, va="center",
         )  # fmt: skip
     figure.tight_layout()

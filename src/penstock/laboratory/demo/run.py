@@ -12,7 +12,7 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.whole_topic import read_partition
 from penstock.laboratory.broker import small_broker
-from penstock.laboratory.demo.kill_during_a_move import Ambush
+from penstock.laboratory.demo.kill_during_a_move import KillDuringMove
 from penstock.laboratory.demo.observation import (
     HandOver,
     Moment,
@@ -20,13 +20,18 @@ from penstock.laboratory.demo.observation import (
     hand_overs,
     moment,
 )
-from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, DRAIN_TIMEOUT_S, Incident, Story
+from penstock.laboratory.demo.story import (
+    CAPACITY_BYTES_PER_S,
+    DRAIN_TIMEOUT_S,
+    DemoIncident,
+    Story,
+)
 from penstock.laboratory.load import LoadGenerator, LoadResult, Target
 from penstock.local_group import LocalGroup
 from penstock.messages import Refusal, StartConsumingEvent, StopConsumingEvent, decode
 from penstock.processes import send_signal
 from penstock.settings import Settings
-from penstock.verification import Verdict, carried_so_far, verify
+from penstock.verification import VerificationResult, carried_so_far, verify
 
 LOOK_EVERY_S = 0.25
 
@@ -36,10 +41,10 @@ class DemoRun:
     """Everything that was seen; filled while it runs."""
 
     moments: list[Moment] = field(default_factory=list)
-    incidents: list[Incident] = field(default_factory=list)
+    incidents: list[DemoIncident] = field(default_factory=list)
     results: list[LoadResult] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
-    verdict: Verdict | None = None
+    verdict: VerificationResult | None = None
     drained_in_s: float | None = None
 
     @property
@@ -112,21 +117,21 @@ class Demo:
         """The load runs beside; this thread watches, and does the harm when it is time."""
         begun_s = time.monotonic()
         loads = [self._load(group, self._story.targets(), self._story.duration_s)]
-        ambush = Ambush(group.settings, lambda: group.process_of("controller"))
-        todo = self._harm(group, administration, loads, ambush)
+        kill_during_move = KillDuringMove(group.settings, lambda: group.process_of("controller"))
+        todo = self._harm(group, administration, loads, kill_during_move)
         try:
             while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
                 self._watch(group, at_s)
                 for harm in [one for one in todo if one.is_due(at_s)]:
-                    words = harm.do(at_s)
-                    if words is None:  # not yet
+                    explanation = harm.do(at_s)
+                    if explanation is None:  # not yet
                         continue
                     todo.remove(harm)
-                    self.run.incidents.append(Incident(at_s, words))
-                    self._say(f"{at_s:5.0f} s: {words}")
+                    self.run.incidents.append(DemoIncident(at_s, explanation))
+                    self._say(f"{at_s:5.0f} s: {explanation}")
                 time.sleep(LOOK_EVERY_S)
         finally:
-            ambush.leave()
+            kill_during_move.leave()
         for thread in loads:
             thread.join()
         if todo:
@@ -156,7 +161,7 @@ class Demo:
         group: LocalGroup,
         administration: Administration,
         loads: list[threading.Thread],
-        ambush: Ambush,
+        kill_during_move: KillDuringMove,
     ) -> "list[_Harm]":
         def kill_consumer(_: float) -> str:
             status = self._status(group) or {"consumers": []}
@@ -170,7 +175,9 @@ class Demo:
             return f"consumer {consumer} killed with -9"
 
         def kill_controller(_: float) -> str | None:
-            return "controller killed with -9 during a move" if ambush.has_struck() else None
+            return (
+                "controller killed with -9 during a move" if kill_during_move.has_struck() else None
+            )
 
         def add_partitions(at_s: float) -> str:
             count = self._story.partitions_per_topic + self._story.grown_by

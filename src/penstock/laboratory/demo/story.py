@@ -17,11 +17,11 @@ DRAIN_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class DemoIncident:
     """Something that was done to the group, for the picture and the report."""
 
     at_s: float
-    words: str
+    explanation: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from penstock.controller.core.state import HoldingStatus, Phase, State
 from penstock.laboratory.exhaustive_model.small_group import (
     PARTITIONS,
-    Life,
-    SmallWorld,
+    RunningConsumer,
+    SmallGroup,
     beginning,
     faulty,
     ordinary,
@@ -20,34 +20,34 @@ from penstock.laboratory.exhaustive_model.small_group import (
 from penstock.messages import Message
 
 
-def has_converged(world: SmallWorld) -> bool:
-    state = world.controller
+def has_converged(group: SmallGroup) -> bool:
+    state = group.controller
     if state.phase is not Phase.SENTINEL or state.in_flight:
         return False
     for partition in PARTITIONS:
         holding = state.holdings.get(partition)
         if holding is None or holding.status is not HoldingStatus.OWNED:
             return False
-        for life in world.lives:
-            owned = life.ownership.owned.get(partition)
-            is_owner = life.ownership.consumer_id == holding.consumer
+        for consumer in group.running:
+            owned = consumer.ownership.owned.get(partition)
+            is_owner = consumer.ownership.consumer_id == holding.consumer
             if is_owner != (owned is not None and owned.next_offset is not None):
                 return False
     return True
 
 
-def key_of(world: SmallWorld) -> object:
+def key_of(group: SmallGroup) -> object:
     """What makes two worlds the same: everything that can matter later, and no absolute time."""
     return (
-        _controller_key(world.controller),
-        None if world.saved is None else _saved_key(world.saved),
-        tuple(_life_key(life) for life in world.lives),
-        tuple(tuple(_message_key(m) for m in box) for box in world.to_consumer),
-        tuple(_message_key(m) for m in world.to_controller),
-        world.ledger,
-        world.faults_left,
-        world.fenced,
-        world.quiet_rounds,
+        _controller_key(group.controller),
+        None if group.saved is None else _saved_key(group.saved),
+        tuple(_consumer_key(consumer) for consumer in group.running),
+        tuple(tuple(_message_key(m) for m in box) for box in group.to_consumer),
+        tuple(_message_key(m) for m in group.to_controller),
+        group.ledger,
+        group.faults_left,
+        group.fenced,
+        group.quiet_rounds,
     )
 
 
@@ -93,8 +93,8 @@ def _saved_key(saved: State) -> object:
     )
 
 
-def _life_key(life: Life) -> object:
-    own = life.ownership
+def _consumer_key(consumer: RunningConsumer) -> object:
+    own = consumer.ownership
     return (
         own.incarnation,
         own.sequence,
@@ -103,8 +103,8 @@ def _life_key(life: Life) -> object:
         tuple(sorted(own.owned.items(), key=lambda item: item[0])),
         tuple(sorted(own.ended.items())),
         own.queries,
-        life.reads,
-        life.batch,
+        consumer.reads,
+        consumer.batch,
     )
 
 
@@ -130,14 +130,14 @@ def explore(
     todo = [start]
     endings = 0
     while todo:
-        world = todo.pop()
-        following = list(ordinary(world))
+        group = todo.pop()
+        following = list(ordinary(group))
         if not following:
-            if has_converged(world):
+            if has_converged(group):
                 endings += 1
             else:
-                following = [quiet(world)]
-        following += faulty(world)
+                following = [quiet(group)]
+        following += faulty(group)
         for candidate in following:
             key = hash(key_of(candidate))
             if key not in seen:

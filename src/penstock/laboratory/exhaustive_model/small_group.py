@@ -58,7 +58,7 @@ SETTINGS = ControllerSettings(
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class RunningConsumer:
     """One consumer: what it owns, what it reads from the ledger, and the batch it runs."""
 
     ownership: Ownership
@@ -67,10 +67,10 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
-class SmallWorld:
+class SmallGroup:
     controller: State
     saved: State | None
-    lives: tuple[Life, Life]
+    running: tuple[RunningConsumer, RunningConsumer]
     to_consumer: tuple[tuple[Message, ...], tuple[Message, ...]]
     to_controller: tuple[FromConsumer, ...]
     ledger: tuple[int, int, int]
@@ -80,273 +80,274 @@ class SmallWorld:
     quiet_rounds: int = 0
 
 
-def beginning(faults: int, records: int) -> SmallWorld:
+def beginning(faults: int, records: int) -> SmallGroup:
     """Both consumers are up; the first reads two partitions, and one of them is to move.
 
     From then on batches carry `records` records of each partition.
     """
     machine = Machine()
     state, _ = machine.begin(controller_epoch=1, settings=SETTINGS, now_ms=0)
-    lives = (Life(Ownership(ONE, 1)), Life(Ownership(TWO, 1)))
-    world = SmallWorld(state, None, lives, ((), ()), (), (0, 0, 0), 0)
+    running = (RunningConsumer(Ownership(ONE, 1)), RunningConsumer(Ownership(TWO, 1)))
+    group = SmallGroup(state, None, running, ((), ()), (), (0, 0, 0), 0)
     both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
     for _ in range(2):
-        world = _step(world, inputs.DeploymentsListed(0, both))
-    world = _settled(world)
-    world = _step(world, inputs.SpeedsMeasured(0, SPEEDS))
+        group = _step(group, inputs.DeploymentsListed(0, both))
+    group = _settled(group)
+    group = _step(group, inputs.SpeedsMeasured(0, SPEEDS))
     current = Assignment({ONE: PARTITIONS[:2], TWO: PARTITIONS[2:]})
-    world = _settled(_step(world, inputs.Tick(1), packing=current))
+    group = _settled(_step(group, inputs.Tick(1), packing=current))
     # The first consumer is over its capacity now: the next look makes the plan to be explored.
     busier = {**SPEEDS, PARTITIONS[1]: 1.5}
-    world = _step(world, inputs.SpeedsMeasured(2, busier))
-    world = _step(world, inputs.Tick(QUIET_MS))
-    if world.controller.phase is not Phase.GROUP_MANAGEMENT:
+    group = _step(group, inputs.SpeedsMeasured(2, busier))
+    group = _step(group, inputs.Tick(QUIET_MS))
+    if group.controller.phase is not Phase.GROUP_MANAGEMENT:
         raise ValueError("the world does not begin with a plan")
-    return replace(world, faults_left=faults, records=records)
+    return replace(group, faults_left=faults, records=records)
 
 
-def _settled(world: SmallWorld) -> SmallWorld:
+def _settled(group: SmallGroup) -> SmallGroup:
     """Everything delivered in order, without a fault."""
     while True:
-        following = next(ordinary(world), None)
+        following = next(ordinary(group), None)
         if following is None:
-            return world
-        world = following
+            return group
+        group = following
 
 
 # The controller's side
 
 
 def _step(
-    world: SmallWorld,
+    group: SmallGroup,
     given: inputs.Input,
     *,
     packing: Assignment = FUTURE,
     die_after: int | None = None,
-) -> SmallWorld:
+) -> SmallGroup:
     """One input, and all its effects; or the first few of them, and then a crash."""
-    state, effects = Machine().step(world.controller, given)
+    state, effects = Machine().step(group.controller, given)
     check_whole(state)
-    return _done(replace(world, controller=state), effects, packing, die_after)
+    return _done(replace(group, controller=state), effects, packing, die_after)
 
 
 def _done(
-    world: SmallWorld,
+    group: SmallGroup,
     effects: tuple[act.Effect, ...],
     packing: Assignment,
     die_after: int | None,
-) -> SmallWorld:
+) -> SmallGroup:
     queue = list(effects)
     done = 0
     while queue:
         if done == die_after:
-            return _reborn(world, packing)
+            return _reborn(group, packing)
         effect = queue.pop(0)
         done += 1
         answer: inputs.Input | None = None
-        now = world.controller.now_ms
+        now = group.controller.now_ms
         if isinstance(effect, act.SaveState):
-            world = replace(world, saved=world.controller)
+            group = replace(group, saved=group.controller)
         elif isinstance(effect, act.Send):
-            world = _sent(world, effect.message)
+            group = _sent(group, effect.message)
         elif isinstance(effect, act.ListDeployments):
             both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
             answer = inputs.DeploymentsListed(now, both)
         elif isinstance(effect, act.Pack):
             answer = inputs.Packed(now, effect.number, Packing(packing))
         elif isinstance(effect, act.DeleteConsumer):
-            world = _deleted(world, effect.consumer)
+            group = _deleted(group, effect.consumer)
             answer = inputs.ConsumerDeleted(now, effect.consumer)
         elif isinstance(effect, act.CreateConsumer):
-            world = _restarted(world, effect.consumer)
+            group = _restarted(group, effect.consumer)
         if answer is not None:
-            state, more = Machine().step(world.controller, answer)
+            state, more = Machine().step(group.controller, answer)
             check_whole(state)
-            world = replace(world, controller=state)
+            group = replace(group, controller=state)
             queue += more
-    return world
+    return group
 
 
-def _reborn(world: SmallWorld, packing: Assignment) -> SmallWorld:
+def _reborn(group: SmallGroup, packing: Assignment) -> SmallGroup:
     """The controller died; the next life starts at once, with a higher epoch."""
     state, effects = Machine().begin(
-        controller_epoch=world.controller.controller_epoch + 1,
+        controller_epoch=group.controller.controller_epoch + 1,
         settings=SETTINGS,
-        now_ms=world.controller.now_ms,
-        saved=world.saved,
+        now_ms=group.controller.now_ms,
+        saved=group.saved,
     )
-    return _done(replace(world, controller=state), effects, packing, None)
+    return _done(replace(group, controller=state), effects, packing, None)
 
 
-def _sent(world: SmallWorld, message: Message) -> SmallWorld:
+def _sent(group: SmallGroup, message: Message) -> SmallGroup:
     index = message.mailbox - 1
     if index < 0:
-        return world
+        return group
     if isinstance(message, StartConsumingCommand):
-        _nobody_else_reads(world, message)
-    boxes = list(world.to_consumer)
+        _nobody_else_reads(group, message)
+    boxes = list(group.to_consumer)
     boxes[index] = (*boxes[index], message)
-    return replace(world, to_consumer=(boxes[0], boxes[1]))
+    return replace(group, to_consumer=(boxes[0], boxes[1]))
 
 
-def _nobody_else_reads(world: SmallWorld, message: StartConsumingCommand) -> None:
+def _nobody_else_reads(group: SmallGroup, message: StartConsumingCommand) -> None:
     """S4, judged from outside."""
-    for life in world.lives:
-        who = (int(life.ownership.consumer_id), life.ownership.incarnation)
-        if who == (message.consumer_id, message.incarnation) or who in world.fenced:
+    for consumer in group.running:
+        who = (int(consumer.ownership.consumer_id), consumer.ownership.incarnation)
+        if who == (message.consumer_id, message.incarnation) or who in group.fenced:
             continue
         for row in message.partitions:
-            if row.topic_partition in life.ownership.owned:
+            if row.topic_partition in consumer.ownership.owned:
                 raise ViolationError("S4", f"{row.topic_partition} is started while {who} reads it")
 
 
-def _deleted(world: SmallWorld, consumer: ConsumerId) -> SmallWorld:
-    life = world.lives[consumer - 1]
-    who = (int(consumer), life.ownership.incarnation)
-    return replace(world, fenced=world.fenced | {who})
+def _deleted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
+    who = (int(consumer), group.running[consumer - 1].ownership.incarnation)
+    return replace(group, fenced=group.fenced | {who})
 
 
-def _restarted(world: SmallWorld, consumer: ConsumerId) -> SmallWorld:
+def _restarted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
     """A new life, which knows nothing but its number, and says that it is there."""
     index = consumer - 1
-    former = world.lives[index].ownership
-    lives = list(world.lives)
-    lives[index] = Life(Ownership(consumer, former.incarnation + 1))
-    return _told(replace(world, lives=(lives[0], lives[1])), index, told.ReportDue())
+    former = group.running[index].ownership
+    running = list(group.running)
+    running[index] = RunningConsumer(Ownership(consumer, former.incarnation + 1))
+    return _told(replace(group, running=(running[0], running[1])), index, told.ReportDue())
 
 
 # The consumers' side
 
 
-def _told(world: SmallWorld, index: int, given: told.Input) -> SmallWorld:
-    life = world.lives[index]
-    after, effects = ownership.step(life.ownership, given)
-    return _obeyed(world, index, replace(life, ownership=after), effects)
+def _told(group: SmallGroup, index: int, given: told.Input) -> SmallGroup:
+    consumer = group.running[index]
+    after, effects = ownership.step(consumer.ownership, given)
+    return _obeyed(group, index, replace(consumer, ownership=after), effects)
 
 
 def _obeyed(
-    world: SmallWorld, index: int, life: Life, effects: tuple[ConsumerEffect, ...]
-) -> SmallWorld:
-    said = list(world.to_controller)
+    group: SmallGroup, index: int, consumer: RunningConsumer, effects: tuple[ConsumerEffect, ...]
+) -> SmallGroup:
+    said = list(group.to_controller)
     for effect in effects:
         if isinstance(effect, Say) and isinstance(effect.message, FromConsumer):
             said.append(effect.message)
         elif isinstance(effect, ReadLedger):
-            life = replace(life, reads=(*life.reads, (effect.partition, effect.epoch)))
-    lives = list(world.lives)
-    lives[index] = life
-    return replace(world, lives=(lives[0], lives[1]), to_controller=tuple(said))
+            consumer = replace(consumer, reads=(*consumer.reads, (effect.partition, effect.epoch)))
+    running = list(group.running)
+    running[index] = consumer
+    return replace(group, running=(running[0], running[1]), to_controller=tuple(said))
 
 
-def _read(world: SmallWorld, index: int, message: Message) -> SmallWorld:
+def _read(group: SmallGroup, index: int, message: Message) -> SmallGroup:
     if isinstance(message, (StartConsumingCommand, StopConsumingCommand)):
-        return _told(world, index, told.CommandRead(message))
+        return _told(group, index, told.CommandRead(message))
     if isinstance(message, StateQuery):
-        return _told(world, index, told.QueryRead(message))
+        return _told(group, index, told.QueryRead(message))
     raise ValueError(f"not for a consumer: {message.event_type}")
 
 
-def _ledger_read(world: SmallWorld, index: int) -> SmallWorld:
-    life = world.lives[index]
-    (partition, epoch), *rest = life.reads
-    lives = list(world.lives)
-    lives[index] = replace(life, reads=tuple(rest))
-    offset = world.ledger[partition.partition]
-    world = replace(world, lives=(lives[0], lives[1]))
-    return _told(world, index, told.LedgerRead(partition, epoch, offset))
+def _ledger_read(group: SmallGroup, index: int) -> SmallGroup:
+    consumer = group.running[index]
+    (partition, epoch), *rest = consumer.reads
+    running = list(group.running)
+    running[index] = replace(consumer, reads=tuple(rest))
+    offset = group.ledger[partition.partition]
+    group = replace(group, running=(running[0], running[1]))
+    return _told(group, index, told.LedgerRead(partition, epoch, offset))
 
 
-def _batch_begun(world: SmallWorld, index: int, ranges: dict[TopicPartition, int]) -> SmallWorld:
-    owned = world.lives[index].ownership.owned
+def _batch_begun(group: SmallGroup, index: int, ranges: dict[TopicPartition, int]) -> SmallGroup:
+    owned = group.running[index].ownership.owned
     batch = tuple((p, start, owned[p].epoch) for p, start in sorted(ranges.items()))
-    world = _told(world, index, told.BatchBegan(tuple(ranges)))
-    lives = list(world.lives)
-    lives[index] = replace(lives[index], batch=batch)
-    return replace(world, lives=(lives[0], lives[1]))
+    group = _told(group, index, told.BatchBegan(tuple(ranges)))
+    running = list(group.running)
+    running[index] = replace(running[index], batch=batch)
+    return replace(group, running=(running[0], running[1]))
 
 
-def _batch_ended(world: SmallWorld, index: int) -> SmallWorld:
+def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
     """One record of every partition, by compare-and-set."""
-    ledger = list(world.ledger)
+    ledger = list(group.ledger)
     committed: dict[TopicPartition, int] = {}
     refused = []
-    for partition, start, _ in world.lives[index].batch:
+    for partition, start, _ in group.running[index].batch:
         if ledger[partition.partition] == start:
             ledger[partition.partition] = committed[partition] = start + 1
         else:
             refused.append(partition)
-    lives = list(world.lives)
-    lives[index] = replace(lives[index], batch=())
-    world = replace(world, lives=(lives[0], lives[1]), ledger=(ledger[0], ledger[1], ledger[2]))
-    return _told(world, index, told.BatchEnded(committed, refused))
+    running = list(group.running)
+    running[index] = replace(running[index], batch=())
+    group = replace(
+        group, running=(running[0], running[1]), ledger=(ledger[0], ledger[1], ledger[2])
+    )
+    return _told(group, index, told.BatchEnded(committed, refused))
 
 
 # What can happen next
 
 
-def ordinary(world: SmallWorld) -> Iterator[SmallWorld]:
+def ordinary(group: SmallGroup) -> Iterator[SmallGroup]:
     """What happens without any fault, in every order."""
-    if world.to_controller:
-        first, *rest = world.to_controller
-        calmer = replace(world, to_controller=tuple(rest), quiet_rounds=0)
-        yield _step(calmer, inputs.ConsumerSpoke(world.controller.now_ms, first))
+    if group.to_controller:
+        first, *rest = group.to_controller
+        calmer = replace(group, to_controller=tuple(rest), quiet_rounds=0)
+        yield _step(calmer, inputs.ConsumerSpoke(group.controller.now_ms, first))
     for index in range(2):
-        box = world.to_consumer[index]
+        box = group.to_consumer[index]
         if box:
-            yield _read(_without(world, index, 0), index, box[0])
-        life = world.lives[index]
-        if life.reads:
-            yield _ledger_read(world, index)
-        if life.batch:
-            yield _batch_ended(world, index)
+            yield _read(_without(group, index, 0), index, box[0])
+        consumer = group.running[index]
+        if consumer.reads:
+            yield _ledger_read(group, index)
+        if consumer.batch:
+            yield _batch_ended(group, index)
         else:
-            readable = life.ownership.readable
-            ranges = {p: start for p, start in readable.items() if start < world.records}
+            readable = consumer.ownership.readable
+            ranges = {p: start for p, start in readable.items() if start < group.records}
             if ranges:
-                yield _batch_begun(world, index, ranges)
+                yield _batch_begun(group, index, ranges)
 
 
-def _without(world: SmallWorld, index: int, place: int) -> SmallWorld:
-    boxes = list(world.to_consumer)
+def _without(group: SmallGroup, index: int, place: int) -> SmallGroup:
+    boxes = list(group.to_consumer)
     boxes[index] = boxes[index][:place] + boxes[index][place + 1 :]
-    return replace(world, to_consumer=(boxes[0], boxes[1]), quiet_rounds=0)
+    return replace(group, to_consumer=(boxes[0], boxes[1]), quiet_rounds=0)
 
 
-def faulty(world: SmallWorld) -> Iterator[SmallWorld]:
+def faulty(group: SmallGroup) -> Iterator[SmallGroup]:
     """One fault, at every place where it can be."""
-    if not world.faults_left:
+    if not group.faults_left:
         return
-    hurt = replace(world, faults_left=world.faults_left - 1)
+    hurt = replace(group, faults_left=group.faults_left - 1)
     for index in range(2):
-        box = world.to_consumer[index]
+        box = group.to_consumer[index]
         if box:
             yield _without(hurt, index, 0)
             yield _read(hurt, index, box[0])
         if len(box) > 1:
             yield _read(_without(hurt, index, 1), index, box[1])
         yield _restarted(hurt, ConsumerId(index + 1))
-    said = world.to_controller
+    said = group.to_controller
     if said:
-        now = world.controller.now_ms
+        now = group.controller.now_ms
         first = inputs.ConsumerSpoke(now, said[0])
         yield replace(hurt, to_controller=said[1:])
         yield _step(hurt, first)
         if len(said) > 1:
             overtaken = replace(hurt, to_controller=(said[0], *said[2:]))
             yield _step(overtaken, inputs.ConsumerSpoke(now, said[1]))
-        _, effects = Machine().step(world.controller, first)
+        _, effects = Machine().step(group.controller, first)
         for number in range(len(effects)):
             yield _step(replace(hurt, to_controller=said[1:]), first, die_after=number)
 
 
-def quiet(world: SmallWorld) -> SmallWorld:
+def quiet(group: SmallGroup) -> SmallGroup:
     """Nothing is on its way: time passes, and the consumers report."""
-    if world.quiet_rounds >= QUIET_ROUNDS_MAX:
+    if group.quiet_rounds >= QUIET_ROUNDS_MAX:
         raise ViolationError("L1", "nothing happens any more, and the group has not converged")
-    now = world.controller.now_ms + QUIET_MS
-    rounds = world.quiet_rounds + 1
-    world = _step(world, inputs.SpeedsMeasured(now, SPEEDS))
-    world = _step(world, inputs.Tick(now))
+    now = group.controller.now_ms + QUIET_MS
+    rounds = group.quiet_rounds + 1
+    group = _step(group, inputs.SpeedsMeasured(now, SPEEDS))
+    group = _step(group, inputs.Tick(now))
     for index in range(2):
-        world = _told(world, index, told.ReportDue())
-    return replace(world, quiet_rounds=rounds)
+        group = _told(group, index, told.ReportDue())
+    return replace(group, quiet_rounds=rounds)

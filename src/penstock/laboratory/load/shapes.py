@@ -27,7 +27,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepShape:
     before: float
     after: float
     at_s: float
@@ -138,7 +138,7 @@ def parse_shape(text: str, *, seed: str) -> Shape:
         raise ValueError(f"{text!r}: a burst cannot last longer than the time between bursts")
     made: dict[str, Callable[..., Shape]] = {
         "constant": Constant,
-        "step": Step,
+        "step": StepShape,
         "ramp": Ramp,
         "sine": Sine,
         "burst": Burst,

@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """What one measurement led to. `took_s` is None where the packer did not run."""
 
     measurement: int
@@ -77,7 +77,7 @@ def replay(
     stream: Stream,
     way: OnEveryMeasurement | ThroughTrigger,
     clock: Clock,
-) -> Iterator[Step]:
+) -> Iterator[ReplayStep]:
     """One step per measurement, as they are made."""
     if isinstance(way, OnEveryMeasurement):
         return _on_every_measurement(algorithm, stream, way, clock)
@@ -96,7 +96,7 @@ def lower_bounds(stream: Stream, capacity_bytes_per_s: float) -> list[int]:
 
 def _on_every_measurement(
     algorithm: PackingAlgorithm, stream: Stream, way: OnEveryMeasurement, clock: Clock
-) -> Iterator[Step]:
+) -> Iterator[ReplayStep]:
     assignment = Assignment()
     for measurement in range(len(stream)):
         speeds = stream.speeds(measurement)
@@ -116,7 +116,7 @@ def _on_every_measurement(
 
 def _through_trigger(
     algorithm: PackingAlgorithm, stream: Stream, way: ThroughTrigger, clock: Clock
-) -> Iterator[Step]:
+) -> Iterator[ReplayStep]:
     live = _Live()
     capacity = way.policy.capacity_bytes_per_s
     for measurement in range(len(stream)):
@@ -162,12 +162,12 @@ def _step(
     capacity: float,
     took_s: float | None,
     reason: Reason | None = None,
-) -> Step:
+) -> ReplayStep:
     before, after = change
     speeds = stream.speeds(measurement)
     moves = moves_between(before, after, speeds)
     loads = loads_bytes_per_s(after, speeds)
-    return Step(
+    return ReplayStep(
         measurement=measurement,
         assignment=after,
         consumers=sum(1 for partitions in after.values() if partitions),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from penstock.laboratory.packing_replay.replay import Step
+from penstock.laboratory.packing_replay.replay import ReplayStep
 from penstock.packing.scores import cardinal_bin_scores, consumer_hours, per_hour
 
 
@@ -32,7 +32,7 @@ class Summary:
         return fsum(self.moved_score) / len(self.moved_score) if self.moved_score else 0.0
 
 
-def summarise(algorithm: str, steps: Iterable[Step]) -> Summary:
+def summarise(algorithm: str, steps: Iterable[ReplayStep]) -> Summary:
     taken = list(steps)
     times = [step.took_s for step in taken if step.took_s is not None]
     return Summary(

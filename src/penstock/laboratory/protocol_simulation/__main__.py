@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-from penstock.laboratory.protocol_simulation.campaign import Outcome, run
+from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
 from penstock.laboratory.protocol_simulation.scenario import scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
@@ -17,7 +17,7 @@ PROGRAM = "penstock.laboratory.protocol_simulation"
 VOID_SHARE_MAX = 0.02
 
 
-def run_seed(seed: int) -> Outcome:
+def run_seed(seed: int) -> SeedResult:
     return run(scenario(seed))
 
 
@@ -29,7 +29,7 @@ def replay(seed: int) -> int:
     """One seed, in detail."""
     whole = scenario(seed)
     outcome = run(whole)
-    sys.stdout.write(f"seed {seed}: {outcome.verdict}: {outcome.words}\n")
+    sys.stdout.write(f"seed {seed}: {outcome.verdict}: {outcome.explanation}\n")
     if outcome.verdict != "red":
         faults = ", ".join(f"{name} {number}" for name, number in sorted(outcome.faults.items()))
         sys.stdout.write(
@@ -42,7 +42,7 @@ def replay(seed: int) -> int:
     sys.stdout.write(f"  what is left when shrunk: {small.weather}\n")
     for fault in small.faults:
         sys.stdout.write(f"    {fault}\n")
-    sys.stdout.write(f"  {run(small).words}\n")
+    sys.stdout.write(f"  {run(small).explanation}\n")
     return 1
 
 
@@ -59,7 +59,8 @@ def campaign(first: int, seeds: int, jobs: int) -> int:
             records += outcome.records
             if outcome.verdict == "red":
                 sys.stdout.write(
-                    f"seed {outcome.seed}: {outcome.words}\n  {replay_command(outcome.seed)}\n"
+                    f"seed {outcome.seed}: {outcome.explanation}\n"
+                    f"  {replay_command(outcome.seed)}\n"
                 )
             if sum(verdicts.values()) % 100 == 0:
                 sys.stderr.write(f"{sum(verdicts.values())} of {seeds} seeds\n")

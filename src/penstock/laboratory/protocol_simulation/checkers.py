@@ -12,28 +12,28 @@ from penstock.controller.core import effects as act
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle_wanted
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase, State
-from penstock.controller.core.step_draft import Turn
+from penstock.controller.core.step_draft import StepDraft
 from penstock.laboratory.protocol_simulation.ledger import Place
 from penstock.messages import Message, StartConsumingCommand, StopConsumingEvent
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.laboratory.protocol_simulation.simulated_consumer import ConsumerActor
-    from penstock.laboratory.protocol_simulation.simulated_controller import ControllerActor
-    from penstock.laboratory.protocol_simulation.simulated_group import World
+    from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
+    from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
+    from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
 
 class ViolationError(Exception):
     """An invariant of the world is broken."""
 
-    def __init__(self, name: str, words: str) -> None:
-        super().__init__(f"{name}: {words}")
+    def __init__(self, name: str, explanation: str) -> None:
+        super().__init__(f"{name}: {explanation}")
         self.name = name
 
 
 class Checker:
-    def __init__(self, world: "World") -> None:
-        self.world = world
+    def __init__(self, group: "SimulatedGroup") -> None:
+        self.group = group
         self._seen = 0
         self._ends: dict[Place, tuple[int, Epoch]] = {}
         self._fenced: set[tuple[ConsumerId, int]] = set()
@@ -43,7 +43,7 @@ class Checker:
 
     def after_event(self) -> None:
         """S1, S2, S3: every commit goes on where the chain ends, and epochs never fall along it."""
-        commits = self.world.ledger.commits
+        commits = self.group.ledger.commits
         for commit in commits[self._seen :]:
             end, epoch = self._ends.get(commit.place, (0, Epoch(0, 0)))
             if commit.start < end:
@@ -90,14 +90,14 @@ class Checker:
         if isinstance(message, StopConsumingEvent):
             self.after_event()
             for row in message.partitions:
-                place = self.world.place_of(row.topic_partition)
+                place = self.group.place_of(row.topic_partition)
                 if place is not None:
                     who = (message.sender, message.incarnation, row.partition_epoch)
                     self._stopped.add((place, who))
 
     def controller_stepped(
         self,
-        controller: "ControllerActor",
+        controller: "SimulatedController",
         before: State,
         after: State,
         effects: Collection[act.Effect],
@@ -107,11 +107,11 @@ class Checker:
         if not deleted:
             return
         now = [d for d in after.history if d.at_ms == after.now_ms]
-        words = [d.words for d in now if d.code is Code.CONSUMER_REMOVED]
+        explanation = [d.explanation for d in now if d.code is Code.CONSUMER_REMOVED]
         for consumer in deleted:
             known = before.consumers.get(consumer)
-            is_removed = any(w.startswith(f"consumer {consumer} is removed") for w in words)
-            for process in self.world.deployment.reached(consumer):
+            is_removed = any(w.startswith(f"consumer {consumer} is removed") for w in explanation)
+            for process in self.group.deployment.reached(consumer):
                 incarnation = process.ownership.incarnation
                 is_meant = known is not None and known.incarnation == incarnation
                 reads = [p for p, o in process.ownership.owned.items() if o.ending is None]
@@ -119,10 +119,10 @@ class Checker:
                     raise ViolationError("S8", f"consumer {consumer} is removed, reading {reads}")
                 self._fenced.add((consumer, incarnation))
 
-    def _is_newest(self, controller: "ControllerActor") -> bool:
-        return controller.epoch == self.world.newest_epoch
+    def _is_newest(self, controller: "SimulatedController") -> bool:
+        return controller.epoch == self.group.newest_epoch
 
-    def sent(self, controller: "ControllerActor", message: Message) -> None:
+    def sent(self, controller: "SimulatedController", message: Message) -> None:
         """S4 and S5 at the moment a start goes out."""
         if not isinstance(message, StartConsumingCommand):
             return
@@ -138,39 +138,39 @@ class Checker:
     def _nobody_else_reads(
         self, partition: TopicPartition, epoch: Epoch, receiver: tuple[int, int]
     ) -> None:
-        for process in self.world.deployment.processes:
+        for process in self.group.deployment.processes:
             if not process.is_alive:
                 continue
             owned = process.ownership.owned.get(partition)
             who = (process.consumer, process.ownership.incarnation)
             if owned is None or who == receiver or who in self._fenced or owned.epoch > epoch:
                 continue
-            if self._is_former_life(process):
+            if self._is_former_incarnation(process):
                 continue
             raise ViolationError(
                 "S4", f"{partition} is started under {epoch} while {who} reads it under {owned}"
             )
 
-    def _is_former_life(self, process: "ConsumerActor") -> bool:
+    def _is_former_incarnation(self, process: "SimulatedConsumer") -> bool:
         return any(
             other.consumer == process.consumer
             and other.ownership.incarnation > process.ownership.incarnation
-            for other in self.world.deployment.processes
+            for other in self.group.deployment.processes
         )
 
     # Liveness
 
     def why_not_converged(self) -> str | None:
         """None when actual equals desired and the controller is idle."""
-        world = self.world
-        alive = [c for c in world.controllers if c.is_alive]
+        group = self.group
+        alive = [c for c in group.controllers if c.is_alive]
         if len(alive) != 1:
             return f"{len(alive)} controllers are alive"
         state = alive[0].state
         reasons = {
             f"the controller is in {state.phase}": state.phase is not Phase.SENTINEL,
             "the controller does not know the partitions": (
-                state.partitions.keys() != world.logs.keys()
+                state.partitions.keys() != group.logs.keys()
             ),
             "partitions are under way": bool(state.in_flight or (state.plan and state.plan.open)),
             "partitions are parked": bool(state.parked),
@@ -183,34 +183,34 @@ class Checker:
         for reason, holds in reasons.items():
             if holds:
                 return reason
-        return self._why_not_as_in_the_books(state)
+        return self._why_not_as_recorded(state)
 
-    def _why_not_as_in_the_books(self, state: State) -> str | None:
+    def _why_not_as_recorded(self, state: State) -> str | None:
         readers: dict[TopicPartition, list[tuple[int, Epoch]]] = {}
-        for process in self.world.deployment.alive():
+        for process in self.group.deployment.alive():
             for partition, owned in process.ownership.owned.items():
                 readers.setdefault(partition, []).append((process.consumer, owned.epoch))
-        for partition in self.world.logs:
+        for partition in self.group.logs:
             holding = state.holdings.get(partition)
             if holding is None or holding.status is not HoldingStatus.OWNED:
                 return f"{partition} is not owned"
             if readers.get(partition) != [(holding.consumer, holding.epoch)]:
                 return f"{partition} is read by {readers.get(partition)}, not as in the books"
-        if set(readers) - self.world.logs.keys():
+        if set(readers) - self.group.logs.keys():
             return "a vanished partition is read"
         idle = [c for c in state.consumers if not state.held_by.get(c)]
-        wanted = idle_wanted(Turn(state, state.now_ms))
+        wanted = idle_wanted(StepDraft(state, state.now_ms))
         if len(idle) != wanted:
             return f"{len(idle)} idle consumers instead of {wanted}"
-        if set(self.world.deployment.deployed) != set(state.consumers):
+        if set(self.group.deployment.deployed) != set(state.consumers):
             return "the deployments differ from the books"
         return None
 
     def why_not_drained(self) -> str | None:
         """L2: everything that was written is in the lake."""
-        for partition, log in self.world.logs.items():
-            place = self.world.place_of(partition)
-            end = log.end_offset(self.world.clock.now_ms)
-            if place is not None and self.world.ledger.read(place) != end:
-                return f"{partition} stands at {self.world.ledger.read(place)} of {end}"
+        for partition, log in self.group.logs.items():
+            place = self.group.place_of(partition)
+            end = log.end_offset(self.group.clock.now_ms)
+            if place is not None and self.group.ledger.read(place) != end:
+                return f"{partition} stands at {self.group.ledger.read(place)} of {end}"
         return None

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from penstock.controller.core.inputs import Requested
 from penstock.laboratory.protocol_simulation.scenario import Fault, FaultKind
-from penstock.laboratory.protocol_simulation.simulated_consumer import ConsumerActor
-from penstock.laboratory.protocol_simulation.simulated_group import World
+from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
+from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 from penstock.messages import (
     ChangeSettings,
     Direction,
@@ -16,78 +16,78 @@ from penstock.messages import (
 from penstock.model import ConsumerId
 
 
-def inject(world: World, fault: Fault) -> None:
+def inject(group: SimulatedGroup, fault: Fault) -> None:
     """Do it, and count it if it found a victim."""
-    if _INJECTIONS[fault.kind](world, fault):
-        world.note(fault.kind.value)
+    if _INJECTIONS[fault.kind](group, fault):
+        group.note(fault.kind.value)
 
 
-def _process(world: World, fault: Fault) -> ConsumerActor | None:
-    alive = [p for p in world.deployment.alive() if not p.is_paused]
+def _process(group: SimulatedGroup, fault: Fault) -> SimulatedConsumer | None:
+    alive = [p for p in group.deployment.alive() if not p.is_paused]
     # Those that read something are the more interesting victims.
     busy = [p for p in alive if p.ownership.owned] or alive
     return busy[fault.pick % len(busy)] if busy else None
 
 
-def _controller_crash(world: World, _: Fault) -> bool:
-    leader = world.leader
+def _controller_crash(group: SimulatedGroup, _: Fault) -> bool:
+    leader = group.leader
     if leader is not None:
         leader.crash()
     return leader is not None
 
 
-def _controller_crash_at_effect(world: World, fault: Fault) -> bool:
-    leader = world.leader
+def _controller_crash_at_effect(group: SimulatedGroup, fault: Fault) -> bool:
+    leader = group.leader
     if leader is not None:
         leader.effects_to_live = 1 + fault.size % 40
     return leader is not None
 
 
-def _second_controller(world: World, fault: Fault) -> bool:
+def _second_controller(group: SimulatedGroup, fault: Fault) -> bool:
     """The old one is paused, a new one leads, the old one wakes up in the middle of it."""
-    old = world.leader
+    old = group.leader
     if old is None:
         return False
     if fault.pick % 2:
         old.pause()
-    world.start_controller()
-    world.clock.after(200 + fault.size * 5, old.resume)
+    group.start_controller()
+    group.clock.after(200 + fault.size * 5, old.resume)
     return True
 
 
-def _state_file(*, to_an_old_one: bool) -> Callable[[World, Fault], bool]:
-    def injection(world: World, fault: Fault) -> bool:
-        world.lose_state_file(to_an_old_one=to_an_old_one)
-        return _controller_crash(world, fault)
+def _state_file(*, to_an_old_one: bool) -> Callable[[SimulatedGroup, Fault], bool]:
+    def injection(group: SimulatedGroup, fault: Fault) -> bool:
+        group.lose_state_file(to_an_old_one=to_an_old_one)
+        return _controller_crash(group, fault)
 
     return injection
 
 
-def _consumer_crash(world: World, fault: Fault) -> bool:
-    process = _process(world, fault)
+def _consumer_crash(group: SimulatedGroup, fault: Fault) -> bool:
+    process = _process(group, fault)
     if process is not None:
-        world.deployment.crashed(process)
+        group.deployment.crashed(process)
     return process is not None
 
 
-def _consumer_pause(world: World, fault: Fault) -> bool:
-    process = _process(world, fault)
+def _consumer_pause(group: SimulatedGroup, fault: Fault) -> bool:
+    process = _process(group, fault)
     if process is not None:
         process.pause()
-        world.clock.after(200 + fault.size * 8, process.resume)
+        group.clock.after(200 + fault.size * 8, process.resume)
     return process is not None
 
 
-def _consumer_shutdown(world: World, fault: Fault) -> bool:
-    process = _process(world, fault)
+def _consumer_shutdown(group: SimulatedGroup, fault: Fault) -> bool:
+    process = _process(group, fault)
     if process is not None:
         process.shut_down()
     return process is not None
 
 
-def _flag(name: str) -> Callable[[World, Fault], bool]:
-    def injection(world: World, fault: Fault) -> bool:
-        process = _process(world, fault)
+def _flag(name: str) -> Callable[[SimulatedGroup, Fault], bool]:
+    def injection(group: SimulatedGroup, fault: Fault) -> bool:
+        process = _process(group, fault)
         if process is not None:
             setattr(process, name, True)
         return process is not None
@@ -95,95 +95,97 @@ def _flag(name: str) -> Callable[[World, Fault], bool]:
     return injection
 
 
-def _node_unreachable(world: World, fault: Fault) -> bool:
+def _node_unreachable(group: SimulatedGroup, fault: Fault) -> bool:
     """A consumer is paused for long, and its deletion does not reach it."""
-    world.deployment.unreachable_next += 1
-    return _consumer_pause(world, Fault(fault.at_ms, fault.kind, fault.pick, 1_000))
+    group.deployment.unreachable_next += 1
+    return _consumer_pause(group, Fault(fault.at_ms, fault.kind, fault.pick, 1_000))
 
 
-def _creation_fails(world: World, fault: Fault) -> bool:
-    world.deployment.creations_to_fail += 1 + fault.size % 3
-    return _consumer_crash(world, fault)
+def _creation_fails(group: SimulatedGroup, fault: Fault) -> bool:
+    group.deployment.creations_to_fail += 1 + fault.size % 3
+    return _consumer_crash(group, fault)
 
 
-def _never_comes_up(world: World, fault: Fault) -> bool:
-    world.deployment.never_up_next += 1
-    return _consumer_crash(world, fault)
+def _never_comes_up(group: SimulatedGroup, fault: Fault) -> bool:
+    group.deployment.never_up_next += 1
+    return _consumer_crash(group, fault)
 
 
-def _list_is_stale(world: World, fault: Fault) -> bool:
-    world.deployment.stale_list_next = True
-    return _controller_crash(world, fault)
+def _list_is_stale(group: SimulatedGroup, fault: Fault) -> bool:
+    group.deployment.stale_list_next = True
+    return _controller_crash(group, fault)
 
 
-def _foreign_consumer(world: World, fault: Fault) -> bool:
+def _foreign_consumer(group: SimulatedGroup, fault: Fault) -> bool:
     """Somebody deploys a consumer by hand."""
-    consumer = ConsumerId(max(world.deployment.deployed, default=0) + 1 + fault.pick % 3)
-    world.deployment.deployed[consumer] = 0
-    world.deployment.start(consumer)
+    consumer = ConsumerId(max(group.deployment.deployed, default=0) + 1 + fault.pick % 3)
+    group.deployment.deployed[consumer] = 0
+    group.deployment.start(consumer)
     return True
 
 
-def _monitor_silent(world: World, fault: Fault) -> bool:
-    world.monitor_silent_until_ms = world.clock.now_ms + 1_000 + fault.size * 10
+def _monitor_silent(group: SimulatedGroup, fault: Fault) -> bool:
+    group.monitor_silent_until_ms = group.clock.now_ms + 1_000 + fault.size * 10
     return True
 
 
-def _packer_fails(world: World, fault: Fault) -> bool:
-    world.packer_fails_next += 1
-    return _load_changes(world, fault)
+def _packer_fails(group: SimulatedGroup, fault: Fault) -> bool:
+    group.packer_fails_next += 1
+    return _load_changes(group, fault)
 
 
-def _load_changes(world: World, fault: Fault) -> bool:
+def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
     """Some partitions get faster, some slower; together never more than the group can carry."""
-    names = sorted(world.logs)
-    budget = world.settings.capacity_bytes_per_s * world.settings.consumers_max * 0.6
+    names = sorted(group.logs)
+    budget = group.settings.capacity_bytes_per_s * group.settings.consumers_max * 0.6
     for number, partition in enumerate(names):
         if (number + fault.pick) % 3 == 0:
-            log = world.logs[partition]
+            log = group.logs[partition]
             factor = (0.1, 0.5, 2.0, 4.0)[fault.size % 4]
-            others = sum(x.records_per_s for p, x in world.logs.items() if p != partition)
-            room = min(budget - others, world.settings.capacity_bytes_per_s * 0.6)
-            log.set_speed(world.clock.now_ms, max(1.0, min(log.records_per_s * factor, room)))
+            others = sum(x.records_per_s for p, x in group.logs.items() if p != partition)
+            room = min(budget - others, group.settings.capacity_bytes_per_s * 0.6)
+            log.set_speed(group.clock.now_ms, max(1.0, min(log.records_per_s * factor, room)))
     return bool(names)
 
 
-def _topic(world: World, fault: Fault) -> str | None:
-    topics = sorted({p.topic for p in world.logs})
+def _topic(group: SimulatedGroup, fault: Fault) -> str | None:
+    topics = sorted({p.topic for p in group.logs})
     return topics[fault.pick % len(topics)] if topics else None
 
 
-def _partitions_added(world: World, fault: Fault) -> bool:
-    topic = _topic(world, fault)
-    if topic is not None and len(world.logs) < 200:
-        world.grow_topic(topic, 1 + fault.size % 3)
+def _partitions_added(group: SimulatedGroup, fault: Fault) -> bool:
+    topic = _topic(group, fault)
+    if topic is not None and len(group.logs) < 200:
+        group.grow_topic(topic, 1 + fault.size % 3)
     return topic is not None
 
 
-def _topic_deleted(world: World, fault: Fault) -> bool:
-    topic = _topic(world, fault)
-    if topic is None or len({p.topic for p in world.logs}) < 2:
+def _topic_deleted(group: SimulatedGroup, fault: Fault) -> bool:
+    topic = _topic(group, fault)
+    if topic is None or len({p.topic for p in group.logs}) < 2:
         return False
-    world.delete_topic(topic)
+    group.delete_topic(topic)
     return True
 
 
-def _topic_made_again(world: World, fault: Fault) -> bool:
-    topic = _topic(world, fault)
+def _topic_made_again(group: SimulatedGroup, fault: Fault) -> bool:
+    topic = _topic(group, fault)
     if topic is None:
         return False
-    partitions = sum(1 for p in world.logs if p.topic == topic)
-    world.delete_topic(topic)
-    world.make_topic(topic, partitions)
+    partitions = sum(1 for p in group.logs if p.topic == topic)
+    group.delete_topic(topic)
+    group.make_topic(topic, partitions)
     return True
 
 
-def _request(make: Callable[[Fault, str], ServiceRequest]) -> Callable[[World, Fault], bool]:
-    def injection(world: World, fault: Fault) -> bool:
+def _request(
+    make: Callable[[Fault, str], ServiceRequest],
+) -> Callable[[SimulatedGroup, Fault], bool]:
+    def injection(group: SimulatedGroup, fault: Fault) -> bool:
         request = make(fault, f"r-{fault.at_ms}-{fault.pick}")
-        for controller in world.controllers:
+        for controller in group.controllers:
             controller.feed(lambda now: Requested(now, request))
-        return bool(world.controllers)
+        return bool(group.controllers)
 
     return injection
 
@@ -201,7 +203,7 @@ def _update(fault: Fault, name: str) -> ServiceRequest:
     return UpdateDeployments(request_id=name, environment={"APP_X": str(fault.pick)})
 
 
-_INJECTIONS: dict[FaultKind, Callable[[World, Fault], bool]] = {
+_INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
     FaultKind.CONTROLLER_CRASH: _controller_crash,
     FaultKind.CONTROLLER_CRASH_AT_EFFECT: _controller_crash_at_effect,
     FaultKind.SECOND_CONTROLLER: _second_controller,

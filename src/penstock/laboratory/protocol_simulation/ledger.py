@@ -14,7 +14,7 @@ Place = tuple[str, int]  # topic id and partition: a topic that is made again st
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class SimulatedCommit:
     place: Place
     start: int
     end: int
@@ -28,7 +28,7 @@ class Ledger:
     refuses_the_late: bool = True
     next_offset: dict[Place, int] = field(default_factory=dict)
     last_epoch: dict[Place, Epoch] = field(default_factory=dict)
-    commits: list[Commit] = field(default_factory=list)
+    commits: list[SimulatedCommit] = field(default_factory=list)
 
     def read(self, place: Place) -> int:
         return self.next_offset.get(place, 0)
@@ -49,7 +49,7 @@ class Ledger:
             return late
         for place, taken in ranges.items():
             epoch = epochs[taken.partition]
-            commit = Commit(place, taken.start, taken.end, epoch, consumer, incarnation)
+            commit = SimulatedCommit(place, taken.start, taken.end, epoch, consumer, incarnation)
             self.next_offset[place] = taken.end
             self.last_epoch[place] = epoch
             self.commits.append(commit)

@@ -20,18 +20,18 @@ from penstock.messages import (
 from penstock.model import ConsumerId, Epoch, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.laboratory.protocol_simulation.simulated_group import World
+    from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
 REPORT_MS = 1_000
 POLL_MS = 400
 HANG_MS = 30_000
 
 
-class ConsumerActor:
+class SimulatedConsumer:
     def __init__(
-        self, world: "World", consumer: ConsumerId, incarnation: int, version: int
+        self, group: "SimulatedGroup", consumer: ConsumerId, incarnation: int, version: int
     ) -> None:
-        self.world = world
+        self.group = group
         self.consumer = consumer
         self.version = version
         self.ownership = ownership.Ownership(consumer, incarnation)
@@ -60,7 +60,7 @@ class ConsumerActor:
             else:
                 action()
 
-        self.world.clock.after(delay_ms, wake)
+        self.group.clock.after(delay_ms, wake)
 
     def pause(self) -> None:
         self.is_paused = True
@@ -92,33 +92,33 @@ class ConsumerActor:
     def _take(self, given: inputs.Input) -> None:
         before = self.ownership
         self.ownership, effects = ownership.step(self.ownership, given)
-        self.world.checker.consumer_stepped(before, self.ownership)
+        self.group.checker.consumer_stepped(before, self.ownership)
         for effect in effects:
             self._do(effect)
 
     def _do(self, effect: Effect) -> None:
         if isinstance(effect, Say):
-            self.world.to_controller(self, effect.message)
+            self.group.to_controller(self, effect.message)
         elif isinstance(effect, ReadLedger):
-            place = self.world.place_of(effect.partition)
+            place = self.group.place_of(effect.partition)
             partition, epoch = effect.partition, effect.epoch
 
             def read() -> None:
                 self._places[partition] = place
-                ledger = self.world.ledger
+                ledger = self.group.ledger
                 next_offset = ledger.read(place) if place else 0
                 last_epoch = ledger.last_epoch.get(place) if place else None
                 self._take(inputs.LedgerRead(partition, epoch, next_offset, last_epoch))
 
-            self._later(self.world.chance.randint(2, 30), read)
+            self._later(self.group.chance.randint(2, 30), read)
         elif isinstance(effect, EndControlled):
             self.is_alive = False
-            self.world.consumer_ended(self)
+            self.group.consumer_ended(self)
 
     def _report(self) -> None:
         owned = self.ownership.readable
         behind = sum(
-            max(0, self.world.end_offset(partition) - offset) for partition, offset in owned.items()
+            max(0, self.group.end_offset(partition) - offset) for partition, offset in owned.items()
         )
         self._take(inputs.ReportDue(behind_log_bytes=behind, deployment_version=self.version))
         self._later(REPORT_MS, self._report)
@@ -132,13 +132,13 @@ class ConsumerActor:
             self._later(POLL_MS, self._poll)
 
     def _begin_batch(self) -> None:
-        world = self.world
+        group = self.group
         ranges: dict[TopicPartition, tuple[Place, OffsetRange, Epoch]] = {}
         readable = self.ownership.readable
-        most = world.batch_records
+        most = group.batch_records
         for partition in sorted(readable):
-            place = world.place_of(partition)
-            start, end = readable[partition], world.end_offset(partition)
+            place = group.place_of(partition)
+            start, end = readable[partition], group.end_offset(partition)
             if place != self._places[partition]:
                 gone = StopReason.TOPIC_MADE_AGAIN
                 self._take(inputs.PartitionFailed(partition, gone, "another topic id"))
@@ -157,10 +157,10 @@ class ConsumerActor:
                 return
         self._batch = ranges
         self._take(inputs.BatchBegan(tuple(ranges)))
-        duration = world.chance.randint(60, 700)
+        duration = group.chance.randint(60, 700)
         if self.hangs_next:
             self.hangs_next = False
-            duration = HANG_MS if world.is_at_war else duration
+            duration = HANG_MS if group.is_at_war else duration
         self._later(duration, self._end_batch)
 
     def _end_batch(self) -> None:
@@ -172,13 +172,13 @@ class ConsumerActor:
             mine = {p: entry for p, entry in batch.items() if p.topic == topic}
             ranges = {place: taken for place, taken, _ in mine.values()}
             epochs = {p: epoch for p, (_, _, epoch) in mine.items()}
-            late = self.world.ledger.commit(
+            late = self.group.ledger.commit(
                 ranges, epochs, self.consumer, self.ownership.incarnation
             )
             if self.outcome_unknown_next and not late:
                 # An error after success: settled by reading the log, never by a blind retry.
                 self.outcome_unknown_next = False
-                ends = {place: self.world.ledger.read(place) for place in ranges}
+                ends = {place: self.group.ledger.read(place) for place in ranges}
                 late = tuple(p for p, taken in ranges.items() if ends[p] != taken.end)
             for partition, (place, taken, _) in mine.items():
                 if not late:
@@ -186,4 +186,4 @@ class ConsumerActor:
                 elif place in late:
                     refused.append(partition)
         self._take(inputs.BatchEnded(committed, refused))
-        self._later(self.world.chance.randint(5, 100), self._poll)
+        self._later(self.group.chance.randint(5, 100), self._poll)

@@ -19,12 +19,12 @@ from penstock.messages import (
 )
 
 if TYPE_CHECKING:
-    from penstock.laboratory.protocol_simulation.simulated_group import World
+    from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
 
-class ControllerActor:
-    def __init__(self, world: "World", epoch: int, saved: State | None) -> None:
-        self.world = world
+class SimulatedController:
+    def __init__(self, group: "SimulatedGroup", epoch: int, saved: State | None) -> None:
+        self.group = group
         self.epoch = epoch
         self.is_alive = True
         self.is_paused = False
@@ -38,8 +38,8 @@ class ControllerActor:
         self.machine = Machine()
         self.state, effects = self.machine.begin(
             controller_epoch=epoch,
-            settings=world.settings,
-            now_ms=world.clock.now_ms,
+            settings=group.settings,
+            now_ms=group.clock.now_ms,
             saved=saved,
         )
         self._run(effects)
@@ -53,7 +53,7 @@ class ControllerActor:
             else:
                 action()
 
-        self.world.clock.after(delay_ms, wake)
+        self.group.clock.after(delay_ms, wake)
 
     def pause(self) -> None:
         self.is_paused = True
@@ -68,21 +68,21 @@ class ControllerActor:
     def crash(self) -> None:
         if self.is_alive:
             self.is_alive = False
-            self.world.controller_ended()
+            self.group.controller_ended()
 
     def hear(self, message: FromConsumer) -> None:
-        now = self.world.clock.now_ms
+        now = self.group.clock.now_ms
         self._later(0, lambda: self.take(inputs.ConsumerSpoke(now, message)))
 
     def feed(self, make: Callable[[int], inputs.Input], delay_ms: int = 0) -> None:
-        self._later(delay_ms, lambda: self.take(make(self.world.clock.now_ms)))
+        self._later(delay_ms, lambda: self.take(make(self.group.clock.now_ms)))
 
     def take(self, given: inputs.Input) -> None:
         before = self.state
         self.state, effects = self.machine.step(self.state, given)
         if self.state.holdings is not before.holdings or self.state.plan is not before.plan:
             check_whole(self.state)
-        self.world.checker.controller_stepped(self, before, self.state, effects)
+        self.group.checker.controller_stepped(self, before, self.state, effects)
         self.acting_steps += _is_acting(before, self.state, effects)
         self._run(effects)
 
@@ -92,30 +92,30 @@ class ControllerActor:
             if self.effects_to_live is not None:
                 self.effects_to_live -= 1
                 if self.effects_to_live <= 0:
-                    self.world.note("controller died after an effect")
+                    self.group.note("controller died after an effect")
                     self.crash()
             if not self.is_alive:
                 return
 
     def _do(self, effect: act.Effect) -> None:
-        world = self.world
+        group = self.group
         if isinstance(effect, act.SaveState):
-            world.save(self.state)
+            group.save(self.state)
         elif isinstance(effect, act.Send):
             self._send(effect)
         elif isinstance(effect, act.ListDeployments):
-            world.deployment.list(self)
+            group.deployment.list(self)
         elif isinstance(effect, act.CreateConsumer):
             self.consumers_made += 1
-            world.deployment.create(self, effect.consumer, effect.version)
+            group.deployment.create(self, effect.consumer, effect.version)
         elif isinstance(effect, act.DeleteConsumer):
-            world.deployment.delete(self, effect.consumer)
+            group.deployment.delete(self, effect.consumer)
         elif isinstance(effect, act.Pack):
-            world.pack(self, effect)
+            group.pack(self, effect)
         elif isinstance(effect, act.WaitUntil):
             self._wait(effect.at_ms)
         elif isinstance(effect, act.StepDown):
-            world.note("controller stepped down")
+            group.note("controller stepped down")
             self.crash()
 
     def _wait(self, at_ms: int) -> None:
@@ -124,22 +124,22 @@ class ControllerActor:
 
         def tick() -> None:
             if number == self._tick_number:
-                now = self.world.clock.now_ms
+                now = self.group.clock.now_ms
                 self.take(inputs.Tick(now, unix_ms=now))
 
-        self._later(at_ms - self.world.clock.now_ms, tick)
+        self._later(at_ms - self.group.clock.now_ms, tick)
 
     def _send(self, effect: act.Send) -> None:
-        world = self.world
+        group = self.group
         message = effect.message
-        if world.is_fencing and world.newest_epoch > self.epoch:
-            world.note("old controller fenced by the broker")
+        if group.is_fencing and group.newest_epoch > self.epoch:
+            group.note("old controller fenced by the broker")
             if self.state.phase is not Phase.SUPERSEDED:
                 self.feed(inputs.LeadershipLost)
             return
         if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
-            world.checker.sent(self, message)
-            world.to_consumer(self, message)
+            group.checker.sent(self, message)
+            group.to_consumer(self, message)
 
 
 def _is_acting(before: State, after: State, effects: tuple[act.Effect, ...]) -> bool:

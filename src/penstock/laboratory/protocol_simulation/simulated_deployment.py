@@ -12,61 +12,61 @@ from penstock.controller.core.inputs import (
     Deployed,
     DeploymentsListed,
 )
-from penstock.laboratory.protocol_simulation.simulated_consumer import ConsumerActor
+from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
 from penstock.model import ConsumerId
 
 if TYPE_CHECKING:
-    from penstock.laboratory.protocol_simulation.simulated_controller import ControllerActor
-    from penstock.laboratory.protocol_simulation.simulated_group import World
+    from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
+    from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
 RESTART_MS = (300, 1_500)
 START_MS = (100, 1_500)
 
 
-class DeploymentActor:
-    def __init__(self, world: "World") -> None:
-        self.world = world
+class SimulatedDeployment:
+    def __init__(self, group: "SimulatedGroup") -> None:
+        self.group = group
         self.deployed: dict[ConsumerId, int] = {}
-        self.processes: list[ConsumerActor] = []
+        self.processes: list[SimulatedConsumer] = []
         self.unreachable_next = 0
         self.creations_to_fail = 0
         self.never_up_next = 0
         self.stale_list_next = False
         self._old_list: dict[ConsumerId, int] = {}
-        self._current: dict[ConsumerId, ConsumerActor] = {}
+        self._current: dict[ConsumerId, SimulatedConsumer] = {}
         self._incarnations = 0
 
-    def alive(self) -> list[ConsumerActor]:
+    def alive(self) -> list[SimulatedConsumer]:
         return [process for process in self.processes if process.is_alive]
 
-    def reached(self, consumer: ConsumerId) -> list[ConsumerActor]:
+    def reached(self, consumer: ConsumerId) -> list[SimulatedConsumer]:
         return [p for p in self.processes if p.is_alive and p.consumer == consumer]
 
-    def list(self, controller: "ControllerActor") -> None:
+    def list(self, controller: "SimulatedController") -> None:
         found = self._old_list if self.stale_list_next else dict(self.deployed)
         self.stale_list_next = False
         self._old_list = dict(self.deployed)
-        if self.world.loses_an_answer():
+        if self.group.loses_an_answer():
             return
         answer = {consumer: Deployed(version) for consumer, version in found.items()}
-        delay = self.world.chance.randint(5, 60)
+        delay = self.group.chance.randint(5, 60)
         controller.feed(lambda now: DeploymentsListed(now, answer), delay)
 
-    def create(self, controller: "ControllerActor", consumer: ConsumerId, version: int) -> None:
-        world = self.world
+    def create(self, controller: "SimulatedController", consumer: ConsumerId, version: int) -> None:
+        group = self.group
         if consumer in self.deployed:
             return
         if self.creations_to_fail > 0:
             self.creations_to_fail -= 1
-            world.note("creation failed")
+            group.note("creation failed")
             controller.feed(lambda now: CreationFailed(now, consumer, "quota"), 20)
             return
         self.deployed[consumer] = version
         if self.never_up_next > 0:
             self.never_up_next -= 1
-            world.note("consumer never came up")
+            group.note("consumer never came up")
             return
-        world.clock.after(world.chance.randint(*START_MS), lambda: self.start(consumer))
+        group.clock.after(group.chance.randint(*START_MS), lambda: self.start(consumer))
 
     def start(self, consumer: ConsumerId) -> None:
         """A zombie under the same number does not hinder it: it is on another node."""
@@ -74,29 +74,29 @@ class DeploymentActor:
         if consumer in self.deployed and (current is None or not current.is_alive):
             self._incarnations += 1
             version = self.deployed[consumer]
-            process = ConsumerActor(self.world, consumer, self._incarnations, version)
+            process = SimulatedConsumer(self.group, consumer, self._incarnations, version)
             self._current[consumer] = process
             self.processes = [*self.alive(), process]
 
-    def delete(self, controller: "ControllerActor", consumer: ConsumerId) -> None:
-        world = self.world
+    def delete(self, controller: "SimulatedController", consumer: ConsumerId) -> None:
+        group = self.group
         self.deployed.pop(consumer, None)
         self._current.pop(consumer, None)
         for process in self.reached(consumer):
             if self.unreachable_next > 0:
                 self.unreachable_next -= 1
-                world.note("deleted, but still running")
+                group.note("deleted, but still running")
             else:
-                world.clock.after(world.chance.randint(5, 300), process.crash)
-        if not world.loses_an_answer():
+                group.clock.after(group.chance.randint(5, 300), process.crash)
+        if not group.loses_an_answer():
             controller.feed(lambda now: ConsumerDeleted(now, consumer), 50)
 
-    def crashed(self, process: ConsumerActor) -> None:
+    def crashed(self, process: SimulatedConsumer) -> None:
         """Kubernetes starts it again; a plain process stays dead."""
         process.crash()
-        if self.world.restarts_consumers:
-            delay = self.world.chance.randint(*RESTART_MS)
-            self.world.clock.after(delay, lambda: self.start(process.consumer))
+        if self.group.restarts_consumers:
+            delay = self.group.chance.randint(*RESTART_MS)
+            self.group.clock.after(delay, lambda: self.start(process.consumer))
 
     def end_the_undead(self) -> None:
         """The nodes are reachable again: what was deleted ends."""

@@ -19,9 +19,9 @@ from penstock.laboratory.protocol_simulation.ledger import Ledger, Place
 from penstock.laboratory.protocol_simulation.lossy_topic import CALM, LossyTopic
 from penstock.laboratory.protocol_simulation.plain_packing import PlainPacking
 from penstock.laboratory.protocol_simulation.scenario import SETTINGS, Scenario
-from penstock.laboratory.protocol_simulation.simulated_consumer import ConsumerActor
-from penstock.laboratory.protocol_simulation.simulated_controller import ControllerActor
-from penstock.laboratory.protocol_simulation.simulated_deployment import DeploymentActor
+from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
+from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
+from penstock.laboratory.protocol_simulation.simulated_deployment import SimulatedDeployment
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 from penstock.messages import FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
@@ -47,7 +47,7 @@ class Log:
         self.records_per_s = records_per_s
 
 
-class World:
+class SimulatedGroup:
     def __init__(self, scenario: Scenario, *, ledger: Ledger | None = None) -> None:
         self.scenario = scenario
         self.chance = random.Random(scenario.seed + 1)
@@ -56,7 +56,7 @@ class World:
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
         self.topic = LossyTopic(self.clock, self.chance, scenario.weather)
-        self.deployment = DeploymentActor(self)
+        self.deployment = SimulatedDeployment(self)
         self.happened: Counter[str] = Counter()
         self.is_at_war = True
         self.is_fencing = scenario.is_fenced_by_broker
@@ -67,7 +67,7 @@ class World:
         self.packer_fails_next = 0
         self.newest_epoch = 0
         self.topics_made = 0
-        self.controllers: list[ControllerActor] = []
+        self.controllers: list[SimulatedController] = []
         self._disk: list[State | bytes] = []
         self._unheard: list[FromConsumer] = []
         for number, partitions in enumerate(scenario.topics):
@@ -127,14 +127,14 @@ class World:
 
     # Controllers
 
-    def start_controller(self) -> ControllerActor:
+    def start_controller(self) -> SimulatedController:
         self.newest_epoch += 1
         saved: State | None = None
         if self._disk:
             last = self._disk[-1]
             outcome = decode_state(last if isinstance(last, bytes) else encode_state(last))
             saved = outcome if isinstance(outcome, State) else None
-        controller = ControllerActor(self, self.newest_epoch, saved)
+        controller = SimulatedController(self, self.newest_epoch, saved)
         self.controllers = [c for c in self.controllers if c.is_alive] + [controller]
         unheard, self._unheard = self._unheard, []
         for message in unheard:
@@ -161,11 +161,11 @@ class World:
         self._disk = self._disk[:1] if to_an_old_one else [b"\x00\x01 not a state"]
 
     @property
-    def leader(self) -> ControllerActor | None:
+    def leader(self) -> SimulatedController | None:
         alive = [c for c in self.controllers if c.is_alive]
         return max(alive, key=lambda c: c.epoch, default=None)
 
-    def pack(self, controller: ControllerActor, effect: act.Pack) -> None:
+    def pack(self, controller: SimulatedController, effect: act.Pack) -> None:
         number, problem = effect.number, effect.problem
         delay = self.chance.randint(5, 300)
         if self.packer_fails_next > 0:
@@ -177,7 +177,7 @@ class World:
 
     # Messages
 
-    def to_consumer(self, controller: ControllerActor, message: Message) -> None:
+    def to_consumer(self, controller: SimulatedController, message: Message) -> None:
         consumer = ConsumerId(message.mailbox)
 
         def deliver(arrived: Message) -> None:
@@ -186,7 +186,7 @@ class World:
 
         self.topic.carry(message, (controller.epoch, consumer, message.topic_role), deliver)
 
-    def to_controller(self, process: ConsumerActor, message: Message) -> None:
+    def to_controller(self, process: SimulatedConsumer, message: Message) -> None:
         def deliver(arrived: Message) -> None:
             if not isinstance(arrived, FromConsumer):
                 raise TypeError(f"a consumer said {arrived.event_type}")
@@ -203,7 +203,7 @@ class World:
         """Whether a deployment's answer gets lost on the way back."""
         return self.is_at_war and self.chance.random() < self.topic.weather.lost
 
-    def consumer_ended(self, process: ConsumerActor) -> None:
+    def consumer_ended(self, process: SimulatedConsumer) -> None:
         self.note("consumer shut down")
         self.deployment.crashed(process)
 

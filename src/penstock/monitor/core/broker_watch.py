@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
-from penstock.model.log_levels import LogName
+from penstock.model.broker_logs import LogName
 
 # Records are looked at from this many before the end, so that the sample is of the newest.
 _SAMPLE_RECORDS_BACK = 1000

@@ -1,4 +1,4 @@
-"""Speeds as messages: one row a partition, in as many parts as the size limit asks for.
+"""MeasuredSpeeds as messages: one row a partition, in as many parts as the size limit asks for.
 
 What is unknown is left out of a row, so it can never be read as zero. Numbers are rounded to what a
 plan can use, which halves the bytes of a message.
@@ -11,14 +11,14 @@ import numpy as np
 
 from penstock.messages import WriteSpeedMeasurement, cut
 from penstock.monitor.core.filters import Row
-from penstock.monitor.core.meter import Speeds
+from penstock.monitor.core.meter import MeasuredSpeeds
 
 _SPEED_DIGITS = 1
 _MEAN_DIGITS = 2
 
 
 def measurement_parts(
-    speeds: Speeds,
+    speeds: MeasuredSpeeds,
     *,
     monitor_incarnation: int,
     sequence: int,
@@ -42,7 +42,7 @@ def measurement_parts(
         )
 
 
-def measured_rows(speeds: Speeds) -> list[dict[str, Any]]:
+def measured_rows(speeds: MeasuredSpeeds) -> list[dict[str, Any]]:
     """One row a partition, sorted by name; what is unknown is None and not written."""
     columns = zip(
         speeds.names,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.messages import SpeedSource
-from penstock.model.log_levels import LogName, LogOffsets, LogPlace, LogSizes
+from penstock.model.broker_logs import BrokerLogSizes, LogName, LogOffsets, LogPlace
 from penstock.monitor.core.filters import Row, SpeedFilter
 from penstock.monitor.core.log_growth import Levels, Suspicion, written_by_offsets, written_by_sizes
 from penstock.monitor.core.window import Window
@@ -31,7 +31,7 @@ _SOURCE = {Basis.SIZES: SpeedSource.LOG_DIRS, Basis.OFFSETS: SpeedSource.OFFSETS
 
 
 @dataclass(frozen=True, slots=True)
-class Speeds:
+class MeasuredSpeeds:
     """One measurement, in columns; NaN is unknown."""
 
     names: Sequence[LogName]
@@ -127,7 +127,9 @@ class Meter:
         self.basis = basis
         self._suspicion = Suspicion.none(len(self._names))
 
-    def look(self, now_s: float, sizes: Iterable[LogSizes], offsets: Iterable[LogOffsets]) -> bool:
+    def look(
+        self, now_s: float, sizes: Iterable[BrokerLogSizes], offsets: Iterable[LogOffsets]
+    ) -> bool:
         """Take in one turn's answers; True when a log went back and the layout should be asked."""
         now = self._levels_of(sizes, offsets)
         mean, mean_records = self._window.mean_bytes_per_record()
@@ -152,14 +154,14 @@ class Meter:
             if column is not None:
                 self._mean_bytes[column] = mean
 
-    def speeds(self, now_s: float) -> Speeds:
+    def speeds(self, now_s: float) -> MeasuredSpeeds:
         seen_at_s = (
             self._levels.size_at_s if self.basis is Basis.SIZES else self._levels.offsets_at_s
         )
         with np.errstate(invalid="ignore"):
             stale = ~(now_s - seen_at_s <= self._unknown_after_s)
         newest_s = float(np.nanmax(seen_at_s)) if (~np.isnan(seen_at_s)).any() else now_s
-        return Speeds(
+        return MeasuredSpeeds(
             names=self._names,
             topic_ids=[place.topic_id for place in self._places],
             source=_SOURCE[self.basis],
@@ -172,7 +174,7 @@ class Meter:
             end_offset=self._levels.end_offset,
         )
 
-    def _levels_of(self, sizes: Iterable[LogSizes], offsets: Iterable[LogOffsets]) -> Levels:
+    def _levels_of(self, sizes: Iterable[BrokerLogSizes], offsets: Iterable[LogOffsets]) -> Levels:
         """The answers in columns. A follower's size is not looked at."""
         now = Levels.unseen(len(self._names))
         now.leader[:] = self._leader

@@ -30,7 +30,7 @@ class SparkSettings(Section):
     tables_at_once: int = option(
         4, "How many tables of one batch Spark works on at the same time.", ge=1, le=64
     )
-    straight: bool = option(
+    pass_through: bool = option(
         True,
         "Records that only pass through (no transformation, a lake on a file system) are read and "
         "written by Spark's Python workers; false: by Spark's Kafka connector, as all others are.",

@@ -11,7 +11,7 @@ from kit.kubernetes.stub_api_server import StubApiServer
 from penstock.deployment import DeploymentError
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, PODS, Api, ConflictError, GoneError
 from penstock.deployment.kubernetes.core.refusals import (
-    Answer,
+    ApiAnswer,
     ApiAwayError,
     MissingRightError,
     Right,
@@ -184,7 +184,7 @@ def test_a_watch_that_breaks_in_mid_line_is_trouble_that_may_pass() -> None:
 
 def test_the_answer_to_nonsense_is_final() -> None:
     """An object that the server does not accept will not be accepted later either."""
-    answer = Answer(422, json.dumps(failure("spec.replicas: invalid")).encode())
+    answer = ApiAnswer(422, json.dumps(failure("spec.replicas: invalid")).encode())
     error = error_of(Right("create", "deployments", "apps"), answer, "here")
     assert not error.is_passing
     assert "spec.replicas: invalid" in error.message
@@ -231,6 +231,6 @@ def test_a_right_that_worked_is_asked_for_again_before_it_counts_as_lost() -> No
 
 def test_an_answer_that_is_no_json_is_told_by_its_number() -> None:
     """A proxy in between answers with a page of its own."""
-    error = error_of(Right("list", "pods"), Answer(400, b"<html>"), "here")
+    error = error_of(Right("list", "pods"), ApiAnswer(400, b"<html>"), "here")
     assert "400" in error.message
     assert "html" not in error.message

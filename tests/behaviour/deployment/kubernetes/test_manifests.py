@@ -211,7 +211,7 @@ def test_laying_over_changes_neither_of_the_two() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "explanation"),
     [
         ([], "no mapping"),
         ({"containers": []}, "not 'containers'"),
@@ -219,11 +219,11 @@ def test_laying_over_changes_neither_of_the_two() -> None:
         ({"spec": {"containers": [{"image": "x"}]}}, "needs a name"),
     ],
 )
-def test_a_template_that_is_none_is_said_to_be(template: Any, words: str) -> None:
+def test_a_template_that_is_none_is_said_to_be(template: Any, explanation: str) -> None:
     """Before anything is made with it."""
     found = complaint(template)
     assert found is not None
-    assert words in found
+    assert explanation in found
     assert complaint({"spec": {"containers": [{"name": "consumer"}]}}) is None
 
 

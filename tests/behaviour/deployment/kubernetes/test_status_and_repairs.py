@@ -12,7 +12,7 @@ from penstock.deployment.kubernetes.core.conditions import (
     condition_patch,
     shown_condition,
 )
-from penstock.deployment.kubernetes.core.refusals import Answer, message_of
+from penstock.deployment.kubernetes.core.refusals import ApiAnswer, message_of
 from penstock.deployment.kubernetes.core.repairs import Repair, Seen, look
 from penstock.deployment.kubernetes.core.status import (
     Trouble,
@@ -62,7 +62,7 @@ def unscheduled(since: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("pods", "state", "words"),
+    ("pods", "state", "explanation"),
     [
         ([pod()], DeploymentState.RUNNING, ""),
         ([], DeploymentState.RUNNING, ""),
@@ -112,10 +112,10 @@ def unscheduled(since: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_reason_is_told(pods: list[Any], state: DeploymentState, words: str) -> None:
+def test_the_reason_is_told(pods: list[Any], state: DeploymentState, explanation: str) -> None:
     """Where Kubernetes hides it, and in its own words."""
     found = deployed(ONE, deployment(), pods, NOW_S)
-    assert (found.version, found.state, found.detail) == (2, state, words)
+    assert (found.version, found.state, found.detail) == (2, state, explanation)
 
 
 def test_a_preparing_container_that_fails_is_the_reason() -> None:
@@ -125,7 +125,7 @@ def test_a_preparing_container_that_fails_is_the_reason() -> None:
     assert trouble_of(deployment(), [pod(initContainerStatuses=[done])], NOW_S) is None
     found = trouble_of(deployment(), [pod(initContainerStatuses=[failed])], NOW_S)
     assert found is not None
-    assert (found.reason, found.words) == ("PreparationFailed", "prepare ended with code 1")
+    assert (found.reason, found.explanation) == ("PreparationFailed", "prepare ended with code 1")
 
 
 def test_a_new_pod_may_wait_a_moment_for_its_volume() -> None:
@@ -183,7 +183,7 @@ def test_what_is_missing_is_made_again_and_what_was_scaled_is_scaled_back() -> N
 def told(before: Seen | None, pods: list[Any], now_s: float = NOW_S) -> tuple[list[str], Seen]:
     given = {} if before is None else {ONE: before}
     found = look([ONE], {ONE: deployment()}, {ONE: pods}, given, now_s)
-    return [f"{one.reason}: {one.words}" for one in found.happenings], found.seen[ONE]
+    return [f"{one.reason}: {one.explanation}" for one in found.happenings], found.seen[ONE]
 
 
 def test_a_restart_is_told_once_when_it_is_up_again() -> None:
@@ -195,8 +195,8 @@ def test_a_restart_is_told_once_when_it_is_up_again() -> None:
     assert nothing == []
     nothing, seen = told(seen, [pod(container=ended, initContainerStatuses=[done])])
     assert nothing == []
-    words, seen = told(seen, [pod(container=up, initContainerStatuses=[done])])
-    assert words == ["Restarted: it ended with code 137 and was started again (1)"]
+    explanation, seen = told(seen, [pod(container=up, initContainerStatuses=[done])])
+    assert explanation == ["Restarted: it ended with code 137 and was started again (1)"]
     assert told(seen, [pod(container=up)])[0] == []
     assert told(None, [pod(container=up)])[0] == []
 
@@ -204,16 +204,16 @@ def test_a_restart_is_told_once_when_it_is_up_again() -> None:
 def test_a_restart_that_was_seen_down_with_a_higher_count_is_still_told() -> None:
     """Kubernetes counts a restart before it is up."""
     held = waiting("CrashLoopBackOff", restartCount=1)
-    words, seen = told(Seen("u-p1", 0), [pod(container=held)])
-    assert [one.partition(":")[0] for one in words] == ["CrashLoopBackOff"]
-    words, _ = told(seen, [pod(container={"restartCount": 2})])
-    assert [one.partition(":")[0] for one in words] == ["Restarted"]
+    explanation, seen = told(Seen("u-p1", 0), [pod(container=held)])
+    assert [one.partition(":")[0] for one in explanation] == ["CrashLoopBackOff"]
+    explanation, _ = told(seen, [pod(container={"restartCount": 2})])
+    assert [one.partition(":")[0] for one in explanation] == ["Restarted"]
 
 
 def test_a_replaced_pod_is_told() -> None:
     """Somebody deleted it, or its node went."""
-    words, _ = told(Seen("u-p0", 4), [pod("p1")])
-    assert words == ["PodReplaced: its pod is gone; p1 was started again in its place"]
+    explanation, _ = told(Seen("u-p0", 4), [pod("p1")])
+    assert explanation == ["PodReplaced: its pod is gone; p1 was started again in its place"]
 
 
 def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> None:
@@ -225,19 +225,19 @@ def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> Non
     assert scaled.seen == {ONE: known}
     beside[0]["metadata"]["deletionTimestamp"] = "2026-01-01"
     (told,) = look([ONE], {ONE: deployment()}, {ONE: beside}, scaled.seen, NOW_S).happenings
-    assert told.words == "its pod is gone; p3 was started again in its place"
+    assert told.explanation == "its pod is gone; p3 was started again in its place"
 
 
 def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
     """Once for each reason, however long it lasts."""
-    words, seen = told(Seen(), [pod(container=waiting("ErrImagePull", "no such image"))])
-    assert words == ["ImageNotPulled: no such image"]
-    words, seen = told(seen, [pod(container=waiting("ImagePullBackOff", "back-off"))])
-    assert words == []
-    words, seen = told(seen, [pod(container=waiting("CreateContainerError", "bad"))])
-    assert words == ["CreateContainerError: bad"]
-    words, seen = told(seen, [pod()])
-    assert words == []
+    explanation, seen = told(Seen(), [pod(container=waiting("ErrImagePull", "no such image"))])
+    assert explanation == ["ImageNotPulled: no such image"]
+    explanation, seen = told(seen, [pod(container=waiting("ImagePullBackOff", "back-off"))])
+    assert explanation == []
+    explanation, seen = told(seen, [pod(container=waiting("CreateContainerError", "bad"))])
+    assert explanation == ["CreateContainerError: bad"]
+    explanation, seen = told(seen, [pod()])
+    assert explanation == []
     assert seen.trouble is None
 
 
@@ -264,7 +264,7 @@ def test_a_time_that_cannot_be_read_is_long_ago() -> None:
 @pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"[]", b""])
 def test_an_answer_that_is_not_the_api_servers_own(body: bytes) -> None:
     """A proxy answered: its number is told, and nothing of what it wrote."""
-    assert message_of(Answer(502, body)) == "502."
+    assert message_of(ApiAnswer(502, body)) == "502."
 
 
 def shown(deployment_before: dict[str, Any], condition: Condition, at: datetime) -> dict[str, Any]:

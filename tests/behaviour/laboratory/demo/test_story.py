@@ -13,7 +13,7 @@ from penstock.laboratory.demo.observation import (
     summed_up,
 )
 from penstock.laboratory.demo.picture import draw, write_page
-from penstock.laboratory.demo.story import SHORT, WHOLE, Incident, Story
+from penstock.laboratory.demo.story import SHORT, WHOLE, DemoIncident, Story
 
 
 @pytest.mark.parametrize("story", [WHOLE, SHORT], ids=["whole", "short"])
@@ -55,7 +55,7 @@ def test_the_page_needs_nothing_else_and_names_every_hand_over(tmp_path: Path) -
     """One file with the picture in it."""
     calm = Moment(0.0, "Sentinel", 2e5, {1: 2e5}, 2, 1, 0)
     moments = [calm, replace(calm, at_s=10.0, load_by_consumer={1: 1e5, 2: 1e5})]
-    draw(moments, [Incident(5.0, "consumer 1 killed")], 4e5, tmp_path / "a.png")
+    draw(moments, [DemoIncident(5.0, "consumer 1 killed")], 4e5, tmp_path / "a.png")
     write_page(tmp_path / "a.png", {"lost": "0"}, [HandOver("t<0", 1, 2, 0.4)], tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "data:image/png;base64," in page

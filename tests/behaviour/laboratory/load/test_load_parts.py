@@ -80,7 +80,7 @@ def test_targets_name_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "explanation"),
     [
         ("orders", "expected TOPIC"),
         ("nothing=1MB/s", "There is no topic 'nothing'"),
@@ -89,9 +89,9 @@ def test_targets_name_partitions() -> None:
         ("orders:1-x=1MB/s", "no partition number"),
     ],
 )
-def test_targets_that_do_not_exist_are_refused(text: str, words: str) -> None:
+def test_targets_that_do_not_exist_are_refused(text: str, explanation: str) -> None:
     """Each with what is wrong."""
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=explanation):
         parse_target(text, COUNTS, seed=0)
 
 
@@ -107,7 +107,7 @@ def test_speeds_are_replayed_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "explanation"),
     [
         ("", "a header and at least one row"),
         ("orders-0\n", "a header and at least one row"),
@@ -119,11 +119,13 @@ def test_speeds_are_replayed_from_a_file(tmp_path: Path) -> None:
         ("orders-0\ninf\n", "'inf' is no speed"),
     ],
 )
-def test_files_that_cannot_be_replayed_say_where(tmp_path: Path, content: str, words: str) -> None:
+def test_files_that_cannot_be_replayed_say_where(
+    tmp_path: Path, content: str, explanation: str
+) -> None:
     """Line and column of the first thing that is wrong."""
     file = tmp_path / "speeds.csv"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=explanation):
         replay_targets(file, every_s=1)
 
 

@@ -4,12 +4,12 @@ import pytest
 
 from penstock.laboratory.studies.packing.faithfulness import NAMES, closeness
 from penstock.laboratory.studies.packing.published import PUBLISHED_SCORES
-from penstock.laboratory.studies.packing.study import Outcome, Run
+from penstock.laboratory.studies.packing.study import PackingRun, PackingRunResult
 
 FEWEST = 1_000_000
 
 
-def outcomes(hardness: list[float], *, unfaithful: str = "") -> list[Outcome]:
+def outcomes(hardness: list[float], *, unfaithful: str = "") -> list[PackingRunResult]:
     """On each stream everyone scores its published score times the stream's hardness."""
     found = []
     for seed, hard in enumerate(hardness, start=1):
@@ -17,8 +17,10 @@ def outcomes(hardness: list[float], *, unfaithful: str = "") -> list[Outcome]:
             published = PUBLISHED_SCORES[name, 10]
             wrong = 1.2 if name == unfaithful else 1.0
             consumers = round(FEWEST * (1 + published.cbs * hard * wrong))
-            run = Run(name, "uniform", 10, seed, 2, 200)
-            found.append(Outcome(run, (consumers,) * 2, published.r * hard * wrong, 0, 1.0))
+            run = PackingRun(name, "uniform", 10, seed, 2, 200)
+            found.append(
+                PackingRunResult(run, (consumers,) * 2, published.r * hard * wrong, 0, 1.0)
+            )
     return found
 
 

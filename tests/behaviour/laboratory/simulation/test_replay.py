@@ -7,7 +7,7 @@ import pytest
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
 from penstock.laboratory.packing_replay.replay import (
     OnEveryMeasurement,
-    Step,
+    ReplayStep,
     ThroughTrigger,
     lower_bounds,
     replay,
@@ -29,7 +29,7 @@ CALM = Stream((TopicPartition("a", 0), TopicPartition("a", 1)), ((60, 30),) * 5)
 RISING = Stream(CALM.partitions, ((60, 30), (60, 30), (80, 30), (80, 30)))
 
 
-def through_trigger(stream: Stream, **policy: float) -> list[Step]:
+def through_trigger(stream: Stream, **policy: float) -> list[ReplayStep]:
     way = ThroughTrigger(TriggerPolicy(100, **policy), interval_s=10)  # type: ignore[arg-type]  # numbers of either kind
     return list(replay(DEFAULT, stream, way, clock))
 

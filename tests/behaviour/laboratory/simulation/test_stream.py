@@ -33,7 +33,7 @@ def test_ten_thousand_columns_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "explanation"),
     [
         ("", "speeds.csv is empty"),
         ("\n1\n", "line 1, column 1: the header names no partition"),
@@ -57,12 +57,12 @@ def test_ten_thousand_columns_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_every_mistake_is_one_error_with_line_and_column(
-    tmp_path: Path, text: str, words: str
+    tmp_path: Path, text: str, explanation: str
 ) -> None:
     """One sentence that fits a screen, and what a stream looks like."""
     with pytest.raises(UsageError) as raised:
         read_stream(csv_file(tmp_path, text))
-    assert words in raised.value.message
+    assert explanation in raised.value.message
     assert len(raised.value.message) < len(str(tmp_path)) + 250
 
 

@@ -9,17 +9,24 @@ from kit.program import invoked
 from penstock.errors import UsageError
 from penstock.laboratory.studies.frequency import study as frequency_study
 from penstock.laboratory.studies.packing import study as packing_study
-from penstock.laboratory.studies.packing.study import Outcome, Plan, Run, from_line, scores, to_line
+from penstock.laboratory.studies.packing.study import (
+    PackingRun,
+    PackingRunResult,
+    PackingStudyPlan,
+    from_line,
+    scores,
+    to_line,
+)
 from penstock.laboratory.studies.sweep import spread
 
 
-def outcome(name: str, consumers: tuple[int, ...], r: float) -> Outcome:
-    return Outcome(Run(name, "uniform", 5, 1, 3, 10), consumers, r, 0, 1.0)
+def outcome(name: str, consumers: tuple[int, ...], r: float) -> PackingRunResult:
+    return PackingRunResult(PackingRun(name, "uniform", 5, 1, 3, 10), consumers, r, 0, 1.0)
 
 
 def test_the_plan_is_the_published_one() -> None:
     """Twelve algorithms and ours, four starts, deltas 0 to 25, 500 measurements after the first."""
-    tasks = Plan().tasks()
+    tasks = PackingStudyPlan().tasks()
     assert {task.start for task in tasks} == {"uniform", "0", "50", "100"}
     assert {task.delta for task in tasks} == {0, 5, 10, 15, 20, 25}
     assert {task.measurements for task in tasks if task.delta} == {501}
@@ -46,9 +53,9 @@ def test_finished_runs_are_kept_as_lines() -> None:
 def test_frequency_costs_weigh_late_seconds() -> None:
     """Twice the consumers needed cost 2; late partitions cost on top, by weight."""
     setting = frequency_study.Setting(5, 0.1, 300)
-    run = frequency_study.Run(setting, "calm", 1, 721, 40)
-    calm = frequency_study.Outcome(run, 20, 10, 0, 0, 1)
-    late = frequency_study.Outcome(run, 20, 10, 7200, 0, 1)
+    run = frequency_study.FrequencyRun(setting, "calm", 1, 721, 40)
+    calm = frequency_study.FrequencyRunResult(run, 20, 10, 0, 0, 1)
+    late = frequency_study.FrequencyRunResult(run, 20, 10, 7200, 0, 1)
     assert calm.cost(10) == pytest.approx(2)
     assert late.cost(1) == pytest.approx(3)
     assert frequency_study.best([calm, late], 1) == setting
@@ -57,7 +64,7 @@ def test_frequency_costs_weigh_late_seconds() -> None:
 def test_a_frequency_run_scores_what_service_feels() -> None:
     """On a bursty load something moves, and all figures are per hour."""
     setting = frequency_study.Setting(5, 0.1, 60)
-    found = frequency_study.carry_out(frequency_study.Run(setting, "bursty", 3, 61, 20))
+    found = frequency_study.carry_out(frequency_study.FrequencyRun(setting, "bursty", 3, 61, 20))
     assert found.bound_hours <= found.consumer_hours
     assert found.moves > 0
     assert found.repacks > 0

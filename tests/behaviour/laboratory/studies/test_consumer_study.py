@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.laboratory.studies.consumer.commits import records_per_s
 from penstock.laboratory.studies.consumer.drain import Drained
-from penstock.laboratory.studies.consumer.page import Finding, draw, page_text
+from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text
 from penstock.laboratory.studies.consumer.questions import cases
 
 ASKED = {
@@ -38,7 +38,7 @@ def test_every_question_has_at_least_two_cases(quick: bool) -> None:
 def test_the_page_compares_with_the_first_row_and_says_how_noisy_it_was(tmp_path: Path) -> None:
     """Ratios within a table, the spread of the runs, one picture a question."""
     first, second = cases(10**6, quick=True)[:2]
-    findings = [Finding(first, (run(10), run(20), run(30))), Finding(second, (run(60),))]
+    findings = [StudyFinding(first, (run(10), run(20), run(30))), StudyFinding(second, (run(60),))]
     text = page_text(findings, runs=3, cores=2, load=7.4)
     assert "| 1 | 20.0 | 1.00 | 3.00 | 20,000 | 22.0 |  | 12 ms |" in text
     assert "| 24 | 60.0 | 3.00 | 1.00 |" in text

@@ -50,7 +50,7 @@ def consumer(
     """
     # Late, because these bring Spark along and `penstock --help` should not wait for it.
     from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415
-    from penstock.laboratory.studies.consumer.page import Finding, draw, page_text  # noqa: PLC0415
+    from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text  # noqa: PLC0415
     from penstock.laboratory.studies.consumer.questions import LOCAL, cases  # noqa: PLC0415
     from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def consumer(
         raise UsageError(f"No question of the study contains {only!r}.")
     directory.mkdir(parents=True, exist_ok=True)
     fetch_with_progress([JarSet.BROKER, JarSet.SPARK])
-    findings: list[Finding] = []
+    findings: list[StudyFinding] = []
     with EmbeddedKafka() as kafka, ConnectServer(SparkSettings()) as server:
         filled: dict[Filling, Filled] = {}
         for number, case in enumerate(chosen, start=1):
@@ -69,7 +69,7 @@ def consumer(
             master = "local[2]" if case.mode == LOCAL else server.master
             settings = Settings(kafka=kafka.settings, spark=SparkSettings(master=master))
             done = [drain(settings, filled[case.filling], **case.consumer) for _ in range(runs)]
-            findings.append(Finding(case, tuple(done)))
+            findings.append(StudyFinding(case, tuple(done)))
             say(
                 f"{number} of {len(chosen)}: {case.question}, {case.label}: "
                 f"{findings[-1].decoded_mb_per_s:.1f} MB/s"

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.console import say
 from penstock.cli.laboratory.study.progress import study_progress
 from penstock.laboratory.studies.frequency.report import WEIGHT_CHOSEN, write_page
-from penstock.laboratory.studies.frequency.study import Plan, best, carry_out
+from penstock.laboratory.studies.frequency.study import FrequencyStudyPlan, best, carry_out
 from penstock.laboratory.studies.sweep import MASTER_DEFAULT, spread
 
 
@@ -34,7 +34,7 @@ def frequency(
 
     """
     plan = (
-        Plan(
+        FrequencyStudyPlan(
             periods_s=(5, 30),
             hystereses=(0, 0.1),
             scale_down_periods_s=(60,),
@@ -44,7 +44,7 @@ def frequency(
             look_aheads_s=(30,),
         )
         if quick
-        else Plan()
+        else FrequencyStudyPlan()
     )
     runs = plan.runs_of(plan.settings())
     with study_progress("frequency", len(runs)) as on_progress:

@@ -10,7 +10,7 @@ from rich.table import Table
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.errors import PenstockError
 from penstock.laboratory.studies.monitor.record import Recording, record
-from penstock.laboratory.studies.monitor.scenarios import Run, runs
+from penstock.laboratory.studies.monitor.scenarios import MonitorRun, runs
 from penstock.laboratory.studies.monitor.tables import (
     LaneScore,
     filter_scores,
@@ -77,7 +77,7 @@ def monitor(
 
 
 def _record_calm(
-    wanted: tuple[Run, ...], seed: int, options: tuple[str, ...], attempts: int
+    wanted: tuple[MonitorRun, ...], seed: int, options: tuple[str, ...], attempts: int
 ) -> Recording:
     """Record all runs; once more those in which the producer itself was not constant."""
     kept: dict[str, Recording] = {}

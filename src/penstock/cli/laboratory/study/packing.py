@@ -15,9 +15,9 @@ from penstock.laboratory.studies.packing.faithfulness import closeness
 from penstock.laboratory.studies.packing.published import R_OF_MWF_MAX
 from penstock.laboratory.studies.packing.report import write_page
 from penstock.laboratory.studies.packing.study import (
-    Outcome,
-    Plan,
-    Run,
+    PackingRun,
+    PackingRunResult,
+    PackingStudyPlan,
     carry_out,
     from_line,
     scores,
@@ -62,7 +62,7 @@ def packing(
         bool, typer.Option("--quick", help="A few short streams: a minute instead of half an hour.")
     ] = False,
 ) -> None:
-    """Run the twelve published algorithms and CHAIN on the published streams.
+    """PackingRun the twelve published algorithms and CHAIN on the published streams.
 
     The runs are spread over cores, or a cluster, by PySpark. The whole study takes about half an
     hour on two cores.
@@ -74,7 +74,7 @@ def packing(
 
     """
     plan = (
-        Plan(
+        PackingStudyPlan(
             starts=("uniform",),
             deltas=(0, 25),
             seeds=(1,),
@@ -82,7 +82,7 @@ def packing(
             measurements=31,
         )
         if quick
-        else Plan(
+        else PackingStudyPlan(
             starts=tuple(starts.split(",")),
             deltas=_numbers(deltas),
             seeds=_numbers(seeds),
@@ -122,14 +122,16 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise UsageError(f"Expected whole numbers with commas, got {text!r}.") from error
 
 
-def _kept(keep: Path | None) -> dict[Run, Outcome]:
+def _kept(keep: Path | None) -> dict[PackingRun, PackingRunResult]:
     if keep is None or not keep.exists():
         return {}
     outcomes = [from_line(line) for line in keep.read_text(encoding="utf-8").splitlines()]
     return {outcome.run: outcome for outcome in outcomes}
 
 
-def _keep(keep: Path | None, kept: dict[Run, Outcome], results: Sequence[Outcome]) -> None:
+def _keep(
+    keep: Path | None, kept: dict[PackingRun, PackingRunResult], results: Sequence[PackingRunResult]
+) -> None:
     kept.update((outcome.run, outcome) for outcome in results)
     if keep is not None:
         with keep.open("a", encoding="utf-8") as file:

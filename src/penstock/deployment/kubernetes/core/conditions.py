@@ -25,7 +25,7 @@ class Condition:
 def condition_of(deployment: Object, trouble: Trouble | None) -> Condition:
     """What it should show."""
     if trouble is not None:
-        return Condition("False", trouble.reason, trouble.words)
+        return Condition("False", trouble.reason, trouble.explanation)
     if (deployment.get("status") or {}).get("readyReplicas"):
         return Condition("True", "Running", "its pod is ready")
     return Condition("Unknown", "Starting", "its pod is not ready yet")

@@ -68,7 +68,7 @@ class Right:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     status: int
     body: bytes = b""
     retry_after_s: float | None = None
@@ -82,7 +82,7 @@ def meaning(status: int) -> Meaning:
     return _MEANINGS.get(status, Meaning.REFUSED)
 
 
-def is_quota(answer: Answer) -> bool:
+def is_quota(answer: ApiAnswer) -> bool:
     """A full quota comes as 403, and has nothing to do with rights."""
     return answer.status == 403 and b"exceeded quota" in answer.body
 
@@ -94,7 +94,7 @@ def pause_s(attempt: int, retry_after_s: float | None, chance: float) -> float:
     return max(chosen, min(PAUSE_MAX_S, retry_after_s or 0.0))
 
 
-def error_of(right: Right, answer: Answer, namespace: str) -> DeploymentError:
+def error_of(right: Right, answer: ApiAnswer, namespace: str) -> DeploymentError:
     """The error to raise for an answer that is final."""
     told = message_of(answer)
     match meaning(answer.status):
@@ -119,11 +119,13 @@ def error_of(right: Right, answer: Answer, namespace: str) -> DeploymentError:
             )
 
 
-def message_of(answer: Answer) -> str:
+def message_of(answer: ApiAnswer) -> str:
     """The server's own words; never what we sent."""
     try:
         found = json.loads(answer.body)
-        words = str(found.get("message", "")) if isinstance(found, dict) else ""
+        explanation = str(found.get("message", "")) if isinstance(found, dict) else ""
     except ValueError:
-        words = ""
-    return f"{answer.status} {words[:300]}".strip() + ("" if words.endswith(".") else ".")
+        explanation = ""
+    return f"{answer.status} {explanation[:300]}".strip() + (
+        "" if explanation.endswith(".") else "."
+    )

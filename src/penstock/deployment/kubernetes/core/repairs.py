@@ -41,7 +41,7 @@ class Happening:
 
     consumer: ConsumerId
     reason: str
-    words: str
+    explanation: str
     pod: str = ""
     is_restart: bool = False
 
@@ -104,16 +104,16 @@ def _happened(
     pod = current_pod(pods)
     name = "" if pod is None else pod["metadata"]["name"]
     if pod is not None and known.pod_uid and known.pod_uid != now.pod_uid:
-        words = f"its pod is gone; {name} was started again in its place"
-        told.append(Happening(consumer, "PodReplaced", words, name))
+        explanation = f"its pod is gone; {name} was started again in its place"
+        told.append(Happening(consumer, "PodReplaced", explanation, name))
     elif pod is not None and now.restarts > known.restarts and now.trouble is None:
-        words = f"it {last_end(pod)} and was started again ({now.restarts})"
-        told.append(Happening(consumer, "Restarted", words, name, is_restart=True))
+        explanation = f"it {last_end(pod)} and was started again ({now.restarts})"
+        told.append(Happening(consumer, "Restarted", explanation, name, is_restart=True))
     trouble = now.trouble
     is_new = trouble is not None and (
         known.trouble is None or known.trouble.reason != trouble.reason
     )
     # That it ended is told when it has come back, or when Kubernetes holds it back.
     if trouble is not None and is_new and trouble.reason not in {"Ended", "Ending"}:
-        told.append(Happening(consumer, trouble.reason, trouble.words, name))
+        told.append(Happening(consumer, trouble.reason, trouble.explanation, name))
     return told

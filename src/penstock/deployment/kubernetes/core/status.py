@@ -30,7 +30,7 @@ class Trouble:
     """Why a consumer is not well: a word as Kubernetes writes reasons, and a sentence."""
 
     reason: str
-    words: str
+    explanation: str
     state: DeploymentState
 
 
@@ -73,9 +73,9 @@ def deployed(
     """One consumer, as the interface tells it."""
     trouble = trouble_of(deployment, pods, now_unix_s)
     state = DeploymentState.RUNNING if trouble is None else trouble.state
-    words = "" if trouble is None else f"{trouble.reason}: {trouble.words}"
+    explanation = "" if trouble is None else f"{trouble.reason}: {trouble.explanation}"
     return DeployedConsumer(
-        consumer, version_of(deployment), state, restarts_of(current_pod(pods)), words
+        consumer, version_of(deployment), state, restarts_of(current_pod(pods)), explanation
     )
 
 
@@ -93,8 +93,8 @@ def _without_pod(deployment: Object) -> Trouble | None:
     conditions = (deployment.get("status") or {}).get("conditions") or []
     for one in conditions:
         if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
-            words = _short(one.get("message", ""))
-            return Trouble(one.get("reason", "ReplicaFailure"), words, DeploymentState.FAILED)
+            explanation = _short(one.get("message", ""))
+            return Trouble(one.get("reason", "ReplicaFailure"), explanation, DeploymentState.FAILED)
     return None
 
 
@@ -102,8 +102,8 @@ def _unscheduled(pod: Object, now_unix_s: float) -> Trouble | None:
     for one in (pod.get("status") or {}).get("conditions") or []:
         is_refused = one.get("type") == "PodScheduled" and one.get("status") == "False"
         if is_refused and now_unix_s - _moment(one) >= SCHEDULING_S:
-            words = _short(one.get("message", ""))
-            return Trouble(one.get("reason", "Unschedulable"), words, DeploymentState.FAILED)
+            explanation = _short(one.get("message", ""))
+            return Trouble(one.get("reason", "Unschedulable"), explanation, DeploymentState.FAILED)
     return None
 
 
@@ -126,13 +126,13 @@ def _waiting(container: Object, waiting: Object) -> Trouble:
     reason = waiting.get("reason", "")
     if reason in _ENDED_AND_WAITING:
         last = (container.get("lastState") or {}).get("terminated") or {}
-        words = f"it {_end(last)}, {container.get('restartCount', 0)} restarts so far"
-        return Trouble(reason, words, _after(container))
-    words = _short(waiting.get("message", ""))
+        explanation = f"it {_end(last)}, {container.get('restartCount', 0)} restarts so far"
+        return Trouble(reason, explanation, _after(container))
+    explanation = _short(waiting.get("message", ""))
     if reason in _NOT_PULLED:
         # Two words that take turns for one trouble.
-        return Trouble("ImageNotPulled", words, DeploymentState.FAILED)
-    return Trouble(reason, words, DeploymentState.FAILED)
+        return Trouble("ImageNotPulled", explanation, DeploymentState.FAILED)
+    return Trouble(reason, explanation, DeploymentState.FAILED)
 
 
 def _after(container: Object) -> DeploymentState:
@@ -161,8 +161,8 @@ def _pod_failed(pod: Object) -> Trouble | None:
     status = pod.get("status") or {}
     if status.get("phase") != "Failed":
         return None
-    words = _short(status.get("message", "")) or "the pod failed"
-    return Trouble(status.get("reason", "Failed"), words, DeploymentState.RESTARTING)
+    explanation = _short(status.get("message", "")) or "the pod failed"
+    return Trouble(status.get("reason", "Failed"), explanation, DeploymentState.RESTARTING)
 
 
 def _containers(pod: Object) -> list[Object]:

@@ -13,13 +13,13 @@ from penstock.errors import PenstockError
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitTiming:
     at_ms: int
     records: int
     files: tuple[Path, ...]
 
 
-def commits_of(table: Path) -> list[Commit]:
+def commits_of(table: Path) -> list[CommitTiming]:
     """The commits of one table that added files, oldest first."""
     found = []
     for log in sorted((table / "_delta_log").glob("*.json")):
@@ -28,7 +28,7 @@ def commits_of(table: Path) -> list[Commit]:
         at_ms = next((a["commitInfo"]["timestamp"] for a in actions if "commitInfo" in a), 0)
         if added:
             records = sum(json.loads(one["stats"])["numRecords"] for one in added)
-            found.append(Commit(at_ms, records, tuple(table / one["path"] for one in added)))
+            found.append(CommitTiming(at_ms, records, tuple(table / one["path"] for one in added)))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.log_sizes import LogSizes
+from penstock.kafka_io.log_sizes import LogSizeReader
 from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.load import RecordForm
 from penstock.laboratory.load.records import RecordMaker
@@ -90,7 +90,7 @@ def fill(kafka: KafkaSettings, filling: Filling) -> Filled:
         producer.poll()
     if producer.flush(60):
         raise PenstockError("The broker did not take all records.")
-    with LogSizes(kafka) as sizes:
+    with LogSizeReader(kafka) as sizes:
         log_bytes = sum(sizes.read_bytes(names).values())
     return Filled(filling, tuple(places), dict.fromkeys(places, each), log_bytes)
 

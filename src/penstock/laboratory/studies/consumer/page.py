@@ -14,7 +14,7 @@ _BAR = "#0b6e4f"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StudyFinding:
     case: Case
     runs: tuple[Drained, ...]
 
@@ -29,14 +29,14 @@ class Finding:
         return max(speeds) / min(speeds)
 
 
-def questions_of(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
-    by_question: dict[str, list[Finding]] = {}
+def questions_of(findings: Sequence[StudyFinding]) -> Mapping[str, list[StudyFinding]]:
+    by_question: dict[str, list[StudyFinding]] = {}
     for one in findings:
         by_question.setdefault(one.case.question, []).append(one)
     return by_question
 
 
-def page_text(findings: Sequence[Finding], *, runs: int, cores: int, load: float) -> str:
+def page_text(findings: Sequence[StudyFinding], *, runs: int, cores: int, load: float) -> str:
     """The page: one table a question, speeds as ratios to the first row of each."""
     lines = [
         "# How fast is one consumer?",
@@ -79,12 +79,12 @@ def page_text(findings: Sequence[Finding], *, runs: int, cores: int, load: float
     return "\n".join(lines)
 
 
-def _size_mb(findings: Sequence[Finding]) -> str:
+def _size_mb(findings: Sequence[StudyFinding]) -> str:
     sizes = sorted({one.case.filling.total_bytes // 10**6 for one in findings})
     return " or ".join(str(size) for size in sizes)
 
 
-def draw(findings: Sequence[Finding], directory: Path) -> list[Path]:
+def draw(findings: Sequence[StudyFinding], directory: Path) -> list[Path]:
     """One picture a question."""
     directory.mkdir(parents=True, exist_ok=True)
     drawn = []

@@ -13,8 +13,8 @@ from penstock.laboratory.studies.frequency.study import (
     INTERVAL_S,
     LOADS,
     MOVE_S,
-    Outcome,
-    Plan,
+    FrequencyRunResult,
+    FrequencyStudyPlan,
     Setting,
     best,
     mean_cost,
@@ -27,9 +27,9 @@ WEIGHT_CHOSEN = 10.0
 
 def write_page(
     folder: Path,
-    plan: Plan,
-    outcomes: Sequence[Outcome],
-    variants: Sequence[Outcome],
+    plan: FrequencyStudyPlan,
+    outcomes: Sequence[FrequencyRunResult],
+    variants: Sequence[FrequencyRunResult],
     command: str,
     date: str,
 ) -> Path:
@@ -44,7 +44,11 @@ def write_page(
 
 
 def _lines(
-    plan: Plan, outcomes: Sequence[Outcome], variants: Sequence[Outcome], command: str, date: str
+    plan: FrequencyStudyPlan,
+    outcomes: Sequence[FrequencyRunResult],
+    variants: Sequence[FrequencyRunResult],
+    command: str,
+    date: str,
 ) -> Iterable[str]:
     chosen = best(outcomes, WEIGHT_CHOSEN)
     yield "# Study: how often to repack"
@@ -68,7 +72,7 @@ def _lines(
     for weight in WEIGHTS:
         setting = best(outcomes, weight)
         cost = mean_cost(outcomes, setting, weight)
-        yield f"| {weight:g} | {setting.words} | {cost:.3f} |"
+        yield f"| {weight:g} | {setting.explanation} | {cost:.3f} |"
     yield ""
     yield (
         f"Weight {WEIGHT_CHOSEN:g} decides the default: a late partition is what the product "
@@ -77,7 +81,7 @@ def _lines(
     yield ""
     yield "![Cost by hysteresis and period](frequency.png)"
     yield ""
-    yield f"## What the best setting ({chosen.words}) does on each load, per hour"
+    yield f"## What the best setting ({chosen.explanation}) does on each load, per hour"
     yield ""
     yield from _by_load([one for one in outcomes if one.run.setting == chosen])
     yield ""
@@ -88,14 +92,14 @@ def _lines(
     yield from _variants(variants)
 
 
-def _by_load(outcomes: Sequence[Outcome]) -> Iterable[str]:
+def _by_load(outcomes: Sequence[FrequencyRunResult]) -> Iterable[str]:
     yield "| load | consumers | lower bound | moves | seconds over capacity | repacks |"
     yield "|---|---|---|---|---|---|"
     for load in LOADS:
         yield f"| {load} | {_numbers([one for one in outcomes if one.run.load == load])} |"
 
 
-def _variants(variants: Sequence[Outcome]) -> Iterable[str]:
+def _variants(variants: Sequence[FrequencyRunResult]) -> Iterable[str]:
     yield (
         "| algorithm | look-ahead | consumers | lower bound | moves | seconds over capacity "
         f"| repacks | cost at weight {WEIGHT_CHOSEN:g} |"
@@ -110,7 +114,7 @@ def _variants(variants: Sequence[Outcome]) -> Iterable[str]:
         )
 
 
-def _numbers(outcomes: Sequence[Outcome]) -> str:
+def _numbers(outcomes: Sequence[FrequencyRunResult]) -> str:
     count = len(outcomes)
     columns = (
         fsum(one.consumer_hours for one in outcomes) / count,
@@ -122,7 +126,7 @@ def _numbers(outcomes: Sequence[Outcome]) -> str:
     return " | ".join(f"{column:.1f}" for column in columns)
 
 
-def _write_numbers(path: Path, outcomes: Sequence[Outcome]) -> None:
+def _write_numbers(path: Path, outcomes: Sequence[FrequencyRunResult]) -> None:
     names = "period_s hysteresis scale_down_period_s algorithm look_ahead_s load seed "
     names += "consumers lower_bound moves_per_hour over_capacity_s_per_hour repacks_per_hour"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -151,7 +155,7 @@ def _write_numbers(path: Path, outcomes: Sequence[Outcome]) -> None:
             )
 
 
-def _draw(path: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+def _draw(path: Path, plan: FrequencyStudyPlan, outcomes: Sequence[FrequencyRunResult]) -> None:
     figure = Figure(figsize=(13, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(plan.scale_down_periods_s), sharey=True, squeeze=False)[0]

@@ -44,12 +44,12 @@ class Setting:
     look_ahead_s: float = 0.0
 
     @property
-    def words(self) -> str:
+    def explanation(self) -> str:
         return f"{self.period_s:g} s, {100 * self.hysteresis:g} %, {self.scale_down_period_s:g} s"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FrequencyStudyPlan:
     periods_s: tuple[float, ...] = (5, 15, 60)
     hystereses: tuple[float, ...] = (0, 0.05, 0.1, 0.15, 0.2, 0.3)
     scale_down_periods_s: tuple[float, ...] = (60, 300, 900)
@@ -67,9 +67,9 @@ class Plan:
             for scale_down_s in self.scale_down_periods_s
         ]
 
-    def runs_of(self, settings: Iterable[Setting]) -> list["Run"]:
+    def runs_of(self, settings: Iterable[Setting]) -> list["FrequencyRun"]:
         return [
-            Run(setting, load, seed, self.measurements, self.partitions)
+            FrequencyRun(setting, load, seed, self.measurements, self.partitions)
             for setting in settings
             for load in LOADS
             for seed in self.seeds
@@ -86,7 +86,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FrequencyRun:
     setting: Setting
     load: str
     seed: int
@@ -95,10 +95,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FrequencyRunResult:
     """All per hour; `bound_hours` are the consumer-hours that no packing could go below."""
 
-    run: Run
+    run: FrequencyRun
     consumer_hours: float
     bound_hours: float
     moves: float
@@ -116,7 +116,7 @@ class Outcome:
         return (self.consumer_hours * 3600 + late_weight * late_s) / (self.bound_hours * 3600)
 
 
-def carry_out(run: Run) -> Outcome:
+def carry_out(run: FrequencyRun) -> FrequencyRunResult:
     stream, bound_hours = _load(run.load, run.seed, run.measurements, run.partitions)
     setting = run.setting
     policy = TriggerPolicy(
@@ -129,7 +129,7 @@ def carry_out(run: Run) -> Outcome:
     count = len(steps)
     hours = count * INTERVAL_S / 3600
     over_capacity_s = INTERVAL_S * sum(step.over_capacity for step in steps)
-    return Outcome(
+    return FrequencyRunResult(
         run,
         consumer_hours([step.consumers for step in steps], INTERVAL_S) / hours,
         bound_hours,
@@ -147,13 +147,15 @@ def _load(load: str, seed: int, measurements: int, partitions: int) -> tuple[Str
     return stream, fsum(lower_bounds(stream, CAPACITY)) / measurements
 
 
-def mean_cost(outcomes: Sequence[Outcome], setting: Setting, late_weight: float) -> float:
+def mean_cost(
+    outcomes: Sequence[FrequencyRunResult], setting: Setting, late_weight: float
+) -> float:
     """Over all loads and seeds, each load counting alike."""
     costs = [one.cost(late_weight) for one in outcomes if one.run.setting == setting]
     return fsum(costs) / len(costs)
 
 
-def best(outcomes: Sequence[Outcome], late_weight: float) -> Setting:
+def best(outcomes: Sequence[FrequencyRunResult], late_weight: float) -> Setting:
     """The cheapest setting; of equals, the calmest."""
     settings = sorted(
         {one.run.setting for one in outcomes},

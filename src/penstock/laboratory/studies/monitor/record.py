@@ -17,7 +17,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.load import LoadGenerator, LoadResult, Target, parse_shape
-from penstock.laboratory.studies.monitor.scenarios import Lane, Run
+from penstock.laboratory.studies.monitor.scenarios import Lane, MonitorRun
 from penstock.laboratory.studies.monitor.stored_bytes import stored_bytes
 from penstock.laboratory.studies.monitor.trace import Published, Trace
 from penstock.messages import PartitionSpeed, WholeMeasurement
@@ -46,7 +46,7 @@ class Recording:
 
 
 def record(
-    runs: tuple[Run, ...],
+    runs: tuple[MonitorRun, ...],
     *,
     seed: int,
     monitor_options: tuple[str, ...],
@@ -94,7 +94,7 @@ def _await_first(kafka: EmbeddedKafka, topics: TopicsSettings, log_file: Path) -
 
 
 def _record_run(
-    kafka: EmbeddedKafka, topics: TopicsSettings, run: Run, seed: int
+    kafka: EmbeddedKafka, topics: TopicsSettings, run: MonitorRun, seed: int
 ) -> tuple[list[Trace], LoadResult]:
     targets = [
         Target(
@@ -152,7 +152,7 @@ def _note_measurements(reader: MeasurementReader, notes: _Notes, stop: Event) ->
 
 
 def _trace(
-    kafka: EmbeddedKafka, run: Run, lane: Lane, number: int, begun_at_s: float, notes: _Notes
+    kafka: EmbeddedKafka, run: MonitorRun, lane: Lane, number: int, begun_at_s: float, notes: _Notes
 ) -> Trace:
     partition = TopicPartition(lane.name, number)
     node = min(kafka.nodes)

@@ -16,7 +16,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MonitorRun:
     """Lanes that are produced together, with one producer."""
 
     name: str
@@ -26,7 +26,7 @@ class Run:
     form: RecordForm = field(default_factory=RecordForm)
 
 
-def runs(*, quick: bool) -> tuple[Run, ...]:
+def runs(*, quick: bool) -> tuple[MonitorRun, ...]:
     """The whole study, or a short form of it with the same kinds of judgement."""
     at = 12.0 if quick else 35.0
     seconds = 30.0 if quick else 90.0
@@ -52,14 +52,14 @@ def runs(*, quick: bool) -> tuple[Run, ...]:
     small = RecordForm(record_bytes=500)
     if quick:
         return (
-            Run("shapes", seconds, shapes[:2] + moving[1:2]),
-            Run("many", seconds, (many,), form=small),
+            MonitorRun("shapes", seconds, shapes[:2] + moving[1:2]),
+            MonitorRun("many", seconds, (many,), form=small),
         )
     return (
-        Run("steps", seconds, shapes),
-        Run("moving", seconds, moving),
-        Run("compressed", seconds, compressed, compression="zstd"),
-        Run("many", seconds, (many,), form=small),
+        MonitorRun("steps", seconds, shapes),
+        MonitorRun("moving", seconds, moving),
+        MonitorRun("compressed", seconds, compressed, compression="zstd"),
+        MonitorRun("many", seconds, (many,), form=small),
     )
 
 

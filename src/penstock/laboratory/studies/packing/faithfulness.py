@@ -13,7 +13,7 @@ from math import fsum
 from statistics import linear_regression, mean, stdev
 
 from penstock.laboratory.studies.packing.published import PUBLISHED_SCORES
-from penstock.laboratory.studies.packing.study import Outcome
+from penstock.laboratory.studies.packing.study import PackingRunResult
 from penstock.packing import PUBLISHED
 from penstock.packing.scores import cardinal_bin_scores
 
@@ -40,12 +40,12 @@ class Closeness:
 
 
 def closeness(
-    outcomes: Sequence[Outcome], deltas: Sequence[int]
+    outcomes: Sequence[PackingRunResult], deltas: Sequence[int]
 ) -> dict[tuple[str, int], Closeness]:
     """By algorithm and delta. CBS is among the published twelve alone, as it was published."""
     found = {}
     for delta in deltas:
-        streams: dict[int, dict[str, Outcome]] = {}
+        streams: dict[int, dict[str, PackingRunResult]] = {}
         for one in outcomes:
             if one.run.delta == delta and one.run.start == "uniform" and one.run.name in NAMES:
                 streams.setdefault(one.run.seed, {})[one.run.name] = one

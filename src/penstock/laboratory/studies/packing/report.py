@@ -15,7 +15,12 @@ from penstock.laboratory.studies.packing.published import (
     R_OF_BFD_MAX,
     R_OF_MWF_MAX,
 )
-from penstock.laboratory.studies.packing.study import OUR_NAMES, Plan, Score, not_dominated
+from penstock.laboratory.studies.packing.study import (
+    OUR_NAMES,
+    PackingStudyPlan,
+    Score,
+    not_dominated,
+)
 from penstock.packing import PUBLISHED
 
 Found = Mapping[tuple[str, str, int], Score]
@@ -24,7 +29,7 @@ _NAMES = tuple(algorithm.name for algorithm in PUBLISHED)
 
 def write_page(
     folder: Path,
-    plan: Plan,
+    plan: PackingStudyPlan,
     found: Found,
     close: Mapping[tuple[str, int], Closeness],
     gap: Gap | None,
@@ -40,7 +45,7 @@ def write_page(
 
 
 def _lines(
-    plan: Plan,
+    plan: PackingStudyPlan,
     found: Found,
     close: Mapping[tuple[str, int], Closeness],
     gap: Gap | None,
@@ -76,7 +81,7 @@ def _lines(
         yield from _exact(gap)
 
 
-def _other_seeds(plan: Plan) -> str:
+def _other_seeds(plan: PackingStudyPlan) -> str:
     if set(plan.starts) <= {UNIFORM_START}:
         return ""
     return f", {', '.join(map(str, plan.seeds_of_other_starts))} for the others"
@@ -110,7 +115,7 @@ def _targets(deltas: Sequence[int], found: Found) -> Iterable[str]:
 
 
 def _faithful(
-    plan: Plan, deltas: Sequence[int], close: Mapping[tuple[str, int], Closeness]
+    plan: PackingStudyPlan, deltas: Sequence[int], close: Mapping[tuple[str, int], Closeness]
 ) -> Iterable[str]:
     seeds = sorted({*plan.seeds, *plan.seeds_of_published})
     yield "## How close our twelve come to the published table"
@@ -164,7 +169,7 @@ def _percent(here: float, there: float) -> str:
     return f"{100 * (here / there - 1):+.1f} %"
 
 
-def _other_starts(plan: Plan, found: Found) -> Iterable[str]:
+def _other_starts(plan: PackingStudyPlan, found: Found) -> Iterable[str]:
     yield "## The other starts, and delta 0: consumers (mean) / R"
     names = ("CHAIN@0", "CHAIN", "CHAIN@1", "BFD", "MWF", "MBF")
     for start in plan.starts:
@@ -206,7 +211,7 @@ def _write_numbers(path: Path, found: Found) -> None:
             writer.writerow([start, name, delta, *(f"{number:.5f}" for number in numbers)])
 
 
-def _draw(path: Path, plan: Plan, found: Found) -> None:
+def _draw(path: Path, plan: PackingStudyPlan, found: Found) -> None:
     deltas = [delta for delta in plan.deltas if delta in R_OF_MWF_MAX]
     figure = Figure(figsize=(5 * min(3, len(deltas)), 9.5), layout="constrained")
     FigureCanvasAgg(figure)

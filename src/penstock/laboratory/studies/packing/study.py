@@ -22,7 +22,7 @@ NAMES = (*OUR_NAMES, *(algorithm.name for algorithm in PUBLISHED))
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PackingStudyPlan:
     """How much is run. The seeds are not those used while tuning (9001 to 9003)."""
 
     starts: tuple[str, ...] = ("uniform", "0", "50", "100")
@@ -35,20 +35,20 @@ class Plan:
     partitions: int = 200
     names: tuple[str, ...] = NAMES
 
-    def tasks(self) -> list["Run"]:
+    def tasks(self) -> list["PackingRun"]:
         """The published start first, seed by seed, so that what is done first can be read first."""
         return [
-            Run(name, start, delta, seed, self._measurements_of(delta), self.partitions)
+            PackingRun(name, start, delta, seed, self._measurements_of(delta), self.partitions)
             for start in self.starts
             for seed in self.seeds_of(start)
             for delta in self.deltas
             for name in self.names_of(start)
         ]
 
-    def tasks_of_published(self) -> list["Run"]:
+    def tasks_of_published(self) -> list["PackingRun"]:
         """Those that `tasks` does not have."""
         return [
-            Run(name, UNIFORM_START, delta, seed, self.measurements, self.partitions)
+            PackingRun(name, UNIFORM_START, delta, seed, self.measurements, self.partitions)
             for seed in self.seeds_of_published
             if seed not in self.seeds
             for delta in self.deltas
@@ -72,7 +72,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PackingRun:
     """One algorithm over one stream."""
 
     name: str
@@ -88,8 +88,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    run: Run
+class PackingRunResult:
+    run: PackingRun
     consumers: tuple[int, ...]
     moved_score_mean: float
     over_capacity: int
@@ -106,24 +106,26 @@ class Score:
     time_per_run_ms: float
 
 
-def to_line(outcome: Outcome) -> str:
+def to_line(outcome: PackingRunResult) -> str:
     """For a file of finished runs."""
     return json.dumps(asdict(outcome))
 
 
-def from_line(line: str) -> Outcome:
+def from_line(line: str) -> PackingRunResult:
     fields = json.loads(line)
-    return Outcome(**{**fields, "run": Run(**fields["run"]), "consumers": (*fields["consumers"],)})
+    return PackingRunResult(
+        **{**fields, "run": PackingRun(**fields["run"]), "consumers": (*fields["consumers"],)}
+    )
 
 
-def carry_out(run: Run) -> Outcome:
+def carry_out(run: PackingRun) -> PackingRunResult:
     recipe = Recipe(
         Kind.WALK, run.partitions, run.delta, run.measurements, run.seed, start=run.start
     )
     stream = generate(recipe, CAPACITY)
     algorithm = algorithm_named(run.name)
     steps = list(replay(algorithm, stream, OnEveryMeasurement(CAPACITY), process_time))
-    return Outcome(
+    return PackingRunResult(
         run,
         tuple(step.consumers for step in steps),
         fsum(step.moved_score for step in steps[1:]) / max(1, len(steps) - 1),
@@ -132,9 +134,9 @@ def carry_out(run: Run) -> Outcome:
     )
 
 
-def scores(outcomes: Sequence[Outcome]) -> dict[tuple[str, str, int], Score]:
+def scores(outcomes: Sequence[PackingRunResult]) -> dict[tuple[str, str, int], Score]:
     """(start, algorithm, delta) -> means over seeds; CBS among all that ran on a stream."""
-    by_stream: dict[tuple[str, int, int], dict[str, Outcome]] = {}
+    by_stream: dict[tuple[str, int, int], dict[str, PackingRunResult]] = {}
     for outcome in outcomes:
         by_stream.setdefault(outcome.run.stream, {})[outcome.run.name] = outcome
     gathered: dict[tuple[str, str, int], list[Score]] = {}

@@ -21,7 +21,7 @@ class LogPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSizes:
+class BrokerLogSizes:
     """Bytes on one broker's disks: leaders and followers alike."""
 
     broker_id: int
