@@ -91,7 +91,9 @@ class Pipeline:
         with self._lock:
             if name not in self._tables:
                 lake = self._settings.lake
-                self._tables[name] = LakeTable(lake, name, has_fences=name == lake.dead_letters)
+                self._tables[name] = LakeTable(
+                    lake, name, has_fences=name == lake.dead_letter_table
+                )
             return self._tables[name]
 
     def next_offsets(
@@ -248,6 +250,6 @@ class Pipeline:
             session=self._session,
             kafka=self._kafka,
             table=self.table(name),
-            dead_letters=self.table(self._settings.lake.dead_letters),
+            dead_letters=self.table(self._settings.lake.dead_letter_table),
             at_point=self._at_point,
         )

@@ -28,6 +28,8 @@ from penstock.pipeline.write_batch import WrittenFile
 from penstock.settings.sections import LakeSettings
 
 COMMIT_ATTEMPTS = 5
+# A commit that replaces files is refused by every commit in between, so it needs more attempts.
+REPLACE_ATTEMPTS = 50
 BATCH_KEY = "penstockBatch"
 RANGES_KEY = "penstockRanges"
 
@@ -85,6 +87,11 @@ def active_files(table: DeltaTable) -> list[ActiveFile]:
         )
         for one in actions
     ]
+
+
+def has_deletion_vectors(table: DeltaTable) -> bool:
+    """Whether rows of a file may be deleted without the file being rewritten."""
+    return "deletionVectors" in (table.protocol().reader_features or ())
 
 
 def _milliseconds(moment: Any) -> int:
@@ -191,16 +198,29 @@ class LakeTable:
                 frozenset([*named, *(unquote(path) for path in removed)]),
             )
 
-    def vacuum(self, retention_hours: int) -> int:
-        """Remove replaced files older than this, and log entries that a checkpoint covers.
+    def writer_features(self) -> frozenset[str]:
+        """The table features that a writer must know, by their names in Delta's protocol."""
+        with self._lock:
+            table = self._require_table()
+            named = frozenset(table.protocol().writer_features or ())
+            mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+            return named if mode == "none" else named | {"columnMapping"}
 
-        Only what the log says was removed: a file that it does not know may be a writer's.
+    def target_file_size(self) -> int | None:
+        """The table's own `delta.targetFileSize` in bytes, if it has one."""
+        with self._lock:
+            text = self._require_table().metadata().configuration.get("delta.targetFileSize")
+            return int(text) if text is not None and text.isdigit() else None
+
+    def vacuum(self) -> int:
+        """Remove replaced files and log entries whose time is over, by the table's own properties.
+
+        Only files that the log calls removed: a file that the log does not know may belong to a
+        writer that has not committed yet.
         """
         with self._lock:
             table = self._require_table()
-            gone = table.vacuum(
-                retention_hours=retention_hours, dry_run=False, enforce_retention_duration=False
-            )
+            gone = table.vacuum(dry_run=False, enforce_retention_duration=False)
             table.update_incremental()
             table.create_checkpoint()
             table.cleanup_metadata()
@@ -271,11 +291,17 @@ class LakeTable:
         removed: Sequence[RemoveAction] = (),
         changes_data: bool = True,
     ) -> int:
-        """Name the files and move the ledger, or raise; the version of the commit."""
+        """Add the files, remove the replaced ones and move the ledger; or raise. The new version.
+
+        Removed files must all be active at the version the commit builds on: deltalake does not
+        check this against other commits that change no data (two of its own compactions double
+        the rows). Such a commit therefore builds on exactly one version and is never rebased.
+        """
         added = [_add_action(file, changes_data=changes_data) for file in files]
         with self._lock:
             properties = CommitProperties(
                 custom_metadata={BATCH_KEY: batch, **(notes or {})},
+                max_commit_retries=0 if removed else None,
                 app_transactions=[
                     *(Transaction(move.application_id, move.next_offset) for move in moves),
                     *(entry for move in moves for entry in self._claim_entries(move)),
@@ -283,11 +309,12 @@ class LakeTable:
             )
             failed: Exception | None = None
             base = -1
-            for _ in range(COMMIT_ATTEMPTS):
+            for _ in range(REPLACE_ATTEMPTS if removed else COMMIT_ATTEMPTS):
                 table = self._require_table()
                 if failed is not None and self._holds(batch, since=base, until=table.version()):
                     return int(table.version())
                 self._require_current(table, moves)
+                self._require_active(table, removed)
                 base = table.version()
                 try:
                     table.create_write_transaction(
@@ -326,6 +353,18 @@ class LakeTable:
                 stale[move.partition] = stored
         if stale:
             raise StaleLedgerError(self.name, stale)
+
+    def _require_active(self, table: DeltaTable, removed: Sequence[RemoveAction]) -> None:
+        """Raise if a file to be replaced is no longer part of the table, or not as a whole."""
+        if not removed:
+            return
+        if has_deletion_vectors(table):
+            raise FilesReplacedError(f"The table {self.name} now has deletion vectors.")
+        gone = {one.path for one in removed} - {file.path for file in active_files(table)}
+        if gone:
+            raise FilesReplacedError(
+                f"Another writer has replaced or deleted {len(gone)} files of table {self.name}."
+            )
 
     def _is_outdated(self, table: DeltaTable, move: LedgerMove) -> bool:
         claim = move.claim
@@ -374,6 +413,10 @@ class StaleLedgerError(StaleWriterError):
         said = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(stored.items()))
         super().__init__(f"Another writer has moved the ledger of table {table}: {said}.")
         self.stored = dict(stored)
+
+
+class FilesReplacedError(StaleWriterError):
+    """A file that should be replaced is no longer as it was read."""
 
 
 def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:

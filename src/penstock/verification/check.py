@@ -136,10 +136,10 @@ def _topic(
     rows = offsets_of_topic(lake, table, state, topic.name, topic.topic_id)
     # Dead letters commit before their table does: read after it, none of them is missed.
     dead: Mapping[int, Offsets] = {}
-    dead_table = lake.table(settings.lake.dead_letters)
+    dead_table = lake.table(settings.lake.dead_letter_table)
     if dead_table is not None:
         dead = offsets_of_topic(
-            lake, settings.lake.dead_letters, dead_table, topic.name, topic.topic_id
+            lake, settings.lake.dead_letter_table, dead_table, topic.name, topic.topic_id
         )
     places = [TopicPartition(topic.name, number) for number in sorted(ledger)]
     starts = kafka.start_offsets(places)

@@ -189,9 +189,8 @@ class ConsumerProcess:
         """After a life that was cut short: its files that no commit names are in nobody's way."""
         known = self._record.previous_shutdown
         if known in {PreviousShutdown.UNCONTROLLED, PreviousShutdown.UNKNOWN}:
-            is_ours = known is PreviousShutdown.UNCONTROLLED and self._directory.unusable is None
             Worker("sweeping", self._inbox).ask(
-                lambda: self._world.remove_orphans(earlier_incarnations_are_over=is_ours),
+                self._world.remove_orphans,
                 self._orphans_removed,
                 self._not_removed,
             )
