@@ -1,9 +1,9 @@
-"""Which offsets of which partitions a table's files hold, read column by column."""
+"""Reads which records of which partitions a table's files hold, column by column."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow.compute
@@ -12,9 +12,7 @@ import pyarrow.parquet
 
 from penstock.errors import PenstockError
 from penstock.verification.delta_log import TableState, read_table
-
-Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-NO_OFFSETS: Offsets = np.array([], dtype=np.int64)
+from penstock.verification.records import Offsets, Records, checksums_of
 
 
 class NotVerifiableError(PenstockError):
@@ -57,43 +55,60 @@ def _s3(options: Mapping[str, str]) -> Any:
     )
 
 
-def offsets_of_topic(
-    lake: Lake, table: str, state: TableState, topic: str, topic_id: str
-) -> dict[int, Offsets]:
-    """Per partition, every offset in the table of this topic, repeats included."""
-    found: dict[int, list[Offsets]] = {}
+def records_of_topic(
+    lake: Lake, table: str, state: TableState, topic: str, topic_id: str, *, with_content: bool
+) -> dict[int, Records]:
+    """Per partition, every record of this topic in the table, repeats included."""
+    if state.has_deletion_vectors:
+        raise NotVerifiableError(
+            f"The table {table} has deletion vectors: rows were deleted without rewriting files.",
+            remedy="Purge them first (in Spark: REORG TABLE ... APPLY (PURGE)), then verify again.",
+        )
+    found: dict[int, list[Records]] = {}
     for path in sorted(state.files):
         if not _may_hold(path, topic_id):
             continue
-        for partitions, offsets in _columns(lake, f"{lake.root}/{table}/{path}", topic, topic_id):
+        file = f"{lake.root}/{table}/{path}"
+        for partitions, records in _columns(lake, file, topic, topic_id, with_content=with_content):
             for number in np.unique(partitions):
-                found.setdefault(int(number), []).append(offsets[partitions == number])
-    return {number: np.concatenate(some) for number, some in found.items()}
+                found.setdefault(int(number), []).append(records.where(partitions == number))
+    return {number: Records.joined(some) for number, some in found.items()}
 
 
 def _may_hold(path: str, topic_id: str) -> bool:
-    """A file of one topic alone says in its path of which: a namesake made anew has another id."""
+    """A file of one topic has the topic's id in its path; a re-created topic has another id."""
     parts: Sequence[str] = path.split("/")
     named = next((part[len("topic-") :] for part in parts if part.startswith("topic-")), None)
     return named is None or named == topic_id
 
 
-def _columns(lake: Lake, path: str, topic: str, topic_id: str) -> Iterator[tuple[Offsets, Offsets]]:
+def _columns(
+    lake: Lake, path: str, topic: str, topic_id: str, *, with_content: bool
+) -> Iterator[tuple[Offsets, Records]]:
     with lake.file_system.open_input_file(path) as opened:
         parquet = pyarrow.parquet.ParquetFile(opened)
-        names = parquet.schema_arrow.names
-        if "offset" not in names or "partition" not in names:
+        schema = parquet.schema_arrow
+        if "offset" not in schema.names or "partition" not in schema.names:
             raise NotVerifiableError(
                 f"{path} has no columns `partition` and `offset`.",
                 remedy="A transformation has to keep them for the table to be verifiable.",
             )
-        wanted = [name for name in ("topic", "topic_id", "partition", "offset") if name in names]
-        for batch in parquet.iter_batches(columns=wanted, batch_size=1 << 20):
+        has_content = with_content and all(
+            name in schema.names and pyarrow.types.is_binary(schema.field(name).type)
+            for name in ("key", "value")
+        )
+        wanted = [
+            name for name in ("topic", "topic_id", "partition", "offset") if name in schema.names
+        ]
+        columns = [*wanted, "key", "value"] if has_content else wanted
+        for batch in parquet.iter_batches(columns=columns, batch_size=1 << 16):
             rows = pyarrow.table(batch)
             for name, text in (("topic", topic), ("topic_id", topic_id)):
                 if name in wanted:
                     rows = rows.filter(pyarrow.compute.equal(rows[name], text))
-            yield (
-                rows["partition"].to_numpy().astype(np.int64),
-                rows["offset"].to_numpy().astype(np.int64),
-            )
+            offsets = rows["offset"].to_numpy().astype(np.int64)
+            checksums = None
+            if has_content:
+                pairs = zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True)
+                checksums = checksums_of(pairs, len(rows))
+            yield rows["partition"].to_numpy().astype(np.int64), Records(offsets, checksums)
