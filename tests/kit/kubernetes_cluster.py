@@ -97,6 +97,22 @@ class Cluster:
                 ],
             },
         )
+        # The server notices a new role a moment later, on a busy machine after seconds.
+        until(lambda: self._is_granted(namespace, rules[0]), "the role is in force")
+
+    def _is_granted(self, namespace: str, rule: Mapping[str, Any]) -> bool:
+        resource, _, subresource = rule["resources"][0].partition("/")
+        asked = {
+            "namespace": namespace,
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": subresource,
+            "verb": rule["verbs"][0],
+        }
+        user = f"system:serviceaccount:{namespace}:{CONTROLLER_ACCOUNT}"
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        body = {"spec": {"user": user, "resourceAttributes": asked}}
+        return bool(self.must("POST", path, body)["status"]["allowed"])
 
     def token(self, namespace: str, account: str = CONTROLLER_ACCOUNT) -> str:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
