@@ -12,7 +12,9 @@ LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 # Written so that this file does not name them.
-REGISTRY_HOSTS = re.compile(r"repo1?\.m[a]ven\.|p[y]thonhosted\.|p[y]pi\.org|deb\.d[e]bian\.org")
+REGISTRY_HOSTS = re.compile(
+    r"repo1?\.m[a]ven\.|p[y]thonhosted\.|p[y]pi\.org|deb\.d[e]bian\.org|proxy\.g[o]lang\."
+)
 
 
 def tracked(*patterns: str) -> list[Path]:
