@@ -94,7 +94,7 @@ def test_a_real_node_needs_more_than_a_control_plane(machine: Path) -> None:
 def test_make_says_that_the_tests_will_be_skipped(machine: Path) -> None:
     """Compiling without Go is no failure, and not silent."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "kit" / "compile_kubernetes.py")],
+        [sys.executable, str(ROOT / "tests" / "kit" / "kubernetes" / "compile_kubernetes.py")],
         capture_output=True,
         text=True,
         check=False,
@@ -111,7 +111,7 @@ def test_a_compilation_that_fails_leaves_nothing_that_looks_compiled(machine: Pa
     script = "case $1 in env) echo go1.26.0 ;; list) ;; build) echo no memory >&2; exit 1 ;; esac"
     fake(machine, "go", script)
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "kit" / "compile_kubernetes.py")],
+        [sys.executable, str(ROOT / "tests" / "kit" / "kubernetes" / "compile_kubernetes.py")],
         capture_output=True,
         text=True,
         check=False,
