@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
-from penstock.pipeline import Pipeline, pass_through
+from penstock.pipeline import Pipeline, pass_through_writer
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import PassThroughWork
 
@@ -118,7 +118,7 @@ def test_workers_without_our_code_leave_it_to_the_connector(
 
         return run
 
-    monkeypatch.setattr(pass_through, "task_of", lacking)
+    monkeypatch.setattr(pass_through_writer, "task_of", lacking)
     carrier = make_carrier()
     topic = new_topic_name("lacking")
     carrier.kafka.create_topic(topic, partitions=1)
@@ -150,7 +150,7 @@ def test_what_a_failed_attempt_left_is_not_committed(
 
         return run_twice
 
-    monkeypatch.setattr(pass_through, "task_of", twice)
+    monkeypatch.setattr(pass_through_writer, "task_of", twice)
     result = carrier.carry_all(topic)
     assert not result.failures
     assert result.records == 10

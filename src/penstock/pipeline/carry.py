@@ -38,10 +38,10 @@ from penstock.pipeline.failures import (
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
-from penstock.pipeline.pass_through import PassThrough, pass_through_tables
+from penstock.pipeline.pass_through_writer import PassThrough, pass_through_tables
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.storage import TableStorage
-from penstock.pipeline.table_batch import TableBatch, TableWork
+from penstock.pipeline.run_batch import TableBatch, TableWork
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 

@@ -20,7 +20,7 @@ from deltalake.transaction import RemoveAction
 from penstock.model import TopicPartition
 from penstock.pipeline.lake_commit import ActiveFile, LakeTable, LedgerMove
 from penstock.pipeline.orphans import COMPACTION
-from penstock.pipeline.write_batch import WrittenFile, file_stats
+from penstock.pipeline.written_files import WrittenFile, file_stats
 
 _BUFFER_BYTES = 64 * 2**20
 _ROWS_AT_ONCE_MAX = 100_000

@@ -22,7 +22,7 @@ from pyspark.sql import functions
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange, ledger_position_text
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove, StaleLedgerError
-from penstock.pipeline.write_batch import WrittenFile
+from penstock.pipeline.written_files import WrittenFile
 
 LETTERS_SCHEMA = json.dumps(
     {

@@ -24,7 +24,7 @@ from penstock.pipeline.batch import Claim, epoch_ids
 from penstock.pipeline.failures import LakeRefusedError, SchemaChangedError, StaleWriterError
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
-from penstock.pipeline.write_batch import WrittenFile
+from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
 COMMIT_ATTEMPTS = 5

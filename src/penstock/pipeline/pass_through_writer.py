@@ -34,8 +34,8 @@ from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.read_range import RAW_COLUMNS
-from penstock.pipeline.table_batch import TableBatch, TableWork, require_all
-from penstock.pipeline.write_batch import WrittenFile, describe_file
+from penstock.pipeline.run_batch import TableBatch, TableWork, require_all
+from penstock.pipeline.written_files import WrittenFile, describe_file
 from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import (

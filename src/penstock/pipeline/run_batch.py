@@ -29,7 +29,7 @@ from penstock.pipeline.failures import (
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.read_range import read_ranges
 from penstock.pipeline.transformation import transform
-from penstock.pipeline.write_batch import WriteOptions, WrittenFile, write_rows, written_files
+from penstock.pipeline.written_files import WriteOptions, WrittenFile, write_rows, written_files
 from penstock.settings import Settings
 from penstock.settings.sections import TableSettings
 
