@@ -21,7 +21,7 @@ def _other_way(carrier: Carrier) -> Carrier:
     """The same, by Spark's connector and into a lake of its own."""
     settings = carrier.settings
     lake = settings.lake.model_copy(update={"root": f"{settings.lake.root}-other"})
-    spark = settings.spark.model_copy(update={"straight": False})
+    spark = settings.spark.model_copy(update={"pass_through": False})
     settings = settings.model_copy(update={"lake": lake, "spark": spark})
     return Carrier(settings, carrier.session, carrier.writer)
 
@@ -89,7 +89,7 @@ def test_a_table_may_get_rows_by_either_way(make_carrier: Callable[..., Carrier]
     """Half by the workers, half by the connector, into one table: exact, whoever reads it."""
     pass_through = make_carrier()
     settings = pass_through.settings
-    spark = settings.spark.model_copy(update={"straight": False})
+    spark = settings.spark.model_copy(update={"pass_through": False})
     by_connector = Carrier(
         settings.model_copy(update={"spark": spark}), pass_through.session, pass_through.writer
     )

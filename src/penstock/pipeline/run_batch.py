@@ -1,127 +1,80 @@
-"""One table's part of a batch, step by step: read, transform, write, check, commit."""
+"""One batch, from planned ranges to commits. Every batch takes the same four steps:
+
+    begin    each table: the ledger still stands where the ranges were planned from
+    write    all tables: records from Kafka into Parquet files (a `FileWriter`)
+    check    each table: the files hold every row, and the topics are the planned ones
+    commit   each table: dead letters first, then files and offsets in one commit
+
+There are two writers: `dataframe_writer` (Spark's connector and the user's transformation, one
+table) and `pass_through_writer` (records without a transformation, many tables in one Spark job).
+What fails for one table leaves the others alone.
+"""
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from pyspark.sql import Observation, functions
+from pyspark.errors import PySparkException
 
+from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
-from penstock.pipeline.dead_letters import (
-    PendingDeadLetters,
-    already_kept,
-    dead_letter_folder,
-    dead_letter_moves,
-    ledger_of_dead_letters,
-    put_up_fence,
-    with_topic_ids,
-    without,
-)
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import (
-    LakeRefusedError,
-    StaleWriterError,
-    TransformationFailedError,
-)
+from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
-from penstock.pipeline.read_range import read_ranges
-from penstock.pipeline.transformation import transform
-from penstock.pipeline.written_files import WriteOptions, WrittenFile, write_rows, written_files
-from penstock.settings import Settings
-from penstock.settings.sections import TableSettings
+from penstock.pipeline.written_files import WrittenFile
+from penstock.settings.sections import LakeSettings
+
+COMMITS_AT_ONCE = 8
+
+
+def _failures_of_an_own_jvm() -> tuple[type[Exception], ...]:
+    """The bridge to Java comes with a whole Spark; a thin consumer has no JVM to lose."""
+    try:
+        from py4j.protocol import Py4JError  # noqa: PLC0415 -- where it is installed
+    except ModuleNotFoundError:
+        return ()
+    return (Py4JError,)
+
+
+FAILURES: tuple[type[Exception], ...] = (
+    PenstockError,
+    PySparkException,
+    OSError,
+    EOFError,
+    *_failures_of_an_own_jvm(),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TableWork:
-    """What a table's batches share."""
+class PendingDeadLetters:
+    """Dead letters of a batch: written, and to be committed before the batch's table."""
 
-    settings: Settings
-    session: Any
-    kafka: Administration
     table: LakeTable
-    dead_letters: LakeTable
-    at_point: Callable[[str], None]
+    folder: str
+    moves: Sequence[LedgerMove]
+    files: list[WrittenFile]
 
 
 @dataclass(slots=True)
-class _Tally:
-    """What the passes of this batch counted."""
-
-    records: int = 0
-    rows: int = 0
-    decoded_bytes: int = 0
-    dead_letters: int = 0
-    read_s: float = 0.0
-    transform_s: float = 0.0
-    write_s: float = 0.0
-    pending: list[PendingDeadLetters] = field(default_factory=list)
-
-
 class TableBatch:
-    """Ranges of the topics that share one table, written below one folder."""
+    """One table's part of a batch: ranges of the topics that share the table, and one folder."""
 
-    def __init__(self, work: TableWork, planned: Sequence[PlannedRange], folder: str) -> None:
-        self._work = work
-        self.planned = sorted(planned)
-        self.folder = folder
-        self._group = work.settings.lake.group
-        self._tally = _Tally()
-        self._is_committing = False
+    lake: LakeSettings
+    table: LakeTable
+    planned: Sequence[PlannedRange]
+    folder: str
+    dead_letters: list[PendingDeadLetters] = field(default_factory=list)
+    is_committing: bool = False
 
-    def run(self) -> BatchResult:
-        """Carry the ranges or raise; in both cases nothing of it is half visible."""
-        work = self._work
-        self.begin()
-        for number, (settings, planned) in enumerate(self._parts()):
-            self._pass(settings, planned, number)
-        files = written_files(work.table.storage, self.folder)
-        require_all(work.table.storage.uri, files, self._tally.rows)
-        work.at_point("files-written")
-        # What was read came from these topics if they are still the ones that were planned for.
-        for wrong in topics_made_again(work.kafka, self.planned).values():
-            raise wrong
-        return self.commit(files)
-
-    def begin(self) -> None:
-        """Most writers that lost their partitions are told here, before any work."""
-        self._work.table.require_current(self._moves())
-        self._work.at_point("planned")
-
-    def commit(self, files: list[WrittenFile]) -> BatchResult:
-        """Everything is written and checked: make it count."""
-        work = self._work
-        began = time.monotonic()
-        for pending in self._tally.pending:
-            work.dead_letters.commit(pending.moves, pending.files, batch=pending.folder)
-            work.at_point("dead-letters-committed")
-        work.at_point("before-commit")
-        self._is_committing = True
-        work.table.commit(
-            self._moves(), files, batch=self.folder, notes={RANGES_KEY: self._ranges()}
-        )
-        work.at_point("committed")
-        return self._result(files, commit_s=time.monotonic() - began)
-
-    def drop(self, error: Exception) -> None:
-        """The batch will not commit: its files go, unless nobody knows what became of it.
-
-        A commit that went unanswered may still arrive. Then its files must be there; if it never
-        does, the sweeper finds them once the ledger has moved.
-        """
-        if self._is_committing and not isinstance(error, StaleWriterError):
-            return
-        self._work.table.storage.delete_folder(self.folder)
-        for pending in self._tally.pending:
-            self._work.dead_letters.drop_uncommitted(pending.folder)
-
-    def _moves(self) -> list[LedgerMove]:
+    @property
+    def moves(self) -> list[LedgerMove]:
         return [
             LedgerMove(
                 one.partition,
-                one.application_id(self._group),
+                one.application_id(self.lake.group),
                 one.ledger_offset,
                 one.range.end,
                 one.claim,
@@ -129,140 +82,140 @@ class TableBatch:
             for one in self.planned
         ]
 
-    def _ranges(self) -> dict[str, list[int]]:
-        """For whoever reads the log: what this commit carried of which partition."""
-        return {
-            one.application_id(self._group): [one.range.start, one.range.end]
-            for one in self.planned
-        }
-
-    def _parts(self) -> list[tuple[TableSettings, list[PlannedRange]]]:
-        """Topics that share the table and go through the same function are read together."""
-        lake = self._work.settings.lake
-        parts: list[tuple[TableSettings, list[PlannedRange]]] = []
-        for one in self.planned:
-            settings = lake.table_of(one.partition.topic)
-            for known, planned in parts:
-                if known == settings:
-                    planned.append(one)
-                    break
-            else:
-                parts.append((settings, [one]))
-        return parts
-
-    def _pass(self, table: TableSettings, planned: list[PlannedRange], number: int) -> None:
-        """Once through Spark; a second time only if records were marked undecodable."""
-        work, tally = self._work, self._tally
-        began = time.monotonic()
-        ledger: dict[TopicPartition, int | None] = {}
-        kept: list[tuple[str, int, int]] = []
-        if table.transformation:
-            put_up_fence(work.dead_letters, self._group, planned, self.folder)
-            ledger = ledger_of_dead_letters(work.dead_letters, self._group, planned)
-            kept = already_kept(work.dead_letters, planned, ledger)
-        counted = Observation()
-        raw = self._raw(planned, kept).observe(counted, *counts())
-        read = time.monotonic()
-        transformed = transform(raw, table)
-        work.table.open_for(transformed.rows.schema.json(), table.partition_by)
-        prepared = time.monotonic()
-        options = self._write_options(table.partition_by)
-        landed = Observation()
-        rows = transformed.rows.observe(landed, functions.count(functions.lit(1)).alias("rows"))
-        write_rows(rows, work.table.storage, self._part(planned, number), options)
-        tally.rows += int(landed.get["rows"])
-        seen = counted.get
-        tally.records += int(seen["records"]) + len(kept)
-        tally.decoded_bytes += int(seen["bytes"] or 0)
-        marked = 0
-        if transformed.undecodable is not None:
-            marked = int(transformed.undecodable.get["undecodable"])
-        if marked:
-            self._write_dead_letters(table, planned, ledger, kept, marked)
-        tally.dead_letters += marked
-        tally.read_s += read - began
-        tally.transform_s += prepared - read
-        tally.write_s += time.monotonic() - prepared
-
-    def _part(self, planned: Sequence[PlannedRange], number: int) -> str:
-        """Files of one topic alone say so in their path: a topic made again is told from it."""
+    def folder_for(self, planned: Sequence[PlannedRange], number: int = 0) -> str:
+        """Files of a single topic have its id in their path, so that a topic made again shows."""
         ids = sorted({one.topic_id for one in planned})
         return f"{self.folder}/" + (f"topic-{ids[0]}" if len(ids) == 1 else f"mixed-{number}")
 
-    def _write_dead_letters(
-        self,
-        table: TableSettings,
-        planned: list[PlannedRange],
-        ledger: dict[TopicPartition, int | None],
-        kept: list[tuple[str, int, int]],
-        marked: int,
-    ) -> None:
-        work = self._work
-        letters = transform(self._raw(planned, kept), table).dead_letters
-        letters = with_topic_ids(letters, planned)
-        work.dead_letters.open_for(letters.schema.json(), ())
-        reference_range = planned[0]
-        folder = dead_letter_folder(self.folder, reference_range, ledger[reference_range.partition])
-        pending = PendingDeadLetters(folder, dead_letter_moves(self._group, planned, ledger), [])
-        self._tally.pending.append(pending)
-        write_rows(letters, work.dead_letters.storage, folder, self._write_options(()))
-        pending.files.extend(written_files(work.dead_letters.storage, folder))
-        found = sum(file.records for file in pending.files)
-        if found != marked:
-            raise TransformationFailedError(
-                f"The transformation {table.transformation} marked {marked} records undecodable, "
-                f"and {found} when asked again.",
-                remedy="A transformation must give the same rows for the same records.",
-            )
-        work.at_point("dead-letters-written")
+    def commit(self, files: Sequence[WrittenFile], at_point: Callable[[str], None]) -> None:
+        """Dead letters first: a crash in between must not lose them."""
+        for letters in self.dead_letters:
+            letters.table.commit(letters.moves, letters.files, batch=letters.folder)
+            at_point("dead-letters-committed")
+        at_point("before-commit")
+        self.is_committing = True
+        ranges = {
+            one.application_id(self.lake.group): [one.range.start, one.range.end]
+            for one in self.planned
+        }
+        self.table.commit(self.moves, files, batch=self.folder, notes={RANGES_KEY: ranges})
+        at_point("committed")
 
-    def _raw(self, planned: Sequence[PlannedRange], kept: list[tuple[str, int, int]]) -> Any:
-        work = self._work
-        raw = read_ranges(work.session, work.settings.kafka, planned, work.settings.spark.tasks)
-        return without(work.session, raw, kept)
+    def drop(self, error: Exception) -> None:
+        """Delete the batch's files, unless it is unknown whether it committed.
 
-    def _write_options(self, partition_by: Sequence[str]) -> WriteOptions:
-        settings = self._work.settings
-        return WriteOptions(
-            tasks=settings.spark.tasks,
-            compression=settings.lake.compression,
-            partition_by=tuple(partition_by),
-        )
+        A commit without an answer may still arrive, and then its files must be there. If it never
+        does, they are removed as orphans once the ledger has moved.
+        """
+        if self.is_committing and not isinstance(error, StaleWriterError):
+            return
+        self.table.storage.delete_folder(self.folder)
+        for letters in self.dead_letters:
+            letters.table.drop_uncommitted(letters.folder)
 
-    def _result(self, files: list[WrittenFile], *, commit_s: float) -> BatchResult:
-        tally = self._tally
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a writer wrote for one table. `rows` is what it counted; the files must hold as many."""
+
+    files: Sequence[WrittenFile] = ()
+    rows: int = 0
+    records: int = 0
+    decoded_bytes: int = 0
+    dead_letters: int = 0
+
+
+class FileWriter(Protocol):
+    """One way from Kafka into files. Made for one batch."""
+
+    def prepare(self, table: TableBatch) -> Timings:
+        """Open the table for the columns to come, or raise for this table alone."""
+
+    def write(self, tables: Sequence[TableBatch]) -> Sequence[Written]:
+        """Write all prepared tables, in their order, or raise for all of them."""
+
+
+# Called with the tables that a failure concerns; what became of their ranges instead.
+OnFailure = Callable[[Sequence[TableBatch], Exception], BatchResult]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """The four steps, for any writer."""
+
+    writer: FileWriter
+    kafka: Administration
+    at_point: Callable[[str], None]
+    on_failure: OnFailure
+
+    def run(self, tables: Sequence[TableBatch]) -> BatchResult:
+        """Carry the ranges; nothing of a failed table is visible to a reader."""
+        begun, result = self._begin(tables)
+        if not begun:
+            return result
+        began = time.monotonic()
+        try:
+            written = self.writer.write(begun)
+            self.at_point("files-written")
+            wrong = topics_made_again(self.kafka, [one for each in begun for one in each.planned])
+        except FAILURES as error:
+            return result + self.on_failure(begun, error)
+        result += BatchResult(timings=Timings(write_s=time.monotonic() - began))
+
+        def check_and_commit(table: TableBatch, its: Written) -> BatchResult:
+            try:
+                for one in table.planned:
+                    if one.partition in wrong:
+                        raise wrong[one.partition]
+                return self._commit(table, its)
+            except FAILURES as error:
+                return self.on_failure([table], error)
+
+        began = time.monotonic()
+        if len(begun) == 1:
+            results = [check_and_commit(begun[0], written[0])]
+        else:
+            with ThreadPoolExecutor(COMMITS_AT_ONCE, thread_name_prefix="penstock-commit") as pool:
+                results = list(pool.map(check_and_commit, begun, written))
+        result = sum(results, start=result)
+        commit_s = result.timings.commit_s + time.monotonic() - began
+        return replace(result, timings=replace(result.timings, commit_s=commit_s))
+
+    def _begin(self, tables: Sequence[TableBatch]) -> tuple[list[TableBatch], BatchResult]:
+        """Most writers that lost their partitions learn it here, before any work."""
+        begun, result = [], BatchResult()
+        for table in tables:
+            try:
+                table.table.require_current(table.moves)
+                self.at_point("planned")
+                result += BatchResult(timings=self.writer.prepare(table))
+                begun.append(table)
+            except FAILURES as error:
+                result += self.on_failure([table], error)
+        return begun, result
+
+    def _commit(self, table: TableBatch, written: Written) -> BatchResult:
+        require_all_rows(table.table.storage.uri, written)
+        table.commit(written.files, self.at_point)
         return BatchResult(
-            carried={one.partition: one.range.end for one in self.planned},
-            records=tally.records,
-            decoded_bytes=tally.decoded_bytes,
-            dead_letters=tally.dead_letters,
-            files=len(files),
-            file_bytes=sum(file.size_bytes for file in files),
-            timings=Timings(tally.read_s, tally.transform_s, tally.write_s, commit_s),
+            carried={one.partition: one.range.end for one in table.planned},
+            records=written.records,
+            decoded_bytes=written.decoded_bytes,
+            dead_letters=written.dead_letters,
+            files=len(written.files),
+            file_bytes=sum(file.size_bytes for file in written.files),
         )
 
 
-def require_all(place: str, files: Sequence[WrittenFile], written: int) -> None:
-    """Offsets are committed only with every row that Spark says it wrote.
+def require_all_rows(place: str, written: Written) -> None:
+    """Offsets are committed only with every row that was written.
 
-    Spark and this process look at the lake by different ways: should they ever see different
-    places, the batch fails instead of leaving a hole.
+    Spark and this process reach the lake in different ways. If they ever see different places,
+    the batch fails instead of leaving a gap.
     """
-    found = sum(file.records for file in files)
-    if found != written:
+    found = sum(file.records for file in written.files)
+    if found != written.rows:
         raise LakeRefusedError(
-            f"Spark wrote {written} rows to {place}, but {found} are there.",
+            f"Spark wrote {written.rows} rows to {place}, but {found} are there.",
             remedy="Spark and the consumer must see the same lake.root.",
         )
-
-
-def counts() -> list[Any]:
-    """What the records of a pass add up to; counted while they flow."""
-    sizes = [
-        functions.coalesce(functions.octet_length(name), functions.lit(0))
-        for name in ("key", "value")
-    ]
-    return [
-        functions.count(functions.lit(1)).alias("records"),
-        functions.sum((sizes[0] + sizes[1]).cast("long")).alias("bytes"),
-    ]
