@@ -19,9 +19,10 @@ import pyarrow.parquet
 from deltalake.transaction import RemoveAction
 
 from penstock.model import TopicPartition
+from penstock.pipeline.file_statistics import file_stats
 from penstock.pipeline.lake_commit import ActiveFile, FilesReplacedError, LakeTable, LedgerMove
 from penstock.pipeline.orphans import COMPACTION
-from penstock.pipeline.write_batch import WrittenFile, file_stats
+from penstock.pipeline.written_files import WrittenFile
 
 _BUFFER_BYTES = 64 * 2**20
 _ROWS_AT_ONCE_MAX = 100_000

@@ -15,7 +15,7 @@ from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.upkeep import keep_up, remove_orphans_of
-from penstock.pipeline.write_batch import written_files
+from penstock.pipeline.written_files import written_files
 from penstock.settings.sections import LakeSettings
 
 SCHEMA = (

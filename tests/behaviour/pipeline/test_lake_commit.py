@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import Claim, LakeRefusedError, SchemaChangedError, StaleWriterError
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
-from penstock.pipeline.write_batch import WrittenFile, written_files
+from penstock.pipeline.written_files import WrittenFile, written_files
 from penstock.settings.sections import LakeSettings
 
 SCHEMA = (
