@@ -20,7 +20,6 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
@@ -38,6 +37,7 @@ from penstock.pipeline.failures import (
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
+from penstock.pipeline.record_source import KafkaSource, RecordSource
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.straight_pass import StraightPass, straight_tables
 from penstock.pipeline.straight_session import StraightSession
@@ -74,10 +74,18 @@ def _nothing(_: str) -> None:
 class Pipeline:
     """Tables stay open between batches. One thread at a time may call `carry`."""
 
-    def __init__(self, settings: Settings, session: Any, *, at_point: Point = _nothing) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        session: Any,
+        *,
+        at_point: Point = _nothing,
+        source: RecordSource | None = None,
+    ) -> None:
+        """Records come from Kafka, unless a test gives another `source`."""
         self._settings = settings
         self._session = session
-        self._kafka = Administration(settings.kafka)
+        self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql import Observation, functions
 
-from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.dead_letters import (
@@ -27,7 +26,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
 )
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
-from penstock.pipeline.read_range import read_ranges
+from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.transformation import transform
 from penstock.pipeline.write_batch import WriteOptions, WrittenFile, write_rows, written_files
 from penstock.settings import Settings
@@ -40,7 +39,7 @@ class TableWork:
 
     settings: Settings
     session: Any
-    kafka: Administration
+    kafka: RecordSource
     table: LakeTable
     dead_letters: LakeTable
     at_point: Callable[[str], None]
@@ -218,8 +217,7 @@ class TableBatch:
 
     def _raw(self, planned: Sequence[PlannedRange], kept: list[tuple[str, int, int]]) -> Any:
         work = self._work
-        raw = read_ranges(work.session, work.settings.kafka, planned, work.settings.spark.tasks)
-        return without(work.session, raw, kept)
+        return without(work.session, work.kafka.read(planned), kept)
 
     def _write_options(self, partition_by: Sequence[str]) -> WriteOptions:
         settings = self._work.settings
