@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.errors import SettingsError, UnreachableError
+from penstock.extras import Extra, install_command
 from penstock.jars import jar_paths, spark_sets
 from penstock.settings.sections import SparkSettings
 
@@ -96,7 +97,8 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     if importlib.util.find_spec("py4j") is None:
         raise SettingsError(
             f"spark.master is {spark.master}, but only Spark's client is installed here.",
-            remedy="Name a Connect server (sc://host:port), or install all of Spark.",
+            remedy="Name a Connect server (sc://host:port), or install all of Spark: "
+            f"{install_command(Extra.SPARK)}",
         )
     leave_connect_mode()
     if spark.master.startswith("local["):
