@@ -82,7 +82,7 @@ def test_the_project_says_who_it_is() -> None:
         ((), ("main", "controller", "monitor", "up", "recommend", "broker", *OPERATOR)),
         (("kubernetes",), ("controller", "=deployment.kubernetes")),
         (("connect",), ("consumer", "verify", "=consumer.process", "=pipeline.upkeep")),
-        (("spark",), ("spark", "=consumer.process", "=local_group")),
+        (("spark",), ("spark", "=consumer.process", "=local_group", "=testing")),
         (("laboratory",), ("demo", "simulate", "study", "=demo.run", "=demo.picture")),
     ],
     ids=lambda value: "+".join(value) or "base" if isinstance(value, tuple) else None,

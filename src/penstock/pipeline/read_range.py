@@ -17,16 +17,6 @@ from penstock.settings.sections import KafkaSettings
 
 # Below this many offsets, cutting a partition in two costs more than it brings.
 _OFFSETS_WORTH_CUTTING = 20_000
-RAW_COLUMNS = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    "headers",
-)
 
 
 def read_options(

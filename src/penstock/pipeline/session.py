@@ -40,9 +40,10 @@ def session_options() -> dict[str, str]:
     }
 
 
-def start_options(spark: SparkSettings) -> dict[str, str]:
+def start_options(spark: SparkSettings, *, reads_kafka: bool = True) -> dict[str, str]:
     """What only the start of a JVM can be told."""
     scratch = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getuid()}"
+    sets = spark_sets(spark.object_store) if reads_kafka else []
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -50,9 +51,7 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.driver.memory": f"{spark.driver_memory // 2**20}m",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError "
         "-XX:ParallelGCThreads=2 -XX:-UsePerfData",
-        "spark.jars": ",".join(
-            str(path) for jar_set in spark_sets(spark.object_store) for path in jar_paths(jar_set)
-        ),
+        "spark.jars": ",".join(str(path) for jar_set in sets for path in jar_paths(jar_set)),
         "spark.redaction.regex": REDACTION,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -88,7 +87,9 @@ def leave_connect_mode() -> None:
         os.environ.pop(variable, None)
 
 
-def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSession:
+def start_session(
+    spark: SparkSettings, *, name: str = "penstock", reads_kafka: bool = True
+) -> SparkSession:
     """The session; for a Connect server an error that says how to start one."""
     # PySpark 4.2 says once that pandas 3 is new to it; we hand it no pandas at all.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -106,7 +107,7 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     builder = builder.master(spark.master).appName(name)
-    for option, value in {**start_options(spark), **spark.options}.items():
+    for option, value in {**start_options(spark, reads_kafka=reads_kafka), **spark.options}.items():
         builder = builder.config(option, value)
     return builder.getOrCreate()  # type: ignore[no-any-return] # the builder of two kinds has no type
 

@@ -32,7 +32,6 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.read_range import RAW_COLUMNS
 from penstock.pipeline.straight_session import StraightSession
 from penstock.pipeline.table_batch import TableBatch, TableWork, require_all
 from penstock.pipeline.write_batch import WrittenFile, describe_file
@@ -46,6 +45,7 @@ from penstock.spark_worker.work import (
     WrittenPart,
     divided,
 )
+from penstock.transformations import RAW_COLUMNS
 
 COMMITS_AT_ONCE = 8
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
