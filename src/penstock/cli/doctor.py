@@ -12,6 +12,7 @@ from rich.table import Table
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
+from penstock.extras import Extra, has_extra, install_command
 from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
@@ -63,9 +64,12 @@ def doctor(
 
 
 def _checks(settings: Settings) -> Iterator[Check]:
-    yield _tried("java", _java)
-    for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
-        yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
+    yield Check("extras", _extras())
+    # Nothing else runs Java: controller, monitor and a consumer of a Connect server do not.
+    if has_extra(Extra.SPARK):
+        yield _tried("java", _java)
+        for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
+            yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
     ports = _tried("ports", lambda: _ports(settings))
     yield ports
     broker = (
@@ -85,6 +89,14 @@ def _tried(name: str, check: Callable[[], str]) -> Check:
         return Check(name, check())
     except PenstockError as error:
         return Check(name, error.message, error.remedy, error.exit_code)
+
+
+def _extras() -> str:
+    """No extra is wrong to miss: it depends on what runs here."""
+    there = [str(extra) for extra in Extra if has_extra(extra)]
+    missing = [install_command(extra) for extra in Extra if not has_extra(extra)]
+    words = f"installed: {', '.join(there) or 'none'}"
+    return f"{words}; for more: {', '.join(missing)}" if missing else words
 
 
 def _java() -> str:

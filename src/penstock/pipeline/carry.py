@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
@@ -38,6 +37,7 @@ from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
+from penstock.pipeline.record_source import KafkaSource, RecordSource
 from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
 from penstock.pipeline.storage import TableStorage
 from penstock.settings import Settings
@@ -56,10 +56,18 @@ def _ignore(_: str) -> None:
 class Pipeline:
     """Tables stay open between batches. One thread at a time may call `carry`."""
 
-    def __init__(self, settings: Settings, session: Any, *, at_point: Point = _ignore) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        session: Any,
+        *,
+        at_point: Point = _ignore,
+        source: RecordSource | None = None,
+    ) -> None:
+        """Records come from Kafka, unless a test gives another `source`."""
         self._settings = settings
         self._session = session
-        self._kafka = Administration(settings.kafka)
+        self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
@@ -141,7 +149,9 @@ class Pipeline:
             files = PassThroughWriter(self._settings, self._pass_through)
         else:
             dead_letters = self.table(self._settings.lake.dead_letter_table)
-            files = DataFrameWriter(self._settings, self._session, dead_letters, self._at_point)
+            files = DataFrameWriter(
+                self._settings, self._session, self._kafka, dead_letters, self._at_point
+            )
         on_failure = partial(self._failed, writer, passes_through)
         return BatchRun(files, self._kafka, self._at_point, on_failure).run(
             [

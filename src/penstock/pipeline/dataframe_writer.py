@@ -25,7 +25,7 @@ from penstock.pipeline.dead_letters import (
 )
 from penstock.pipeline.failures import TransformationFailedError
 from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.read_range import read_ranges
+from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch, Written
 from penstock.pipeline.transformation import Transformed, transform
 from penstock.pipeline.written_files import written_files
@@ -64,11 +64,13 @@ class DataFrameWriter:
         self,
         settings: Settings,
         session: Any,
+        source: RecordSource,
         dead_letters: LakeTable,
         at_point: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._session = session
+        self._source = source
         self._dead_letters = dead_letters
         self._at_point = at_point
         self._passes: dict[str, list[_Pass]] = {}
@@ -154,9 +156,7 @@ class DataFrameWriter:
         return parts
 
     def _raw(self, planned: Sequence[PlannedRange], kept: Sequence[tuple[str, int, int]]) -> Any:
-        settings = self._settings
-        raw = read_ranges(self._session, settings.kafka, planned, settings.spark.tasks)
-        return without(self._session, raw, kept)
+        return without(self._session, self._source.read(planned), kept)
 
     def _run(self, rows: Any, table: LakeTable, folder: str, partition_by: Sequence[str]) -> None:
         """Run the rows through Spark into the folder."""

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.failures import (
@@ -20,6 +19,7 @@ from penstock.pipeline.failures import (
     TopicMadeAgainError,
     TransformationFailedError,
 )
+from penstock.pipeline.record_source import RecordSource
 
 _LAKE_REFUSES = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied|"
@@ -47,7 +47,7 @@ QUOTED_CHARACTERS = 500
 
 
 def topics_made_again(
-    kafka: Administration, planned: Sequence[PlannedRange]
+    kafka: RecordSource, planned: Sequence[PlannedRange]
 ) -> dict[TopicPartition, PipelineError]:
     """The ranges whose topic is gone or has another id than planned."""
     topics = kafka.topics({one.partition.topic for one in planned})
@@ -63,7 +63,7 @@ def topics_made_again(
 
 
 def ranges_not_there(
-    kafka: Administration, planned: Sequence[PlannedRange]
+    kafka: RecordSource, planned: Sequence[PlannedRange]
 ) -> dict[TopicPartition, PipelineError]:
     """The ranges of which Kafka no longer has every record, with the reason."""
     wrong = topics_made_again(kafka, planned)
