@@ -16,7 +16,7 @@ from penstock.settings import load_settings
 
 pytestmark = pytest.mark.kubernetes
 ONE, TWO = ConsumerId(1), ConsumerId(2)
-FIRST, SECOND = DeploymentTemplate(version=1), DeploymentTemplate(version=2)
+FIRST = DeploymentTemplate(version=1)
 
 
 def rights_in(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
@@ -60,7 +60,7 @@ def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> Non
     until(lambda: any("ended with code" in one.explanation for one in backend.tend()), "restarted")
     backend.logs(ONE)
     backend.create(TWO, FIRST)
-    backend.update(ONE, SECOND)
+
     backend.listed()
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/bench-consumer-2"
     bench.cluster.must("DELETE", path)

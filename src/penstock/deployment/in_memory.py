@@ -38,12 +38,6 @@ class InMemoryDeployment:
         self._consumers.pop(consumer, None)
         self._dead.discard(consumer)
 
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        self._called("update", consumer)
-        self._consumers[consumer] = DeployedConsumer(
-            consumer, template.version, DeploymentState.RUNNING
-        )
-
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         self._called("logs", consumer)
         known = self._consumers.get(consumer)

@@ -79,9 +79,6 @@ class DeploymentBackend(Protocol):
     def delete(self, consumer: ConsumerId) -> None:
         """End it in order (its grace period included) and forget it; its state directory stays."""
 
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        """Replace it by one of this template, unless it is of that version already."""
-
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         """The end of its log; empty when it has none."""
 

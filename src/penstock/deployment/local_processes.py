@@ -103,15 +103,6 @@ class LocalProcesses:
                 stop(note.process, grace_s=self._grace_s)
                 self._note_file(consumer).unlink(missing_ok=True)
 
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        with self._lock(consumer):
-            note = self._read(consumer)
-            if note is not None and note.template.version == template.version:
-                return
-            if note is not None:
-                stop(note.process, grace_s=self._grace_s)
-            self._start(consumer, template, restarts=0)
-
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         log = self._folder(consumer) / "consumer.log"
         if not log.is_file():

@@ -134,7 +134,7 @@ def test_created_is_listed_with_its_version(bench: Bench) -> None:
 
 
 def test_creating_twice_changes_nothing(bench: Bench) -> None:
-    """Also with another template: that is what update is for."""
+    """A consumer that is deployed stays as it is, also when another template is given."""
     bench.backend.create(ONE, FIRST)
     before = bench.backend.listed()
     bench.backend.create(ONE, SECOND)
@@ -149,19 +149,6 @@ def test_deleting_is_final_and_may_be_repeated(bench: Bench) -> None:
     bench.backend.delete(TWO)
     assert bench.backend.listed() == {}
     assert list(bench.backend.tend()) == []
-
-
-def test_updated_is_replaced_once(bench: Bench) -> None:
-    """A new version replaces; the same version again does not; what is missing is made."""
-    bench.backend.create(ONE, FIRST)
-    before = bench.backend.listed()[ONE]
-    bench.backend.update(ONE, SECOND)
-    after = bench.backend.listed()[ONE]
-    assert (before.version, after.version) == (1, 2)
-    bench.backend.update(ONE, SECOND)
-    assert bench.backend.listed()[ONE] == after
-    bench.backend.update(TWO, SECOND)
-    assert set(bench.backend.listed()) == {ONE, TWO}
 
 
 def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:

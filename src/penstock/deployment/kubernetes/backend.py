@@ -49,7 +49,6 @@ from penstock.deployment.kubernetes.core.status import (
     deployed,
     is_ending,
     labels_of,
-    version_of,
 )
 from penstock.deployment.kubernetes.events import EventWriter
 from penstock.deployment.kubernetes.watching import Watching
@@ -134,26 +133,6 @@ class KubernetesDeployment:
             self._end(consumer)
             if self._plan.settings.remove_volumes:
                 self._remove_claim(consumer)
-
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        with self._lock(consumer):
-            for attempt in range(CONFLICTS_MAX):
-                found = self._own(DEPLOYMENTS, consumer)
-                if found is None:
-                    self._make(consumer, template)
-                    return
-                if version_of(found) == template.version:
-                    return
-                try:
-                    self._replace(consumer, found, template)
-                except ConflictError:
-                    time.sleep(pause_s(attempt, None, 0.5))  # somebody else wrote: read it again
-                else:
-                    self._events.tell(
-                        found, "Updated", f"now of version {template.version}", is_warning=False
-                    )
-                    return
-        raise DeploymentError(f"Consumer {consumer} is changed by somebody else all the time.")
 
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         pods = _grouped(self._api.listed(PODS, self._selector)[0]).get(consumer, ())
@@ -303,8 +282,6 @@ class KubernetesDeployment:
         if made is None:
             raise ConflictError(f"Consumer {consumer} was deleted in between.")
         self._deployments.put(made)
-        with self._guard:
-            self._wanted[consumer] = template
 
     def _end(self, consumer: ConsumerId) -> None:
         found = self._own(DEPLOYMENTS, consumer)
