@@ -102,7 +102,7 @@ class Stage:
         return now_ms()
 
     def status(self) -> dict[str, Any]:
-        self.group.tend()
+        self.group.repair()
         try:
             text = (self.group.directory / "status.json").read_text(encoding="utf-8")
             found: dict[str, Any] = json.loads(text)
@@ -148,7 +148,7 @@ class Stage:
         """Time passes; what dies is started again, as `penstock up` would."""
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
-            self.group.tend()
+            self.group.repair()
             time.sleep(LOOK_EVERY_S)
 
     def said(self) -> list[SaidByConsumer]:

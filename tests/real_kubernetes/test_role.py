@@ -57,16 +57,18 @@ def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> Non
     backend.create(ONE, FIRST)
     backend.create(ONE, FIRST)  # it is there: is it ours?
     bench.kill(ONE)
-    until(lambda: any("ended with code" in one.explanation for one in backend.tend()), "restarted")
+    until(
+        lambda: any("ended with code" in one.explanation for one in backend.repair()), "restarted"
+    )
     backend.logs(ONE)
     backend.create(TWO, FIRST)
 
-    backend.listed()
+    backend.list_consumers()
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/bench-consumer-2"
     bench.cluster.must("DELETE", path)
-    until(lambda: any("made again" in one.explanation for one in backend.tend()), "made again")
+    until(lambda: any("made again" in one.explanation for one in backend.repair()), "made again")
     bench.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
-    until(lambda: any("scaled back" in one.explanation for one in backend.tend()), "scaled back")
+    until(lambda: any("scaled back" in one.explanation for one in backend.repair()), "scaled back")
     until(lambda: backend._deployments.trouble is None, "in touch")
     backend.delete(ONE)
     backend.delete(TWO)

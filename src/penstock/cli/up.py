@@ -12,7 +12,7 @@ from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.jars import JarSet, spark_sets
 
-TEND_EVERY_S = 0.5
+REPAIR_EVERY_S = 0.5
 
 
 def up(
@@ -61,7 +61,7 @@ def up(
     with group:
         say(f"The group is up. `penstock status` shows it; logs are in {group.directory}.")
         say("Ctrl-C takes it down.")
-        while not stop.wait(TEND_EVERY_S):
-            for line in group.tend():
+        while not stop.wait(REPAIR_EVERY_S):
+            for line in group.repair():
                 say(line)
     say("Everything is down.")

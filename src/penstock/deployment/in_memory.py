@@ -24,8 +24,8 @@ class InMemoryDeployment:
         self._consumers: dict[ConsumerId, DeployedConsumer] = {}
         self._dead: set[ConsumerId] = set()
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
-        self._called("listed", ConsumerId(0))
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        self._called("list_consumers", ConsumerId(0))
         return {consumer: self._consumers[consumer] for consumer in sorted(self._consumers)}
 
     def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
@@ -41,10 +41,10 @@ class InMemoryDeployment:
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         self._called("logs", consumer)
         known = self._consumers.get(consumer)
-        told = [] if known is None else [f"consumer {consumer} of version {known.version}"]
-        return told[-lines:]
+        written = [] if known is None else [f"consumer {consumer} of version {known.version}"]
+        return written[-lines:]
 
-    def tend(self) -> Sequence[Incident]:
+    def repair(self) -> Sequence[Incident]:
         incidents = []
         for consumer in sorted(self._dead & set(self._consumers)):
             known = self._consumers[consumer]

@@ -18,9 +18,9 @@ from penstock.model import ConsumerId
 class DeploymentError(PenstockError):
     """The back-end could not do it. `is_passing`: trying again later may help."""
 
-    def __init__(self, message: str, *, remedy: str = "", is_passing: bool = True) -> None:
+    def __init__(self, message: str, *, remedy: str = "", is_retryable: bool = True) -> None:
         super().__init__(message, remedy=remedy)
-        self.is_passing = is_passing
+        self.is_retryable = is_retryable
 
 
 class StillEndingError(DeploymentError):
@@ -70,7 +70,7 @@ class Incident:
 class DeploymentBackend(Protocol):
     """Only consumers with the group's label are ever seen or touched."""
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
         """Every consumer of the group, in ascending order."""
 
     def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
@@ -82,5 +82,5 @@ class DeploymentBackend(Protocol):
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         """The end of its log; empty when it has none."""
 
-    def tend(self) -> Sequence[Incident]:
+    def repair(self) -> Sequence[Incident]:
         """Look after the consumers: start again what died. Quick; called every moment."""

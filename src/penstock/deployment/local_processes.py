@@ -81,7 +81,7 @@ class LocalProcesses:
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._locks_lock = threading.Lock()
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
         found = {}
         for note in self._notes():
             consumer = ConsumerId(note.consumer)
@@ -111,7 +111,7 @@ class LocalProcesses:
             file.seek(max(0, log.stat().st_size - 200 * lines - 10_000))
             return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
 
-    def tend(self) -> Sequence[Incident]:
+    def repair(self) -> Sequence[Incident]:
         incidents = []
         for note in self._notes():
             if is_alive(note.process) or not self._is_due(note):
@@ -206,7 +206,7 @@ class LocalProcesses:
         """Which process a consumer is; for whoever wants to harm it."""
         note = self._read(consumer)
         if note is None:
-            raise DeploymentError(f"Consumer {consumer} is not deployed.", is_passing=False)
+            raise DeploymentError(f"Consumer {consumer} is not deployed.", is_retryable=False)
         return note.process
 
     def forget_state(self, consumer: ConsumerId) -> None:

@@ -77,18 +77,18 @@ class LocalGroup:
     def __init__(
         self,
         settings: Settings,
-        given: Sequence[str] = (),
+        flags: Sequence[str] = (),
         *,
         start_broker: Callable[[Path], OwnBroker] | None,
         embedded_spark: bool,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`given` are the settings of the command line, for the children.
+        """`flags` are the settings of the command line, for the children.
 
         `start_broker` starts a broker with its data in the given folder; None uses `kafka`.
         """
         self.settings = settings
-        self._given = list(given)
+        self._flags = list(flags)
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
@@ -157,12 +157,12 @@ class LocalGroup:
 
     def _use(self, section: str, value: object, option: str, text: str) -> None:
         self.settings = self.settings.model_copy(update={section: value})
-        self._given += ["--set", f"{option}={text}"]
+        self._flags += ["--set", f"{option}={text}"]
 
     @property
     def deployment(self) -> LocalProcesses:
         """The same view of the consumers that the controller has."""
-        return local_deployment(self.settings, self._given, self._owner)
+        return local_deployment(self.settings, self._flags, self._owner)
 
     def process_of(self, name: str) -> ProcessIdentity:
         """The `monitor` or the `controller`, as it runs now."""
@@ -171,19 +171,19 @@ class LocalGroup:
     def log_of(self, name: str) -> Path:
         return self.directory / f"{name}.log"
 
-    def tend(self) -> list[str]:
+    def repair(self) -> list[str]:
         """Start again what died, with a growing pause; says what was done."""
-        said = self._tend_servers()
+        restarted = self._restart_dead_servers()
         for name, child in list(self._children.items()):
             since_start_s = time.monotonic() - child.started_s
             if is_alive(child.process) or since_start_s < pause_s(child.restarts):
                 continue
             stop(child.process, grace_s=0)  # it is dead: this takes it off the process table
             self._launch(name, restarts=restarts_after(child.restarts, since_start_s))
-            said.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
-        return said
+            restarted.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
+        return restarted
 
-    def _tend_servers(self) -> list[str]:
+    def _restart_dead_servers(self) -> list[str]:
         """Nothing else gets far without them, so this waits until they answer again."""
         dead: list[tuple[str, Callable[[], object]]] = []
         if self.broker is not None:
@@ -195,21 +195,21 @@ class LocalGroup:
             dead.append(("Spark server", server.start))
         if not dead or time.monotonic() - self._server_tried_s < SERVER_RESTART_PAUSE_S:
             return []
-        said = []
+        restarted = []
         for name, restart in dead:
             try:
                 restart()
             except PenstockError as error:
-                said.append(f"the {name} died and does not come back: {error}")
+                restarted.append(f"the {name} died and does not come back: {error}")
             else:
-                said.append(f"the {name} died and was started again")
+                restarted.append(f"the {name} died and was started again")
         self._server_tried_s = time.monotonic()
-        return said
+        return restarted
 
     def arguments_of(self, name: str) -> list[str]:
         """What `penstock` is given to be the `monitor` or the `controller` of this group."""
         ends_with = ["--ends-with", self._owner] if name == "controller" else []
-        return [name, *self._given, *ends_with]
+        return [name, *self._flags, *ends_with]
 
     def _launch(self, name: str, *, restarts: int = 0) -> None:
         if restarts == 0:
@@ -230,7 +230,7 @@ class LocalGroup:
 
     def _stop_consumers(self) -> None:
         deployment = self.deployment
-        consumers = list(deployment.listed())
+        consumers = list(deployment.list_consumers())
         if not consumers:
             return
         self._on_progress(f"stopping {len(consumers)} consumers")

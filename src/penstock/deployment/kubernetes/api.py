@@ -20,7 +20,7 @@ from penstock.deployment.interface import DeploymentError
 from penstock.deployment.kubernetes.core.refusals import (
     ATTEMPTS_MAX,
     ApiAnswer,
-    ApiAwayError,
+    ApiUnavailableError,
     Meaning,
     MissingRightError,
     Right,
@@ -38,9 +38,9 @@ WATCH_SILENCE_S = 100.0
 # A list comes in pages of so many, so that no answer is huge.
 PAGE = 500
 # So long after an outage no refusal is believed.
-AWAY_REMEMBERED_S = 60.0
+OUTAGE_REMEMBERED_S = 60.0
 # How long a refusal for lack of a right is believed without asking again.
-REFUSAL_BELIEVED_S = 300.0
+REFUSAL_REMEMBERED_S = 300.0
 
 DEPLOYMENTS = ("apis/apps/v1", "deployments")
 CLAIMS = ("api/v1", "persistentvolumeclaims")
@@ -75,8 +75,8 @@ class Api:
         self._chance = random.Random()
         self._refused: dict[Right, tuple[float, DeploymentError]] = {}
         # A server that has just come back refuses what it allows: it has not read its roles yet.
-        self._worked: set[Right] = set()
-        self._away_s = -AWAY_REMEMBERED_S
+        self._granted: set[Right] = set()
+        self._last_outage_s = -OUTAGE_REMEMBERED_S
         self._lock = threading.Lock()
 
     @property
@@ -92,7 +92,7 @@ class Api:
         answer = self._asked(_right("get", resource), "GET", self._path(resource, name))
         return None if answer is None else _parsed(answer)
 
-    def listed(self, resource: Resource, selector: str) -> tuple[list[Object], str]:
+    def list_objects(self, resource: Resource, selector: str) -> tuple[list[Object], str]:
         """All that carry the labels, and the resource version of the list: never from a cache."""
         items: list[Object] = []
         query = {"labelSelector": selector, "limit": str(PAGE)}
@@ -146,14 +146,14 @@ class Api:
             path = self._path(PODS, f"{pod}/log")
             answer = self._asked(right, "GET", path, query, attempts_max=1)
         except DeploymentError as error:
-            if not isinstance(error, ApiAwayError) and error.is_passing:
+            if not isinstance(error, ApiUnavailableError) and error.is_retryable:
                 raise
             if right in self._refused:
                 raise
             return []
         return [] if answer is None else answer.body.decode(errors="replace").splitlines()
 
-    def watched(
+    def watch(
         self, resource: Resource, selector: str, since: str, timeout_s: float
     ) -> Iterator[Object]:
         """Changes as they happen, until the server ends the watch; GoneError: list again."""
@@ -165,12 +165,12 @@ class Api:
             "timeoutSeconds": str(round(timeout_s)),
         }
         right = _right("watch", resource)
-        self._believe_refusal(right)
+        self._raise_known_refusal(right)
         url = f"{self._path(resource)}?{urlencode(query)}"
         try:
             response = self._sent(right, "GET", url, None, WATCH_SILENCE_S)
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
-            self._away_s = time.monotonic()
+            self._last_outage_s = time.monotonic()
             raise _broken(resource, error) from None
         try:
             if response.status != 200:
@@ -210,7 +210,7 @@ class Api:
         attempts_max: int | None = None,
     ) -> ApiAnswer | None:
         """The answer; None where there is no such object. All else is an error of ours."""
-        self._believe_refusal(right)
+        self._raise_known_refusal(right)
         given = {name: value for name, value in (query or {}).items() if value}
         url = f"{path}?{urlencode(given)}" if given else path
         attempts = attempts_max or self._attempts_max
@@ -218,7 +218,7 @@ class Api:
             answer = self._once(right, method, url, body)
             match meaning(answer.status):
                 case Meaning.DONE:
-                    self._worked.add(right)
+                    self._granted.add(right)
                     return answer
                 case Meaning.NOT_FOUND:
                     return None
@@ -226,7 +226,7 @@ class Api:
                     raise ConflictError(str(error_of(right, answer, self.namespace)))
                 case Meaning.TRY_AGAIN if attempt + 1 < attempts:
                     self._sleep(pause_s(attempt, answer.retry_after_s, self._chance.random()))
-                case Meaning.FORBIDDEN if self._is_doubtful(right) and attempt + 1 < attempts:
+                case Meaning.FORBIDDEN if self._may_be_granted(right) and attempt + 1 < attempts:
                     self._sleep(pause_s(attempt, None, self._chance.random()))
                 case _:
                     break
@@ -241,7 +241,7 @@ class Api:
             content = response.data
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
             # Unknown: it may have happened. Every call of ours may be repeated.
-            self._away_s = time.monotonic()
+            self._last_outage_s = time.monotonic()
             if response is not None:
                 response.close()
             explanation = json.dumps({"message": f"no answer ({type(error).__name__})"})
@@ -273,24 +273,24 @@ class Api:
         found: urllib3.BaseHTTPResponse = response.response
         return found
 
-    def _believe_refusal(self, right: Right) -> None:
+    def _raise_known_refusal(self, right: Right) -> None:
         with self._lock:
             since_s, error = self._refused.get(right, (0.0, None))
-        if error is not None and time.monotonic() - since_s < REFUSAL_BELIEVED_S:
+        if error is not None and time.monotonic() - since_s < REFUSAL_REMEMBERED_S:
             raise error
 
-    def _was_away(self) -> bool:
-        return time.monotonic() - self._away_s < AWAY_REMEMBERED_S
+    def _had_outage(self) -> bool:
+        return time.monotonic() - self._last_outage_s < OUTAGE_REMEMBERED_S
 
-    def _is_doubtful(self, right: Right) -> bool:
-        return self._was_away() or right in self._worked
+    def _may_be_granted(self, right: Right) -> bool:
+        return self._had_outage() or right in self._granted
 
     def _final(self, right: Right, answer: ApiAnswer) -> DeploymentError:
         """The error for an answer that stays; a refusal that is believed is remembered."""
         error = error_of(right, answer, self.namespace)
         if isinstance(error, MissingRightError):
-            if self._was_away():
-                return ApiAwayError(f"Kubernetes was away, and refuses now: {error.message}")
+            if self._had_outage():
+                return ApiUnavailableError(f"Kubernetes was away, and refuses now: {error.message}")
             with self._lock:
                 self._refused[right] = (time.monotonic(), error)
         return error
@@ -305,14 +305,14 @@ def _content_type(method: str) -> str:
     return f"application/{'strategic-merge-patch+' if method == 'PATCH' else ''}json"
 
 
-def _broken(resource: Resource, error: Exception) -> ApiAwayError:
-    return ApiAwayError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
+def _broken(resource: Resource, error: Exception) -> ApiUnavailableError:
+    return ApiUnavailableError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
 
 
 def _parsed(answer: ApiAnswer) -> Object:
     found = json.loads(answer.body)
     if not isinstance(found, dict):
-        raise ApiAwayError("Kubernetes answered with something that is no object.")
+        raise ApiUnavailableError("Kubernetes answered with something that is no object.")
     return found
 
 

@@ -42,7 +42,12 @@ from penstock.deployment.kubernetes.core.names import (
 )
 from penstock.deployment.kubernetes.core.pod_template import CONTAINER
 from penstock.deployment.kubernetes.core.refusals import NameTakenError, pause_s
-from penstock.deployment.kubernetes.core.repairs import Happening, Repair, Seen, look
+from penstock.deployment.kubernetes.core.repairs import (
+    ObservedConsumer,
+    PodIncident,
+    Repair,
+    inspect_consumers,
+)
 from penstock.deployment.kubernetes.core.status import (
     consumer_of_object,
     current_pod,
@@ -51,7 +56,7 @@ from penstock.deployment.kubernetes.core.status import (
     labels_of,
 )
 from penstock.deployment.kubernetes.events import EventWriter
-from penstock.deployment.kubernetes.watching import Watching
+from penstock.deployment.kubernetes.watched_objects import WatchedObjects
 from penstock.model import ConsumerId
 
 # How long a deletion waits for the pod's end before it says that it is still ending.
@@ -80,20 +85,20 @@ class KubernetesDeployment:
         self._arguments = arguments
         self._selector = selector_text(plan.group)
         self._changed = threading.Condition()
-        self._deployments = Watching(api, DEPLOYMENTS, self._selector, on_change=self._notify)
-        self._pods = Watching(api, PODS, self._selector)
+        self._deployments = WatchedObjects(api, DEPLOYMENTS, self._selector, on_change=self._notify)
+        self._pods = WatchedObjects(api, PODS, self._selector)
         self._background_calls = BackgroundCalls()
         self._events = EventWriter(api, self._background_calls, instance or plan.group)
         self._conditions = ConditionWriter(api, self._background_calls)
         self._wanted: dict[ConsumerId, DeploymentTemplate] = {}
-        self._seen: dict[ConsumerId, Seen] = {}
+        self._observed: dict[ConsumerId, ObservedConsumer] = {}
         # Which Deployment of a consumer we let go last: a list read before that does not count.
-        self._let_go: dict[ConsumerId, str] = {}
+        self._deleted_uids: dict[ConsumerId, str] = {}
         self._repair_not_before_s: dict[ConsumerId, float] = {}
-        self._told_trouble = False
+        self._is_trouble_reported = False
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._guard = threading.Lock()
-        self._tending = threading.Lock()
+        self._repairing = threading.Lock()
 
     def start(self) -> "KubernetesDeployment":
         """Begin to watch. What is refused or does not answer is heard of here."""
@@ -108,8 +113,8 @@ class KubernetesDeployment:
 
     # What the controller asks
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
-        deployments = self._of_consumers(self._api.listed(DEPLOYMENTS, self._selector)[0])
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        deployments = self._of_consumers(self._api.list_objects(DEPLOYMENTS, self._selector)[0])
         # Who is there is asked for; how each one does is information, and comes from the copy.
         pods = _grouped(self._pods.objects())
         for consumer, found in deployments.items():
@@ -129,13 +134,13 @@ class KubernetesDeployment:
         with self._lock(consumer):
             with self._guard:
                 self._wanted.pop(consumer, None)
-                self._seen.pop(consumer, None)
+                self._observed.pop(consumer, None)
             self._end(consumer)
             if self._plan.settings.remove_volumes:
                 self._remove_claim(consumer)
 
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        pods = _grouped(self._api.listed(PODS, self._selector)[0]).get(consumer, ())
+        pods = _grouped(self._api.list_objects(PODS, self._selector)[0]).get(consumer, ())
         pod = current_pod(pods)
         if pod is None:
             return []
@@ -143,54 +148,56 @@ class KubernetesDeployment:
         found = self._api.log_lines(name, CONTAINER, lines, previous=False)
         return found or self._api.log_lines(name, CONTAINER, lines, previous=True)
 
-    def tend(self) -> Sequence[Incident]:
-        if not self._tending.acquire(blocking=False):
+    def repair(self) -> Sequence[Incident]:
+        if not self._repairing.acquire(blocking=False):
             return []  # the last round still runs
         try:
             if self._is_out_of_touch():
                 return []
-            return self._tend()
+            return self._repair_now()
         finally:
-            self._tending.release()
+            self._repairing.release()
 
     # Looking after
 
     def _is_out_of_touch(self) -> bool:
         """Nobody acts on an old copy. It is said once, when it begins."""
         trouble = self._deployments.trouble or self._pods.trouble
-        was_told, self._told_trouble = self._told_trouble, trouble is not None
-        if trouble is not None and not was_told:
+        was_reported, self._is_trouble_reported = self._is_trouble_reported, trouble is not None
+        if trouble is not None and not was_reported:
             raise trouble
         return trouble is not None
 
-    def _tend(self) -> list[Incident]:
+    def _repair_now(self) -> list[Incident]:
         deployments = self._of_consumers(self._deployments.objects())
         with self._guard:
-            wanted, before = sorted(self._wanted), dict(self._seen)
-        now = look(wanted, deployments, _grouped(self._pods.objects()), before, time.time())
+            wanted, before = sorted(self._wanted), dict(self._observed)
+        now = inspect_consumers(
+            wanted, deployments, _grouped(self._pods.objects()), before, time.time()
+        )
         with self._guard:
-            self._seen.update({c: s for c, s in now.seen.items() if c in self._wanted})
-        self._conditions.show(deployments, now.seen)
-        incidents = self._repaired(now.repairs)
+            self._observed.update({c: s for c, s in now.observed.items() if c in self._wanted})
+        self._conditions.write_changed(deployments, now.observed)
+        incidents = self._carry_out(now.repairs)
         last_lines = _LOGS_AT_ONCE
-        for one in now.happenings:
+        for one in now.incidents:
             explanation = one.explanation
             if one.is_restart and last_lines:
                 last_lines -= 1
                 explanation = f"{explanation}{self._last_line(one)}"
             incidents.append(Incident(one.consumer, explanation))
-            self._events.tell(deployments[one.consumer], one.reason, one.explanation)
+            self._events.write(deployments[one.consumer], one.reason, one.explanation)
         return incidents
 
-    def _last_line(self, happening: Happening) -> str:
+    def _last_line(self, incident: PodIncident) -> str:
         try:
-            lines = self._api.log_lines(happening.pod, CONTAINER, 1, previous=True)
+            lines = self._api.log_lines(incident.pod, CONTAINER, 1, previous=True)
         except DeploymentError:
             return ""  # what happened is told without it
         return f". Last line: {lines[-1][:300]}" if lines else ""
 
-    def _repaired(self, repairs: Mapping[ConsumerId, Repair]) -> list[Incident]:
-        told: list[Incident] = []
+    def _carry_out(self, repairs: Mapping[ConsumerId, Repair]) -> list[Incident]:
+        incidents: list[Incident] = []
         now_s = time.monotonic()
         due = [c for c in repairs if self._repair_not_before_s.get(c, 0.0) <= now_s]
         for consumer in due[:REPAIRS_AT_ONCE]:
@@ -198,7 +205,7 @@ class KubernetesDeployment:
             if not lock.acquire(blocking=False):
                 continue  # it is being created or deleted right now
             try:
-                explanation = self._repair(consumer, repairs[consumer])
+                explanation = self._repair_one(consumer, repairs[consumer])
             except DeploymentError as error:
                 # One that cannot be helped does not keep the others from being helped.
                 self._repair_not_before_s[consumer] = now_s + REPAIR_AGAIN_S
@@ -206,10 +213,10 @@ class KubernetesDeployment:
             finally:
                 lock.release()
             if explanation:
-                told.append(Incident(consumer, explanation))
-        return told
+                incidents.append(Incident(consumer, explanation))
+        return incidents
 
-    def _repair(self, consumer: ConsumerId, repair: Repair) -> str:
+    def _repair_one(self, consumer: ConsumerId, repair: Repair) -> str:
         with self._guard:
             template = self._wanted.get(consumer)
         if template is None:
@@ -219,7 +226,7 @@ class KubernetesDeployment:
             has_claim = self._own(CLAIMS, consumer, must_be_ours=True) is not None
             made = self._make(consumer, template, has_claim=has_claim)
             explanation = "its Deployment was deleted by somebody else and was made again"
-            self._events.tell(made, "MadeAgain", explanation)
+            self._events.write(made, "MadeAgain", explanation)
             return explanation
         if repair is Repair.SCALE_TO_ONE and found is not None and not is_ending(found):
             replicas = found["spec"].get("replicas", 1)
@@ -231,7 +238,7 @@ class KubernetesDeployment:
             except ConflictError:
                 return ""  # the next round looks again
             explanation = f"it was scaled to {replicas} by somebody else and was scaled back to 1"
-            self._events.tell(found, "ScaledBack", explanation)
+            self._events.write(found, "ScaledBack", explanation)
             return explanation
         if found is not None:
             self._deployments.put(found)
@@ -250,11 +257,11 @@ class KubernetesDeployment:
         self._deployments.put(made)
         with self._guard:
             self._wanted[consumer] = template if is_new else _template_of(made, template)
-            if is_new or consumer not in self._seen:
-                self._seen[consumer] = Seen()
+            if is_new or consumer not in self._observed:
+                self._observed[consumer] = ObservedConsumer()
         if is_new:
             explanation = f"consumer {consumer} of version {template.version}"
-            self._events.tell(made, "Created", explanation, is_warning=False)
+            self._events.write(made, "Created", explanation, is_warning=False)
         return made
 
     def _make_one(
@@ -289,7 +296,7 @@ class KubernetesDeployment:
             return
         name, uid = found["metadata"]["name"], found["metadata"]["uid"]
         with self._guard:
-            self._let_go[consumer] = uid
+            self._deleted_uids[consumer] = uid
         try:
             is_there = self._api.delete(DEPLOYMENTS, name, uid)
         except ConflictError:
@@ -332,13 +339,13 @@ class KubernetesDeployment:
                 f"{name} ({resource[1]}) exists in namespace {self._api.namespace} and is not "
                 f"of group {self._plan.group}.",
                 remedy="Rename or remove it, or choose another lake.group or namespace.",
-                is_passing=False,
+                is_retryable=False,
             )
         return None
 
     def _adopt(self, consumer: ConsumerId, found: Object) -> None:
         with self._guard:
-            if self._let_go.get(consumer) != found["metadata"]["uid"]:
+            if self._deleted_uids.get(consumer) != found["metadata"]["uid"]:
                 self._wanted.setdefault(consumer, _template_of(found, DeploymentTemplate()))
 
     def _of_consumers(self, objects: Sequence[Object]) -> dict[ConsumerId, Object]:

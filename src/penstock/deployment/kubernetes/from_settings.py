@@ -17,7 +17,7 @@ from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
 from penstock.deployment.kubernetes.backend import KubernetesDeployment
 from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
-from penstock.deployment.kubernetes.core.pod_template import complaint
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.deployment.kubernetes.credentials import Access, access
 from penstock.deployment.launching import template_arguments
@@ -102,7 +102,7 @@ def read_pod_template(named: str) -> Mapping[str, Any]:
     except yaml.YAMLError:
         raise SettingsError(f"kubernetes.pod_template: {named} is not valid YAML.") from None
     content = {} if content is None else content
-    wrong = complaint(content)
+    wrong = invalid_reason(content)
     if wrong is not None:
         raise SettingsError(f"kubernetes.pod_template: {named}: {wrong}.")
     found: Mapping[str, Any] = content

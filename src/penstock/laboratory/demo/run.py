@@ -102,7 +102,7 @@ class Demo:
                 raise PenstockError(
                     "The controller did not begin.", remedy=f"Its log: {group.log_of('controller')}"
                 )
-            group.tend()
+            group.repair()
             time.sleep(LOOK_EVERY_S)
 
     def _status(self, group: LocalGroup) -> dict[str, Any] | None:
@@ -194,7 +194,7 @@ class Demo:
         ]
 
     def _watch(self, group: LocalGroup, at_s: float) -> None:
-        for line in group.tend():
+        for line in group.repair():
             self._say(f"{at_s:5.0f} s: {line}")
         status = self._status(group)
         if status is None or status["at_unix_ms"] == self._seen_unix_ms:
@@ -213,7 +213,7 @@ class Demo:
             if sum(carried_so_far(group.settings).values()) >= self.run.records_produced:
                 self.run.drained_in_s = time.monotonic() - begun_s
                 return
-            for line in group.tend():
+            for line in group.repair():
                 self._say(line)
             time.sleep(LOOK_EVERY_S)
         raise PenstockError(

@@ -20,7 +20,7 @@ from penstock.deployment.kubernetes.core.names import (
     object_name,
     selector_text,
 )
-from penstock.deployment.kubernetes.core.pod_template import complaint, merged
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason, merged
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
 
@@ -221,10 +221,10 @@ def test_laying_over_changes_neither_of_the_two() -> None:
 )
 def test_a_template_that_is_none_is_said_to_be(template: Any, explanation: str) -> None:
     """Before anything is made with it."""
-    found = complaint(template)
+    found = invalid_reason(template)
     assert found is not None
     assert explanation in found
-    assert complaint({"spec": {"containers": [{"name": "consumer"}]}}) is None
+    assert invalid_reason({"spec": {"containers": [{"name": "consumer"}]}}) is None
 
 
 def test_names_fit_kubernetes_and_groups_stay_apart() -> None:

@@ -45,7 +45,7 @@ def condition_patch(deployment: Object, condition: Condition, at: datetime) -> d
     now = moment_text(at)
     is_same_status = before.get("status") == condition.status
     since = before.get("lastTransitionTime", now) if is_same_status else now
-    told = {
+    entry = {
         "type": RUNNING,
         "status": condition.status,
         "reason": condition.reason,
@@ -54,7 +54,7 @@ def condition_patch(deployment: Object, condition: Condition, at: datetime) -> d
         "lastTransitionTime": since,
     }
     # One that was made again under the same name in between is another: it is refused.
-    return {"metadata": {"uid": deployment["metadata"]["uid"]}, "status": {"conditions": [told]}}
+    return {"metadata": {"uid": deployment["metadata"]["uid"]}, "status": {"conditions": [entry]}}
 
 
 def moment_text(at: datetime) -> str:

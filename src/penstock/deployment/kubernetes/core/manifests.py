@@ -163,15 +163,15 @@ def _pod(
             "volumes": _volumes(plan, consumer),
         },
     }
-    laid_over = merged(ours, _parts(plan.pod_template))
-    return _with_what_must_be(laid_over, ours)  # type: ignore[no-any-return] # a mapping of both
+    merged_pod = merged(ours, _parts(plan.pod_template))
+    return _with_required_fields(merged_pod, ours)  # type: ignore[no-any-return] # a mapping of both
 
 
 def _parts(pod_template: Mapping[str, Any]) -> Manifest:
     return {part: pod_template[part] for part in ("metadata", "spec") if part in pod_template}
 
 
-def _with_what_must_be(pod: Any, ours: Any) -> Any:
+def _with_required_fields(pod: Any, ours: Any) -> Any:
     """Labels and identity, whatever the user's template says."""
     pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **ours["metadata"]["labels"]}
     identity = identity_variable()

@@ -54,7 +54,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def complaint(template: Any) -> str | None:
+def invalid_reason(template: Any) -> str | None:
     """Why this cannot be laid over a pod template; None when it can."""
     if not isinstance(template, Mapping):
         return "it is no mapping"

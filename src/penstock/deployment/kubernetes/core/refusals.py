@@ -44,7 +44,7 @@ class MissingRightError(DeploymentError):
     exit_code = 5
 
 
-class ApiAwayError(DeploymentError):
+class ApiUnavailableError(DeploymentError):
     """The API server does not answer, or stumbles, after several attempts."""
 
     exit_code = 4
@@ -96,26 +96,26 @@ def pause_s(attempt: int, retry_after_s: float | None, chance: float) -> float:
 
 def error_of(right: Right, answer: ApiAnswer, namespace: str) -> DeploymentError:
     """The error to raise for an answer that is final."""
-    told = message_of(answer)
+    message = message_of(answer)
     match meaning(answer.status):
         case Meaning.FORBIDDEN if not is_quota(answer):
             return MissingRightError(
-                f"Kubernetes refuses to {right} in namespace {namespace}: {told}",
+                f"Kubernetes refuses to {right} in namespace {namespace}: {message}",
                 remedy=f"Give the controller's role the right to {right}.",
-                is_passing=False,
+                is_retryable=False,
             )
         case Meaning.UNKNOWN_CALLER:
             return DeploymentError(
-                f"Kubernetes does not know who asks ({right}): {told}",
+                f"Kubernetes does not know who asks ({right}): {message}",
                 remedy="Check the token, or the user of the kubeconfig.",
             )
         case Meaning.TRY_AGAIN | Meaning.CONFLICT | Meaning.GONE:
-            return ApiAwayError(f"Kubernetes could not {right}: {told}")
+            return ApiUnavailableError(f"Kubernetes could not {right}: {message}")
         case Meaning.FORBIDDEN:
-            return DeploymentError(f"Kubernetes did not {right}: {told}")
+            return DeploymentError(f"Kubernetes did not {right}: {message}")
         case _:
             return DeploymentError(
-                f"Kubernetes did not accept to {right}: {told}", is_passing=False
+                f"Kubernetes did not accept to {right}: {message}", is_retryable=False
             )
 
 

@@ -143,8 +143,8 @@ def _after(container: Object) -> DeploymentState:
 def _end(ended: Object) -> str:
     reason = ended.get("reason", "")
     code = ended.get("exitCode", "unknown")
-    told = f" ({reason})" if reason not in {"", "Error", "Completed"} else ""
-    return f"ended with code {code}{told}"
+    cause = f" ({reason})" if reason not in {"", "Error", "Completed"} else ""
+    return f"ended with code {code}{cause}"
 
 
 def last_end(pod: Object) -> str:

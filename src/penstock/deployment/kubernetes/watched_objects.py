@@ -23,7 +23,7 @@ PAUSE_MAX_S = 10.0
 REFUSED_PAUSE_S = 300.0
 
 
-class Watching:
+class WatchedObjects:
     """One kind of object of one group."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Watching:
         self._on_change()
 
     def _list(self) -> str:
-        items, since = self._api.listed(self._resource, self._selector)
+        items, since = self._api.list_objects(self._resource, self._selector)
         with self._lock:
             fresh = {one["metadata"]["name"]: _lean(one) for one in items}
             # Made after the list was read: the watch will tell.
@@ -111,7 +111,7 @@ class Watching:
                 pause_s = PAUSE_FIRST_S
 
     def _follow(self) -> None:
-        for change in self._api.watched(self._resource, self._selector, self._since, WATCH_S):
+        for change in self._api.watch(self._resource, self._selector, self._since, WATCH_S):
             one = change["object"]
             if change["type"] == "BOOKMARK":
                 continue
