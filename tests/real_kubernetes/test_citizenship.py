@@ -60,7 +60,7 @@ def test_what_somebody_deleted_is_made_again_as_it_was(bench: SimulatedBench) ->
     uid = bench.cluster.must("GET", path_of(bench, ONE))["metadata"]["uid"]
     bench.cluster.must("DELETE", path_of(bench, ONE))
     (told,) = incidents(bench, ONE)
-    assert "deleted by somebody else and was made again" in told.explanation
+    assert "deleted by another client and was made again" in told.explanation
     made = bench.cluster.must("GET", path_of(bench, ONE))
     assert made["metadata"]["uid"] != uid
     assert made["metadata"]["annotations"]["penstock.io/template-version"] == "1"

@@ -1,6 +1,6 @@
-"""Consumers that are only noted down: for tests of whoever asks for them.
+"""A back-end that only keeps a list of consumers, for tests of the controller.
 
-Records every call, fails where a test planted a failure, and lets a test make a consumer die.
+It records every call, fails where a test planted a failure, and lets a test make a consumer die.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class InMemoryDeployment:
         return incidents
 
     def die(self, consumer: ConsumerId) -> None:
-        """As if its process had ended by itself."""
+        """Behave as if the consumer's process had ended by itself."""
         self._dead.add(consumer)
         known = self._consumers[consumer]
         self._consumers[consumer] = replace(known, state=DeploymentState.RESTARTING)

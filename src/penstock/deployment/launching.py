@@ -1,7 +1,7 @@
-"""How a consumer of this group is started on this machine.
+"""The command that starts a consumer of this group on this machine.
 
-The child gets the same settings: the same file and flags (secrets are never among them) and the
-same environment. What a roll-out changed comes as further flags, which win.
+The child gets the same settings file, flags (never secrets) and environment. Changes of a roll-out
+follow as further flags, which win.
 """
 
 import json
@@ -41,7 +41,7 @@ def local_deployment(
 
 
 def template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
-    """What a roll-out changed, as flags: they win over the file and the environment."""
+    """The changes of a roll-out as flags, which win over the file and the environment."""
     flags = []
     if template.spark_settings:
         options = {**settings.spark.options, **template.spark_settings}

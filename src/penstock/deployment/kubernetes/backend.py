@@ -1,8 +1,9 @@
 """Consumers as Deployments of a Kubernetes cluster.
 
-Made and deleted through the API; looked after by a copy that list and watch keep. Kubernetes itself
-starts again what ends; this back-end tells what happened and why, makes again what somebody deleted
-and scales back what somebody scaled. Only objects with the group's labels are seen or touched.
+Kubernetes itself restarts a container that ends. This back-end creates and deletes the objects,
+reports incidents with their cause, recreates a Deployment that another client deleted and scales
+back one that was scaled. It inspects a watched copy of the objects, and only those with the group's
+labels.
 """
 
 import threading
@@ -59,7 +60,7 @@ from penstock.deployment.kubernetes.events import EventWriter
 from penstock.deployment.kubernetes.watched_objects import WatchedObjects
 from penstock.model import ConsumerId
 
-# How long a deletion waits for the pod's end before it says that it is still ending.
+# How long a deletion waits for the pod to end before it raises StillEndingError.
 END_WAITED_S = 3.0
 CONFLICTS_MAX = 5
 REPAIRS_AT_ONCE = 20
@@ -70,7 +71,7 @@ Arguments = Callable[[DeploymentTemplate], Sequence[str]]
 
 
 class KubernetesDeployment:
-    """Safe to call from several threads; one consumer's calls wait for one another."""
+    """Safe to call from several threads. Calls for the same consumer run one after another."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class KubernetesDeployment:
         self._conditions = ConditionWriter(api, self._background_calls)
         self._wanted: dict[ConsumerId, DeploymentTemplate] = {}
         self._observed: dict[ConsumerId, ObservedConsumer] = {}
-        # Which Deployment of a consumer we let go last: a list read before that does not count.
+        # The Deployment of each consumer that was deleted last: an older list may still show it.
         self._deleted_uids: dict[ConsumerId, str] = {}
         self._repair_not_before_s: dict[ConsumerId, float] = {}
         self._is_trouble_reported = False
@@ -101,7 +102,7 @@ class KubernetesDeployment:
         self._repairing = threading.Lock()
 
     def start(self) -> "KubernetesDeployment":
-        """Begin to watch. What is refused or does not answer is heard of here."""
+        """Begin to watch. Raises at once when the API server refuses or does not answer."""
         self._deployments.start()
         self._pods.start()
         return self
@@ -111,11 +112,11 @@ class KubernetesDeployment:
         self._pods.close()
         self._api.close()
 
-    # What the controller asks
+    # The deployment interface
 
     def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
         deployments = self._of_consumers(self._api.list_objects(DEPLOYMENTS, self._selector)[0])
-        # Who is there is asked for; how each one does is information, and comes from the copy.
+        # Which consumers exist is read from the server; their state comes from the watched copy.
         pods = _grouped(self._pods.objects())
         for consumer, found in deployments.items():
             if not is_ending(found):
@@ -150,7 +151,7 @@ class KubernetesDeployment:
 
     def repair(self) -> Sequence[Incident]:
         if not self._repairing.acquire(blocking=False):
-            return []  # the last round still runs
+            return []  # the previous call still runs
         try:
             if self._is_out_of_touch():
                 return []
@@ -158,10 +159,10 @@ class KubernetesDeployment:
         finally:
             self._repairing.release()
 
-    # Looking after
+    # Repairs
 
     def _is_out_of_touch(self) -> bool:
-        """Nobody acts on an old copy. It is said once, when it begins."""
+        """True while the watched copy is outdated. Raises once, when that begins."""
         trouble = self._deployments.trouble or self._pods.trouble
         was_reported, self._is_trouble_reported = self._is_trouble_reported, trouble is not None
         if trouble is not None and not was_reported:
@@ -193,7 +194,7 @@ class KubernetesDeployment:
         try:
             lines = self._api.log_lines(incident.pod, CONTAINER, 1, previous=True)
         except DeploymentError:
-            return ""  # what happened is told without it
+            return ""  # the incident is reported without it
         return f". Last line: {lines[-1][:300]}" if lines else ""
 
     def _carry_out(self, repairs: Mapping[ConsumerId, Repair]) -> list[Incident]:
@@ -207,9 +208,9 @@ class KubernetesDeployment:
             try:
                 explanation = self._repair_one(consumer, repairs[consumer])
             except DeploymentError as error:
-                # One that cannot be helped does not keep the others from being helped.
+                # One failed repair must not stop the others.
                 self._repair_not_before_s[consumer] = now_s + REPAIR_AGAIN_S
-                explanation = f"it could not be repaired: {error}"
+                explanation = f"repair failed: {error}"
             finally:
                 lock.release()
             if explanation:
@@ -225,7 +226,7 @@ class KubernetesDeployment:
         if repair is Repair.MAKE_AGAIN and found is None:
             has_claim = self._own(CLAIMS, consumer, must_be_ours=True) is not None
             made = self._make(consumer, template, has_claim=has_claim)
-            explanation = "its Deployment was deleted by somebody else and was made again"
+            explanation = "its Deployment was deleted by another client and was made again"
             self._events.write(made, "MadeAgain", explanation)
             return explanation
         if repair is Repair.SCALE_TO_ONE and found is not None and not is_ending(found):
@@ -236,8 +237,8 @@ class KubernetesDeployment:
             try:
                 self._replace(consumer, found, template)
             except ConflictError:
-                return ""  # the next round looks again
-            explanation = f"it was scaled to {replicas} by somebody else and was scaled back to 1"
+                return ""  # the next call inspects it again
+            explanation = f"it was scaled to {replicas} by another client and was scaled back to 1"
             self._events.write(found, "ScaledBack", explanation)
             return explanation
         if found is not None:
@@ -249,7 +250,7 @@ class KubernetesDeployment:
     def _make(
         self, consumer: ConsumerId, template: DeploymentTemplate, *, has_claim: bool = False
     ) -> Object:
-        """The claim, then the Deployment; what is there and ours stays as it is."""
+        """Create the claim, then the Deployment; existing objects of ours stay unchanged."""
         if not has_claim:
             self._make_one(CLAIMS, claim_manifest(self._plan, consumer), consumer)
         manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
@@ -280,7 +281,9 @@ class KubernetesDeployment:
                     ) from None
                 else:
                     return found, False
-        raise DeploymentError(f"Consumer {consumer}: somebody makes and deletes its {resource[1]}.")
+        raise DeploymentError(
+            f"Consumer {consumer}: its {resource[1]} keep appearing and vanishing."
+        )
 
     def _replace(self, consumer: ConsumerId, found: Object, template: DeploymentTemplate) -> None:
         manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
@@ -300,7 +303,7 @@ class KubernetesDeployment:
         try:
             is_there = self._api.delete(DEPLOYMENTS, name, uid)
         except ConflictError:
-            is_there = True  # another of that name came in between: look again below
+            is_there = True  # replaced by another of that name: checked again below
         if is_there and not self._is_gone(name, uid):
             again = self._own(DEPLOYMENTS, consumer)
             if again is not None:
@@ -308,7 +311,7 @@ class KubernetesDeployment:
         self._deployments.drop(name, uid)
 
     def _is_gone(self, name: str, uid: str) -> bool:
-        """By the copy, without asking; False when it is still there after a moment."""
+        """True once the watched copy no longer has it; False after END_WAITED_S."""
 
         def gone() -> bool:
             return not any(
@@ -327,7 +330,7 @@ class KubernetesDeployment:
     def _own(
         self, resource: Resource, consumer: ConsumerId, *, must_be_ours: bool = False
     ) -> Object | None:
-        """The consumer's object as it is now; None when there is none, or it is not ours."""
+        """The consumer's object, read now; None when it does not exist or is not ours."""
         name = object_name(self._plan.group, consumer)
         found = self._api.read(resource, name)
         if found is None:
@@ -336,8 +339,8 @@ class KubernetesDeployment:
             return found
         if must_be_ours:
             raise NameTakenError(
-                f"{name} ({resource[1]}) exists in namespace {self._api.namespace} and is not "
-                f"of group {self._plan.group}.",
+                f"{name} ({resource[1]}) exists in namespace {self._api.namespace} and does not "
+                f"belong to group {self._plan.group}.",
                 remedy="Rename or remove it, or choose another lake.group or namespace.",
                 is_retryable=False,
             )
@@ -349,7 +352,7 @@ class KubernetesDeployment:
                 self._wanted.setdefault(consumer, _template_of(found, DeploymentTemplate()))
 
     def _of_consumers(self, objects: Sequence[Object]) -> dict[ConsumerId, Object]:
-        """By consumer; one whose name is not what its label says is not ours to judge."""
+        """The objects by consumer. An object whose name contradicts its label is left out."""
         found = {}
         for one in objects:
             consumer = consumer_of_object(one)

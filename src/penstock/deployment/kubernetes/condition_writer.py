@@ -1,7 +1,7 @@
-"""Writes the condition of every consumer's Deployment when it is no longer true.
+"""Writes the condition of a consumer's Deployment whenever it is out of date.
 
-Compared with the watched copy, so that a condition that somebody removed comes back, and one that
-could not be written is tried again.
+The condition is compared with the watched copy, so that a removed one comes back and a failed write
+is repeated.
 """
 
 import time
@@ -21,7 +21,7 @@ from penstock.deployment.kubernetes.core.repairs import ObservedConsumer
 from penstock.deployment.kubernetes.core.status import is_ending
 from penstock.model import ConsumerId
 
-# So long the copy may take to show what was written, before it is written again.
+# How long the copy may take to show a written condition before it is written again.
 WRITTEN_AGAIN_S = 10.0
 
 

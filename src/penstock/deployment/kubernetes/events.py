@@ -1,6 +1,6 @@
-"""Kubernetes Events: what happened to a consumer, where `kubectl describe` shows it.
+"""Writes Kubernetes Events about consumers; `kubectl describe` shows them.
 
-The same words about the same consumer at most once in half an hour.
+The same text about the same consumer is written at most once in half an hour.
 """
 
 import time

@@ -213,9 +213,9 @@ def test_laying_over_changes_neither_of_the_two() -> None:
 @pytest.mark.parametrize(
     ("template", "explanation"),
     [
-        ([], "no mapping"),
+        ([], "not a mapping"),
         ({"containers": []}, "not 'containers'"),
-        ({"spec": 3}, "spec is no mapping"),
+        ({"spec": 3}, "spec is not a mapping"),
         ({"spec": {"containers": [{"image": "x"}]}}, "needs a name"),
     ],
 )

@@ -1,7 +1,7 @@
-"""What to do about what is seen: repairs, and what people should hear of. Pure.
+"""Decides which Deployments to repair and which incidents to report. Pure.
 
-Compared are what we want (every consumer that we created or found, until we delete it), what was
-seen the last time, and what is seen now. Nothing is repaired that is on its way out: it is made
+It compares the wanted consumers (created or found by us, and not yet deleted), the previous
+observation and the present one. A Deployment that is being deleted is not repaired; it is made
 again when it is gone.
 """
 
@@ -28,7 +28,7 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedConsumer:
-    """One consumer as it was at the last look: enough to know what has changed."""
+    """One consumer at the last inspection: enough to see what has changed."""
 
     pod_uid: str = ""
     restarts: int = 0
@@ -37,7 +37,7 @@ class ObservedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class PodIncident:
-    """Something that happened to a consumer; `reason` is the word for a Kubernetes Event."""
+    """An incident of a consumer; `reason` becomes the reason of a Kubernetes Event."""
 
     consumer: ConsumerId
     reason: str
@@ -73,14 +73,14 @@ def inspect_consumers(
         known = before.get(consumer)
         own = _pods_to_follow(known, pods.get(consumer, ()))
         observed[consumer] = _observed(known or ObservedConsumer(), deployment, own, now_unix_s)
-        # What was there before our first look is no news; that it is in trouble now is.
+        # Restarts before the first inspection are not reported; present trouble is.
         since = known or ObservedConsumer(observed[consumer].pod_uid, observed[consumer].restarts)
         incidents += _incidents_since(consumer, since, observed[consumer], own)
     return Inspection(observed, repairs, tuple(incidents))
 
 
 def _pods_to_follow(known: ObservedConsumer | None, pods: Sequence[Object]) -> Sequence[Object]:
-    """The pod that we know while it stays: one that somebody put beside it replaces nothing."""
+    """The known pod while it exists, so that a second pod beside it is not a replacement."""
     same = [pod for pod in pods if known is not None and pod["metadata"]["uid"] == known.pod_uid]
     return same if current_pod(same) is not None else pods
 
@@ -94,7 +94,7 @@ def _observed(
         return ObservedConsumer(known.pod_uid, known.restarts, trouble)
     uid = pod["metadata"]["uid"]
     if trouble is not None and uid == known.pod_uid:
-        # While it is down the old count stays: the restart is told when it is up again.
+        # While it is down the old count stays: the restart is reported when it is up again.
         return ObservedConsumer(uid, known.restarts, trouble)
     return ObservedConsumer(uid, restarts_of(pod), trouble)
 
@@ -115,7 +115,7 @@ def _incidents_since(
     is_new = trouble is not None and (
         known.trouble is None or known.trouble.reason != trouble.reason
     )
-    # That it ended is told when it has come back, or when Kubernetes holds it back.
+    # An end is reported when the pod is back, or when Kubernetes delays the restart.
     if trouble is not None and is_new and trouble.reason not in {"Ended", "Ending"}:
         incidents.append(PodIncident(consumer, trouble.reason, trouble.explanation, name))
     return incidents
