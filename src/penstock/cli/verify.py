@@ -1,4 +1,4 @@
-"""`penstock verify`: is every record of Kafka in the lake, exactly once?"""
+"""`penstock verify`: checks that every record of Kafka is in the lake exactly once."""
 
 from typing import Annotated
 
@@ -33,12 +33,12 @@ def verify(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Compare Kafka with the lake, record by record. Exit code 0 only when exact.
+    """Compare Kafka with the lake, record by record. The exit code is 0 only if they match.
 
-    For every partition the lake knows: `kafka` is how many committed records Kafka has below the
-    offset in the ledger, `lake` and `dead_letters` how many the tables have; `unknown` are rows
-    whose records Kafka no longer keeps. It reads both by itself and trusts no other part of
-    Penstock. May run while consumers do.
+    For every partition in the ledger, `kafka` counts the committed records in Kafka below the
+    ledger's offset, and `lake` and `dead_letters` count the rows in the tables; `unknown` counts
+    rows whose records Kafka no longer keeps. It shares no code with the pipeline and may run while
+    consumers do.
 
     Example: `penstock verify --topic orders -o json`
     """
@@ -46,7 +46,7 @@ def verify(
     verdict = verify_lake(loaded.settings, topic or [], on_progress=say)
     print_data(verdict.as_data(), output, _as_table(verdict))
     if not verdict.partitions:
-        say("The ledger has no partition of these topics: nothing was checked.")
+        say("Nothing was checked: the ledger has no partition of these topics.")
     elif output is OutputFormat.TABLE:
         say("exact" if verdict.is_exact else "NOT exact")
     if not verdict.is_exact:

@@ -1,4 +1,4 @@
-"""`penstock demo`: the main job on one machine, in a few minutes, with things dying on the way."""
+"""`penstock demo`: a whole group on one machine for a few minutes, while parts of it are killed."""
 
 import shutil
 import tempfile
@@ -27,13 +27,14 @@ def demo(
         bool, typer.Option("--short", help="Two topics with 8 partitions, in half the time.")
     ] = False,
 ) -> None:
-    """Show the main job: a group that follows its load while parts of it are killed.
+    """Show a group that follows its load while parts of it are killed.
 
-    Embedded broker, three topics with 24 partitions, a load that rises, shifts, bursts and falls.
+    It starts a broker and three topics with 24 partitions. The load rises, shifts, bursts, falls.
     One consumer is killed with -9, the controller is killed during a move, partitions are added.
-    Exit code 0 only when every record is in the lake exactly once, and the group grew and shrank.
+    The exit code is 0 only if every record is in the lake exactly once, and the group grew and
+    shrank.
     """
-    # Late, because these bring Spark and pictures along.
+    # Imported late: Spark and the drawing library are slow to import.
     from penstock.laboratory.demo.observation import summed_up  # noqa: PLC0415
     from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415
     from penstock.laboratory.demo.run import Demo, is_good, result_rows  # noqa: PLC0415
@@ -66,13 +67,13 @@ def demo(
     say(f"page:    {out / 'demo.html'}")
     if not is_good(run):
         raise PenstockError(
-            "The demo does not hold: see the lines above.", remedy=f"Logs and lake: {folder}"
+            "The demo failed: see the lines above.", remedy=f"Logs and lake: {folder}"
         )
-    shutil.rmtree(folder)  # kept when something went wrong
+    shutil.rmtree(folder)  # kept after a failure
 
 
 def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
-    """Small consumers, so that a laptop shows a group; quick timers, so that minutes are enough."""
+    """Small consumers and short periods, so that a laptop shows a group within minutes."""
     from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- as above
 
     return {
@@ -87,7 +88,7 @@ def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
 
 
 class _View:
-    """A live picture of the group at a terminal; a line every few seconds elsewhere."""
+    """Shows the group live on a terminal; prints a line every few seconds elsewhere."""
 
     def __init__(self) -> None:
         self._live = Live(console=notes, refresh_per_second=4) if notes.is_terminal else None
