@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 
 
-class CommandForLater(TyperCommand):
+class LazyCommand(TyperCommand):
     """An entry in the list of commands; imports the real command when it is called."""
 
     def __init__(self, name: str, where: str, sentence: str, panel: str) -> None:
@@ -84,19 +84,19 @@ class CommandForLater(TyperCommand):
         return real.make_context(info_name, args, parent, **extra)
 
 
-class CommandsForLater(TyperGroup):
+class LazyCommands(TyperGroup):
     """All commands, without importing them."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         for panel, commands in COMMANDS.items():
             for name, where, sentence in commands:
-                self.add_command(CommandForLater(name, where, sentence, panel))
+                self.add_command(LazyCommand(name, where, sentence, panel))
 
 
 app = typer.Typer(
     name="penstock",
-    cls=CommandsForLater,
+    cls=LazyCommands,
     help="Penstock keeps a Kafka consumer group exactly as large as its load.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

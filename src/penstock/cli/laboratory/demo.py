@@ -35,21 +35,21 @@ def demo(
     shrank.
     """
     # Imported late: Spark and the drawing library are slow to import.
-    from penstock.laboratory.demo.observation import summed_up  # noqa: PLC0415
+    from penstock.laboratory.demo.observation import demo_figures  # noqa: PLC0415
     from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415
-    from penstock.laboratory.demo.run import Demo, is_good, result_rows  # noqa: PLC0415
+    from penstock.laboratory.demo.run import Demo, is_successful, result_rows  # noqa: PLC0415
     from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415
 
     story = SHORT if short else WHOLE
     fetch_with_progress(list(USUAL_SETS))
     out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-    flags = demo_settings(folder, story.scale_down_period_s)
-    given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
-    settings = load_settings(flags=flags, environment={}).settings
+    chosen = demo_settings(folder, story.scale_down_period_s)
+    flags = [text for name, value in chosen.items() for text in ("--set", f"{name}={value}")]
+    settings = load_settings(flags=chosen, environment={}).settings
     with _View() as view:
-        run = Demo(settings, given=given, story=story, say=view.say, show=view.show).play()
-    figures = summed_up(run.moments, run.hand_overs)
+        run = Demo(settings, flags=flags, story=story, say=view.say, show=view.show).play()
+    figures = demo_figures(run.moments, run.hand_overs)
     rows = result_rows(run, figures)
     picture = out / "demo.png"
     draw(run.moments, run.incidents, CAPACITY_BYTES_PER_S, picture)
@@ -65,7 +65,7 @@ def demo(
     data_console().print(f"each hand-over: {', '.join(each)}", markup=False)
     say(f"picture: {picture}")
     say(f"page:    {out / 'demo.html'}")
-    if not is_good(run):
+    if not is_successful(run):
         raise PenstockError(
             "The demo failed: see the lines above.", remedy=f"Logs and lake: {folder}"
         )

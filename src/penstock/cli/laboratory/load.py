@@ -228,5 +228,5 @@ def _table(result: LoadResult) -> Table:
     table.add_row("records acknowledged", f"{result.records_acknowledged:,}")
     table.add_row("speed reached", f"{result.bytes_per_s / 1e6:.2f} MB/s")
     table.add_row("records failed", f"{result.records_failed:,}")
-    table.add_row("not sent (broker too slow)", f"{result.bytes_let_go / 1e6:.2f} MB")
+    table.add_row("not sent (broker too slow)", f"{result.bytes_skipped / 1e6:.2f} MB")
     return table

@@ -127,10 +127,10 @@ def simulate(
         else _generated(kind, partitions, delta, measurements, seed, start, carried)
     )
     interval_s = _interval(interval)
-    way: OnEveryMeasurement | ThroughTrigger = _every(packing, carried)
+    mode: OnEveryMeasurement | ThroughTrigger = _every_mode(packing, carried)
     if trigger:
-        way = _way(chosen_settings, carried, interval_s)
-    summaries, last = _run(chosen, speeds, way, assignments)
+        mode = _trigger_mode(chosen_settings, carried, interval_s)
+    summaries, last = _run(chosen, speeds, mode, assignments)
     bounds = lower_bounds(speeds, carried)
     rows = table(summaries, bounds, interval_s)
     if plot is not None:
@@ -208,13 +208,13 @@ def _interval(text: str) -> float:
     return interval_s
 
 
-def _every(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
+def _every_mode(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
     return OnEveryMeasurement(
         capacity, packing.partitions_per_consumer_max or None, packing.consumers_max or None
     )
 
 
-def _way(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigger:
+def _trigger_mode(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigger:
     packing = settings.packing.model_copy(update={"capacity": capacity})
     policy = packing.trigger_policy(plan_interval_s=settings.controller.plan_interval)
     return ThroughTrigger(policy, interval_s, look_ahead_s=packing.look_ahead)
@@ -223,7 +223,7 @@ def _way(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigg
 def _run(
     algorithms: Sequence[PackingAlgorithm],
     stream: Stream,
-    way: OnEveryMeasurement | ThroughTrigger,
+    mode: OnEveryMeasurement | ThroughTrigger,
     assignments: Path | None,
 ) -> tuple[list[Summary], Assignment]:
     """Replay every algorithm; also return the first one's last assignment."""
@@ -233,7 +233,7 @@ def _run(
         for algorithm in algorithms:
             several = len(algorithms) > 1
             path = _path_for(assignments, algorithm.name) if several else assignments
-            steps = replay(algorithm, stream, way, perf_counter)
+            steps = replay(algorithm, stream, mode, perf_counter)
             seen = progress.track(steps, total=len(stream), description=algorithm.name)
             kept = list(_written(seen, path))
             lasts.append(kept[-1].assignment)

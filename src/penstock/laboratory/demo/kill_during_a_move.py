@@ -25,16 +25,16 @@ class KillDuringMove:
         self._settings = settings
         self._controller = controller
         self._stop = threading.Event()
-        self._has_struck = threading.Event()
+        self._has_killed = threading.Event()
         self._thread = threading.Thread(target=self._wait, name="kill-during-a-move")
 
-    def has_struck(self) -> bool:
+    def has_killed(self) -> bool:
         """Whether the controller was killed; the first call starts the thread."""
         if self._thread.ident is None:
             self._thread.start()
-        return self._has_struck.is_set()
+        return self._has_killed.is_set()
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Stop the thread, whether it has killed the controller or not, or was never started."""
         self._stop.set()
         if self._thread.ident is not None:
@@ -47,16 +47,16 @@ class KillDuringMove:
         follower = FollowedTopics(self._settings.kafka, mailboxes)
         try:
             while not self._stop.is_set():
-                letter = follower.read(_LOOK_EVERY_S)
-                if letter is None:
+                record = follower.read(_LOOK_EVERY_S)
+                if record is None:
                     continue
-                mailbox = letter.partition.partition
-                said = decode(
-                    letter.value, letter.headers, topic_role="controller", mailbox=mailbox
+                mailbox = record.partition.partition
+                message = decode(
+                    record.value, record.headers, topic_role="controller", mailbox=mailbox
                 )
-                if isinstance(said, StopConsumingCommand):
+                if isinstance(message, StopConsumingCommand):
                     send_signal(self._controller(), signal.SIGKILL)
-                    self._has_struck.set()
+                    self._has_killed.set()
                     return
         finally:
             follower.close()

@@ -56,7 +56,7 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidByConsumer:
+class ConsumptionChange:
     """A stop or start that a consumer reported, with the broker's timestamp."""
 
     at_ms: int
@@ -65,11 +65,11 @@ class SaidByConsumer:
     is_start: bool
 
 
-def hand_overs(said: Sequence[SaidByConsumer]) -> list[HandOver]:
+def hand_overs(changes: Sequence[ConsumptionChange]) -> list[HandOver]:
     """Every stop, with the start at another consumer that followed it."""
-    stopped: dict[str, SaidByConsumer] = {}
+    stopped: dict[str, ConsumptionChange] = {}
     found = []
-    for one in sorted(said, key=lambda one: (one.at_ms, one.is_start, one.partition)):
+    for one in sorted(changes, key=lambda one: (one.at_ms, one.is_start, one.partition)):
         if not one.is_start:
             stopped[one.partition] = one
         elif (before := stopped.pop(one.partition, None)) and before.consumer != one.consumer:
@@ -78,7 +78,7 @@ def hand_overs(said: Sequence[SaidByConsumer]) -> list[HandOver]:
     return found
 
 
-def summed_up(moments: Sequence[Moment], moved: Sequence[HandOver]) -> dict[str, float]:
+def demo_figures(moments: Sequence[Moment], moved: Sequence[HandOver]) -> dict[str, float]:
     seconds = sorted(one.seconds for one in moved)
     return {
         "consumers_mean": mean(len(one.load_by_consumer) for one in moments) if moments else 0.0,

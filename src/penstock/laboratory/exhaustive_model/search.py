@@ -12,10 +12,10 @@ from penstock.laboratory.exhaustive_model.small_group import (
     PARTITIONS,
     RunningConsumer,
     SmallGroup,
-    beginning,
-    faulty,
-    ordinary,
-    quiet,
+    faulty_steps,
+    idle_step,
+    initial_group,
+    ordinary_steps,
 )
 from penstock.messages import Message
 
@@ -47,7 +47,7 @@ def key_of(group: SmallGroup) -> object:
         group.ledger,
         group.faults_left,
         group.fenced,
-        group.quiet_rounds,
+        group.idle_rounds,
     )
 
 
@@ -125,19 +125,19 @@ def explore(
 
     `records` is how many each partition has to be carried: none leaves the batches out.
     """
-    start = beginning(faults, records)
+    start = initial_group(faults, records)
     seen = {hash(key_of(start))}
     todo = [start]
     endings = 0
     while todo:
         group = todo.pop()
-        following = list(ordinary(group))
+        following = list(ordinary_steps(group))
         if not following:
             if has_converged(group):
                 endings += 1
             else:
-                following = [quiet(group)]
-        following += faulty(group)
+                following = [idle_step(group)]
+        following += faulty_steps(group)
         for candidate in following:
             key = hash(key_of(candidate))
             if key not in seen:

@@ -42,7 +42,7 @@ class LoadResult:
     records_acknowledged: int
     bytes_acknowledged: int
     records_failed: int
-    bytes_let_go: int
+    bytes_skipped: int
     first_failure: str | None
     records_by_partition: dict[str, int]
 
@@ -90,7 +90,7 @@ class LoadGenerator:
         self._maker = RecordMaker(self._form, run_id, seed=seed)
         self._lanes = [_Lane(target) for target in targets]
         self._on_samples = on_samples
-        self._bytes_let_go = 0.0
+        self._bytes_skipped = 0.0
         self._producer = RecordProducer(
             kafka,
             **{
@@ -112,7 +112,7 @@ class LoadGenerator:
             elapsed = min(time.monotonic() - begun, duration_s)
             at_ms = time.time_ns() // 1_000_000
             for lane, report in zip(self._lanes, reports, strict=True):
-                self._serve(lane, report, last, elapsed, at_ms)
+                self._send_due(lane, report, last, elapsed, at_ms)
             last = elapsed
             if elapsed >= next_sample:
                 self._sample(elapsed)
@@ -124,7 +124,7 @@ class LoadGenerator:
         self._sample(seconds)
         return self._result(seconds)
 
-    def _serve(
+    def _send_due(
         self, lane: _Lane, report: Delivered, since_s: float, until_s: float, at_ms: int
     ) -> None:
         """Send what became due between two moments."""
@@ -135,7 +135,7 @@ class LoadGenerator:
         too_much = lane.owed_bytes - max(speed * DEBT_MAX_S, self._form.record_bytes)
         if too_much > 0:
             lane.owed_bytes -= too_much
-            self._bytes_let_go += too_much
+            self._bytes_skipped += too_much
         partition = lane.target.partition
         while lane.owed_bytes >= self._form.record_bytes:
             key, value = self._maker.record(partition, lane.sent, at_ms)
@@ -188,7 +188,7 @@ class LoadGenerator:
             bytes_acknowledged=sum(lane.acknowledged_bytes for lane in self._lanes),
             # What neither arrived nor failed by now is not known to have arrived.
             records_failed=sent - acknowledged,
-            bytes_let_go=round(self._bytes_let_go),
+            bytes_skipped=round(self._bytes_skipped),
             first_failure=failures[0] if failures else None,
             records_by_partition={
                 str(lane.target.partition): lane.acknowledged for lane in self._lanes

@@ -13,7 +13,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle_wanted
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
-from penstock.laboratory.protocol_simulation.ledger import Place
+from penstock.laboratory.protocol_simulation.ledger import LedgerKey
 from penstock.messages import Message, StartConsumingCommand, StopConsumingEvent
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
@@ -35,27 +35,27 @@ class Checker:
     def __init__(self, group: "SimulatedGroup") -> None:
         self.group = group
         self._seen = 0
-        self._ends: dict[Place, tuple[int, Epoch]] = {}
+        self._ends: dict[LedgerKey, tuple[int, Epoch]] = {}
         self._fenced: set[tuple[ConsumerId, int]] = set()
         self._used: dict[tuple[TopicPartition, Epoch], tuple[int, int]] = {}
-        self._stopped: set[tuple[Place, tuple[ConsumerId, int, Epoch]]] = set()
+        self._stopped: set[tuple[LedgerKey, tuple[ConsumerId, int, Epoch]]] = set()
         self.records = 0
 
     def after_event(self) -> None:
         """S1, S2, S3: every commit goes on where the chain ends, and epochs never fall along it."""
         commits = self.group.ledger.commits
         for commit in commits[self._seen :]:
-            end, epoch = self._ends.get(commit.place, (0, Epoch(0, 0)))
+            end, epoch = self._ends.get(commit.key, (0, Epoch(0, 0)))
             if commit.start < end:
                 raise ViolationError("S1", f"records {commit.start} to {end} of {commit} are twice")
             if commit.start > end:
                 raise ViolationError("S1", f"records {end} to {commit.start} before {commit} lack")
-            who = (commit.consumer, commit.incarnation, commit.epoch)
-            if (commit.place, who) in self._stopped:
+            writer = (commit.consumer, commit.incarnation, commit.epoch)
+            if (commit.key, writer) in self._stopped:
                 raise ViolationError("S4", f"{commit} came after its writer said it had stopped")
             if commit.epoch < epoch:
                 raise ViolationError("S2", f"{commit} is of an older epoch than {epoch}")
-            self._ends[commit.place] = (commit.end, commit.epoch)
+            self._ends[commit.key] = (commit.end, commit.epoch)
             self.records += commit.end - commit.start
         self._seen = len(commits)
 
@@ -85,15 +85,15 @@ class Checker:
                     "S5", f"consumer {after.consumer_id} obeyed an old controller's epoch"
                 )
 
-    def said(self, message: Message) -> None:
+    def consumer_sent(self, message: Message) -> None:
         """Whoever says that it stopped has nothing in flight any more."""
         if isinstance(message, StopConsumingEvent):
             self.after_event()
             for row in message.partitions:
-                place = self.group.place_of(row.topic_partition)
-                if place is not None:
-                    who = (message.sender, message.incarnation, row.partition_epoch)
-                    self._stopped.add((place, who))
+                key = self.group.ledger_key(row.topic_partition)
+                if key is not None:
+                    writer = (message.sender, message.incarnation, row.partition_epoch)
+                    self._stopped.add((key, writer))
 
     def controller_stepped(
         self,
@@ -122,7 +122,7 @@ class Checker:
     def _is_newest(self, controller: "SimulatedController") -> bool:
         return controller.epoch == self.group.newest_epoch
 
-    def sent(self, controller: "SimulatedController", message: Message) -> None:
+    def controller_sent(self, controller: "SimulatedController", message: Message) -> None:
         """S4 and S5 at the moment a start goes out."""
         if not isinstance(message, StartConsumingCommand):
             return
@@ -133,22 +133,22 @@ class Checker:
             if former != receiver:
                 raise ViolationError("S5", f"epoch {epoch} of {partition} is used again")
             if self._is_newest(controller):
-                self._nobody_else_reads(partition, epoch, receiver)
+                self._check_no_other_reader(partition, epoch, receiver)
 
-    def _nobody_else_reads(
+    def _check_no_other_reader(
         self, partition: TopicPartition, epoch: Epoch, receiver: tuple[int, int]
     ) -> None:
         for process in self.group.deployment.processes:
             if not process.is_alive:
                 continue
             owned = process.ownership.owned.get(partition)
-            who = (process.consumer, process.ownership.incarnation)
-            if owned is None or who == receiver or who in self._fenced or owned.epoch > epoch:
+            reader = (process.consumer, process.ownership.incarnation)
+            if owned is None or reader == receiver or reader in self._fenced or owned.epoch > epoch:
                 continue
             if self._is_former_incarnation(process):
                 continue
             raise ViolationError(
-                "S4", f"{partition} is started under {epoch} while {who} reads it under {owned}"
+                "S4", f"{partition} is started under {epoch} while {reader} reads it under {owned}"
             )
 
     def _is_former_incarnation(self, process: "SimulatedConsumer") -> bool:
@@ -209,8 +209,8 @@ class Checker:
     def why_not_drained(self) -> str | None:
         """L2: everything that was written is in the lake."""
         for partition, log in self.group.logs.items():
-            place = self.group.place_of(partition)
+            key = self.group.ledger_key(partition)
             end = log.end_offset(self.group.clock.now_ms)
-            if place is not None and self.group.ledger.read(place) != end:
-                return f"{partition} stands at {self.group.ledger.read(place)} of {end}"
+            if key is not None and self.group.ledger.read(key) != end:
+                return f"{partition} stands at {self.group.ledger.read(key)} of {end}"
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.controller.core.settings import ControllerSettings
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 
 
 class FaultKind(StrEnum):
@@ -58,8 +58,8 @@ class Scenario:
     topics: tuple[int, ...]
     load_share: float
     consumers_max: int
-    war_ms: int
-    weather: Weather
+    faults_until_ms: int
+    delivery_faults: DeliveryFaults
     faults: tuple[Fault, ...]
     is_fenced_by_broker: bool = True
     restarts_consumers: bool = True
@@ -110,13 +110,13 @@ def scenario(seed: int) -> Scenario:
         share = min(total, chance.randint(1, max(1, partitions // 2)))
         topics.append(share)
         total -= share
-    war_ms = chance.randint(8_000, 16_000)
+    faults_until_ms = chance.randint(8_000, 16_000)
     number = chance.randint(4, 10)
     faults = tuple(
         sorted(
             (
                 Fault(
-                    at_ms=chance.randint(2_500, war_ms),
+                    at_ms=chance.randint(2_500, faults_until_ms),
                     kind=chance.choice(_KINDS),
                     pick=chance.randint(0, 1_000),
                     size=chance.randint(0, 1_000),
@@ -126,11 +126,11 @@ def scenario(seed: int) -> Scenario:
             key=lambda fault: fault.at_ms,
         )
     )
-    is_stormy = chance.random() < 0.7
-    weather = Weather(
-        lost=chance.choice((0.0, 0.05, 0.2)) if is_stormy else 0.0,
-        doubled=chance.choice((0.0, 0.05, 0.2)) if is_stormy else 0.0,
-        delayed=chance.choice((0.0, 0.1, 0.3)) if is_stormy else 0.0,
+    is_unreliable = chance.random() < 0.7
+    delivery_faults = DeliveryFaults(
+        lost=chance.choice((0.0, 0.05, 0.2)) if is_unreliable else 0.0,
+        doubled=chance.choice((0.0, 0.05, 0.2)) if is_unreliable else 0.0,
+        delayed=chance.choice((0.0, 0.1, 0.3)) if is_unreliable else 0.0,
         delay_ms_max=chance.choice((300, 3_000, 8_000)),
         through_codec=0.3 if chance.random() < 0.1 else 0.0,
     )
@@ -139,8 +139,8 @@ def scenario(seed: int) -> Scenario:
         topics=tuple(topics),
         load_share=chance.uniform(0.2, 0.7),
         consumers_max=consumers_max,
-        war_ms=war_ms,
-        weather=weather,
+        faults_until_ms=faults_until_ms,
+        delivery_faults=delivery_faults,
         faults=faults,
         is_fenced_by_broker=chance.random() < 0.5,
         restarts_consumers=chance.random() < 0.6,

@@ -6,7 +6,7 @@ What is left is what matters. It is deterministic, so the smallest one can be ke
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 
 Fails = Callable[[Scenario], bool]
@@ -21,8 +21,8 @@ def shrink(scenario: Scenario, fails: Fails, runs_max: int = 200) -> Scenario:
         runs += 1
         return runs <= runs_max and fails(candidate)
 
-    calm = replace(scenario, weather=Weather())
-    smallest = calm if still_fails(calm) else scenario
+    without_faults = replace(scenario, delivery_faults=DeliveryFaults())
+    smallest = without_faults if still_fails(without_faults) else scenario
     chunk = max(1, len(smallest.faults) // 2)
     while chunk:
         start = 0

@@ -30,9 +30,9 @@ class VirtualClock:
             self.events += 1
             after_each()
             if self.events > events_max:
-                raise StormError(f"more than {events_max} events by {self.now_ms} ms")
+                raise TooManyEventsError(f"more than {events_max} events by {self.now_ms} ms")
         self.now_ms = max(self.now_ms, time_ms)
 
 
-class StormError(Exception):
+class TooManyEventsError(Exception):
     """The world did not come to rest within its bound (S11)."""

@@ -16,7 +16,7 @@ from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.load import RecordForm
 from penstock.laboratory.load.records import RecordMaker
 from penstock.laboratory.studies.consumer.commits import records_per_s
-from penstock.laboratory.studies.consumer.seat import Seat
+from penstock.laboratory.studies.consumer.studied_consumer import StudiedConsumer
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
@@ -108,10 +108,10 @@ def drain(settings: Settings, filled: Filled, **consumer: Any) -> Drained:
                 "consumer": settings.consumer.model_copy(update=consumer),
             }
         )
-        with Seat(changed, place) as seat:
-            seat.command_start(filled.partitions)
-            seat.wait_until_carried(filled.ends, DRAIN_TIMEOUT_S)
-            reports = list(seat.reports)
+        with StudiedConsumer(changed, place) as studied:
+            studied.command_start(filled.partitions)
+            studied.wait_until_carried(filled.ends, DRAIN_TIMEOUT_S)
+            reports = list(studied.reports)
         speed = records_per_s(place / "consumer.log")
     cycles = [one.cycle for one in reports if one.cycle is not None and one.cycle.batches]
     batches = sum(one.batches for one in cycles)

@@ -124,8 +124,8 @@ def carry_out(run: FrequencyRun) -> FrequencyRunResult:
         hysteresis=setting.hysteresis,
         scale_down_period_s=setting.scale_down_period_s,
     )
-    way = ThroughTrigger(policy, INTERVAL_S, setting.period_s, setting.look_ahead_s)
-    steps = list(replay(algorithm_named(setting.algorithm), stream, way, process_time))
+    mode = ThroughTrigger(policy, INTERVAL_S, setting.period_s, setting.look_ahead_s)
+    steps = list(replay(algorithm_named(setting.algorithm), stream, mode, process_time))
     count = len(steps)
     hours = count * INTERVAL_S / 3600
     over_capacity_s = INTERVAL_S * sum(step.over_capacity for step in steps)

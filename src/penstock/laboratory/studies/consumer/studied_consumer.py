@@ -35,7 +35,7 @@ CONSUMER = 1
 
 
 @dataclass(slots=True)
-class Seat:
+class StudiedConsumer:
     """One consumer under study. The folder takes its settings, state and log."""
 
     settings: Settings
@@ -83,13 +83,13 @@ class Seat:
         """Take in the reports that have come."""
         until_s = time.monotonic() + timeout_s
         while self._mailbox is not None:
-            letters = self._mailbox.read(max(0.0, until_s - time.monotonic()))
-            for letter in letters:
-                if isinstance(letter, Letter):
-                    read = decode(letter.value, letter.headers)
+            messages = self._mailbox.read(max(0.0, until_s - time.monotonic()))
+            for message in messages:
+                if isinstance(message, Letter):
+                    read = decode(message.value, message.headers)
                     if isinstance(read, ConsumerReport):
                         self.reports.append(read)
-            if not letters and time.monotonic() >= until_s:
+            if not messages and time.monotonic() >= until_s:
                 return
 
     def wait(self, what: str, look: Callable[[], Any], timeout_s: float) -> None:
