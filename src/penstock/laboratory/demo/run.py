@@ -1,4 +1,4 @@
-"""Runs the demo: brings the group up, loads it, kills parts of it, drains, checks, reports."""
+"""Runs the demo: starts the group, loads it, kills parts of it, drains it, checks the lake."""
 
 import json
 import signal
@@ -38,7 +38,7 @@ LOOK_EVERY_S = 0.25
 
 @dataclass(slots=True)
 class DemoRun:
-    """Everything that was seen; filled while it runs."""
+    """Everything observed during the run."""
 
     moments: list[Moment] = field(default_factory=list)
     incidents: list[DemoIncident] = field(default_factory=list)
@@ -88,9 +88,9 @@ class Demo:
             try:
                 self._run_story(group, administration)
             finally:
-                self._stop.set()  # whatever happened, the load ends with us
+                self._stop.set()  # the load ends with the demo, also after an error
             self._drain(group)
-            self._say("checking the lake against Kafka, independently")
+            self._say("comparing the lake with Kafka")
             self.run.verdict = verify(group.settings, [], on_progress=lambda _: None)
             self.run.hand_overs = hand_overs(consumption_changes(group.settings))
         return self.run
@@ -100,7 +100,7 @@ class Demo:
         while self._status(group) is None:
             if time.monotonic() > deadline_s:
                 raise PenstockError(
-                    "The controller did not begin.", remedy=f"Its log: {group.log_of('controller')}"
+                    "The controller did not start.", remedy=f"Its log: {group.log_of('controller')}"
                 )
             group.repair()
             time.sleep(LOOK_EVERY_S)
@@ -114,7 +114,7 @@ class Demo:
         return status
 
     def _run_story(self, group: LocalGroup, administration: Administration) -> None:
-        """The load runs beside; this thread watches, and does the harm when it is time."""
+        """Watch the group and disrupt it when it is time; the load runs on other threads."""
         begun_s = time.monotonic()
         loads = [self._load(group, self._story.targets(), self._story.duration_s)]
         kill_during_move = KillDuringMove(group.settings, lambda: group.process_of("controller"))
@@ -135,7 +135,7 @@ class Demo:
         for thread in loads:
             thread.join()
         if todo:
-            raise PenstockError("The demo could not do all the harm it meant to; run it again.")
+            raise PenstockError("Not all disruptions of the demo took place; run it again.")
         if self._failures:
             raise self._failures[0]
 
@@ -198,15 +198,15 @@ class Demo:
             self._say(f"{at_s:5.0f} s: {line}")
         status = self._status(group)
         if status is None or status["at_unix_ms"] == self._seen_unix_ms:
-            return  # nothing new: the controller writes once a second, and not while it is dead
+            return  # nothing new: the controller writes once a second while it runs
         self._seen_unix_ms = status["at_unix_ms"]
         self._show(at_s, status)
-        # A controller that has just begun knows neither speeds nor consumers: no dip in the load.
+        # A controller that has just started has no speeds yet; that is not a dip in the load.
         if status["phase"] != "Synchronize" and status["measurement_age_ms"] is not None:
             self.run.moments.append(moment(at_s, status, CAPACITY_BYTES_PER_S))
 
     def _drain(self, group: LocalGroup) -> None:
-        """Until the lake's ledger has everything."""
+        """Wait until the lake's ledger covers every produced record."""
         self._say("draining")
         begun_s = time.monotonic()
         while time.monotonic() - begun_s < DRAIN_TIMEOUT_S:
@@ -250,7 +250,7 @@ def consumption_changes(settings: Settings) -> list[ConsumptionChange]:
 
 
 def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
-    """The report's lines, for the terminal and the page."""
+    """The rows of the report, for the terminal and the page."""
     verdict = run.verdict
     partitions = verdict.partitions if verdict else ()
     return {
@@ -265,7 +265,7 @@ def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
             f"{figures['needed_mean']:.2f} / {figures['needed_max']:.0f}"
         ),
         "hand-overs": f"{figures['hand_overs']:.0f}",
-        "nobody read a moved partition for, median / p99": (
+        "moved partition not read for, median / p99": (
             f"{figures['hand_over_median_s']:.2f} s / {figures['hand_over_p99_s']:.2f} s"
         ),
         "drained in": f"{run.drained_in_s or 0:.1f} s",
@@ -273,7 +273,7 @@ def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
 
 
 def is_successful(run: DemoRun) -> bool:
-    """Everything is in the lake, once; the harm was done; the group grew and shrank."""
+    """Every record is in the lake once, all disruptions took place, the group grew and shrank."""
     verdict = run.verdict
     used = [len(one.load_by_consumer) for one in run.moments] or [0]
     return (

@@ -1,13 +1,13 @@
-"""Every order of everything, in a world small enough: two consumers, three partitions, a move.
+"""A group small enough to follow every order of events: two consumers, three partitions, one move.
 
 From the moment a plan is made, all interleavings are followed: messages to each receiver, reads of
-the ledger, batches. On top of that up to three faults at every place: a message lost, doubled or
-overtaken by the next one, a consumer that crashes, a controller that crashes after each single
-effect. Safety is checked in every state. Where nothing is left to happen the group must have
-converged; until then time passes, within a bound.
+the ledger, batches. In addition up to three faults happen at every possible place: a message is
+lost, doubled or overtaken, a consumer crashes, the controller crashes after any single effect.
+Safety is checked in every state. When no event is left, the group must have converged; otherwise
+time passes, within a bound.
 
-The machine and the ownership are the real ones; only time and transport are reduced: deployments
-and the packer answer at once.
+The state machine and the consumers' ownership are the real code. Only time and transport are
+simplified: deployments and the packer answer at once.
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ SETTINGS = ControllerSettings(
 
 @dataclass(frozen=True, slots=True)
 class RunningConsumer:
-    """One consumer: what it owns, what it reads from the ledger, and the batch it runs."""
+    """One consumer: its ownership, its pending ledger reads and its running batch."""
 
     ownership: Ownership
     reads: tuple[tuple[TopicPartition, Epoch], ...] = ()
@@ -81,7 +81,7 @@ class SmallGroup:
 
 
 def initial_group(faults: int, records: int) -> SmallGroup:
-    """Both consumers are up; the first reads two partitions, and one of them is to move.
+    """Both consumers run; the first reads two partitions, and one of them has to move.
 
     From then on batches carry `records` records of each partition.
     """
@@ -96,17 +96,17 @@ def initial_group(faults: int, records: int) -> SmallGroup:
     group = _step(group, inputs.SpeedsMeasured(0, SPEEDS))
     current = Assignment({ONE: PARTITIONS[:2], TWO: PARTITIONS[2:]})
     group = _run_without_faults(_step(group, inputs.Tick(1), packing=current))
-    # The first consumer is over its capacity now: the next look makes the plan to be explored.
+    # The first consumer is over capacity now: the next tick makes the plan to be explored.
     busier = {**SPEEDS, PARTITIONS[1]: 1.5}
     group = _step(group, inputs.SpeedsMeasured(2, busier))
     group = _step(group, inputs.Tick(IDLE_MS))
     if group.controller.phase is not Phase.GROUP_MANAGEMENT:
-        raise ValueError("the world does not begin with a plan")
+        raise ValueError("the group does not begin with a plan")
     return replace(group, faults_left=faults, records=records)
 
 
 def _run_without_faults(group: SmallGroup) -> SmallGroup:
-    """Everything delivered in order, without a fault."""
+    """Deliver everything in order, without a fault."""
     while True:
         following = next(ordinary_steps(group), None)
         if following is None:
@@ -124,7 +124,7 @@ def _step(
     packing: Assignment = FUTURE,
     crash_after: int | None = None,
 ) -> SmallGroup:
-    """One input, and all its effects; or the first few of them, and then a crash."""
+    """Handle one input and run its effects; with `crash_after`, crash after that many."""
     state, effects = Machine().step(group.controller, given)
     check_whole(state)
     return _done(replace(group, controller=state), effects, packing, crash_after)
@@ -168,7 +168,7 @@ def _done(
 
 
 def _restart_controller(group: SmallGroup, packing: Assignment) -> SmallGroup:
-    """The controller died; the next life starts at once, with a higher epoch."""
+    """The controller crashed and restarts at once, with a higher epoch."""
     state, effects = Machine().begin(
         controller_epoch=group.controller.controller_epoch + 1,
         settings=SETTINGS,
@@ -190,7 +190,7 @@ def _sent(group: SmallGroup, message: Message) -> SmallGroup:
 
 
 def _check_no_other_reader(group: SmallGroup, message: StartConsumingCommand) -> None:
-    """S4, judged from outside."""
+    """S4 (at most one reader of a partition), checked from outside the controller."""
     for consumer in group.running:
         reader = (int(consumer.ownership.consumer_id), consumer.ownership.incarnation)
         if reader == (message.consumer_id, message.incarnation) or reader in group.fenced:
@@ -208,7 +208,7 @@ def _deleted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
 
 
 def _restart_consumer(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
-    """A new life, which knows nothing but its number, and says that it is there."""
+    """A new incarnation, which has only its number, and reports itself."""
     index = consumer - 1
     former = group.running[index].ownership
     running = list(group.running)
@@ -269,7 +269,7 @@ def _batch_begun(group: SmallGroup, index: int, ranges: dict[TopicPartition, int
 
 
 def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
-    """One record of every partition, by compare-and-set."""
+    """Commit one record of every partition, by compare-and-set."""
     ledger = list(group.ledger)
     committed: dict[TopicPartition, int] = {}
     refused = []
@@ -286,11 +286,11 @@ def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
     return _step_consumer(group, index, consumer_inputs.BatchEnded(committed, refused))
 
 
-# What can happen next
+# The possible next steps
 
 
 def ordinary_steps(group: SmallGroup) -> Iterator[SmallGroup]:
-    """What happens without any fault, in every order."""
+    """Every step that is possible without a fault."""
     if group.to_controller:
         first, *rest = group.to_controller
         after_delivery = replace(group, to_controller=tuple(rest), idle_rounds=0)
@@ -318,7 +318,7 @@ def _without(group: SmallGroup, index: int, place: int) -> SmallGroup:
 
 
 def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
-    """One fault, at every place where it can be."""
+    """One fault, at every place where it is possible."""
     if not group.faults_left:
         return
     with_fault = replace(group, faults_left=group.faults_left - 1)
@@ -345,9 +345,9 @@ def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
 
 
 def idle_step(group: SmallGroup) -> SmallGroup:
-    """Nothing is on its way: time passes, and the consumers report."""
+    """No message is in flight: time passes, and the consumers report."""
     if group.idle_rounds >= IDLE_ROUNDS_MAX:
-        raise ViolationError("L1", "nothing happens any more, and the group has not converged")
+        raise ViolationError("L1", "no event is left, and the group has not converged")
     now = group.controller.now_ms + IDLE_MS
     rounds = group.idle_rounds + 1
     group = _step(group, inputs.SpeedsMeasured(now, SPEEDS))

@@ -1,8 +1,8 @@
 """Produces the load: every few milliseconds each partition gets the records that are due.
 
-What a partition is owed is its shape's speed over the time passed. A broker that cannot keep up
-leaves a debt; more than a second of it is let go, so that a pause is not followed by a flood, and
-the report says how much. The speed reported is that of records the broker has acknowledged.
+The bytes due are the shape's speed times the time passed. If the broker cannot keep up, at most one
+second of load is made up for; the rest is skipped and reported, so that no flood follows a pause.
+The reported speed counts records that the broker has acknowledged.
 """
 
 import time
@@ -24,7 +24,7 @@ FLUSH_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """What one partition truly got over one stretch of time, at the acknowledgement."""
+    """What the broker acknowledged for one partition during one period."""
 
     elapsed_s: float
     topic: str
@@ -53,7 +53,7 @@ class LoadResult:
 
 @dataclass(slots=True)
 class _Lane:
-    """One partition's account."""
+    """The counters of one partition."""
 
     target: Target
     owed_bytes: float = 0.0
@@ -101,10 +101,10 @@ class LoadGenerator:
         )
 
     def run(self, duration_s: float, stop: Event | None = None) -> LoadResult:
-        """Produce for `duration_s`, or until `stop` is set; waits for the last acknowledgements."""
+        """Produce for `duration_s` or until `stop` is set, then wait for acknowledgements."""
         stop = stop or Event()
         reports: list[Delivered] = [lane.delivered for lane in self._lanes]
-        # On a busy machine a topic made a moment ago may not be known yet.
+        # On a busy machine the broker may not know a new topic yet.
         self._producer.wait_until_known(lane.target.partition for lane in self._lanes)
         begun = time.monotonic()
         last, next_sample = 0.0, SAMPLE_EVERY_S
@@ -127,7 +127,7 @@ class LoadGenerator:
     def _send_due(
         self, lane: _Lane, report: Delivered, since_s: float, until_s: float, at_ms: int
     ) -> None:
-        """Send what became due between two moments."""
+        """Send what became due between `since_s` and `until_s`."""
         speed = lane.target.shape.speed_bytes_per_s((since_s + until_s) / 2)
         due = speed * (until_s - since_s)
         lane.target_bytes += due
@@ -186,7 +186,7 @@ class LoadGenerator:
             records_sent=sent,
             records_acknowledged=acknowledged,
             bytes_acknowledged=sum(lane.acknowledged_bytes for lane in self._lanes),
-            # What neither arrived nor failed by now is not known to have arrived.
+            # A record without an acknowledgement by now counts as failed.
             records_failed=sent - acknowledged,
             bytes_skipped=round(self._bytes_skipped),
             first_failure=failures[0] if failures else None,

@@ -1,7 +1,7 @@
-"""Run an algorithm over a stream, measurement by measurement, from the assignment it made before.
+"""Runs an algorithm over a stream; each measurement starts from the previous assignment.
 
-On every measurement, as published; or only when the trigger says so, as the live controller would,
-through the same policy code. The clock that times a run is given by the caller.
+It packs on every measurement, as in the published study, or only when the trigger fires, with the
+controller's own policy code. The caller provides the clock that times a run.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """What one measurement led to. `took_s` is None where the packer did not run."""
+    """The result of one measurement. `took_s` is None if the packer did not run."""
 
     measurement: int
     assignment: Assignment
@@ -45,7 +45,7 @@ class ReplayStep:
 
 @dataclass(frozen=True, slots=True)
 class OnEveryMeasurement:
-    """The published way. The bounds are those of the problem."""
+    """Pack on every measurement, as in the published study."""
 
     capacity_bytes_per_s: float
     partitions_per_consumer_max: int | None = None
@@ -54,7 +54,7 @@ class OnEveryMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class ThroughTrigger:
-    """The controller's way. `period_s`: the trigger is asked no more often than this."""
+    """Pack when the trigger fires. `period_s` is the shortest time between two decisions."""
 
     policy: TriggerPolicy
     interval_s: float = 5.0
@@ -64,7 +64,7 @@ class ThroughTrigger:
 
 @dataclass(slots=True)
 class _ControllerMemory:
-    """What the controller would carry from one measurement to the next."""
+    """What the controller remembers from one measurement to the next."""
 
     assignment: Assignment = field(default_factory=Assignment)
     memory: TriggerMemory = field(default_factory=TriggerMemory)
@@ -78,7 +78,7 @@ def replay(
     mode: OnEveryMeasurement | ThroughTrigger,
     clock: Clock,
 ) -> Iterator[ReplayStep]:
-    """One step per measurement, as they are made."""
+    """Yield one step per measurement."""
     if isinstance(mode, OnEveryMeasurement):
         return _on_every_measurement(algorithm, stream, mode, clock)
     return _through_trigger(algorithm, stream, mode, clock)

@@ -1,8 +1,8 @@
-"""Run scenarios and judge them: green, void or red.
+"""Runs a scenario and judges it: green, void or red.
 
-A run is red when anything was violated, or when the group did not converge, drain or stay calm
-within its bound. It is void when too little happened to prove anything. The trace hash is the same
-for the same seed, on any machine (S12).
+A run is red when an invariant was violated, or when the group did not converge, drain or stay
+stable within its bound. It is void when too little happened to prove anything. The trace hash is
+the same for the same seed on any machine.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class SeedResult:
 
 
 def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
-    """One world from its beginning to its rest."""
+    """Run one simulated group until it is stable and drained."""
     group: SimulatedGroup | None = None
     try:
         group = SimulatedGroup(scenario, ledger=ledger)
@@ -63,7 +63,7 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
         return SeedResult(scenario.seed, "red", f"at {at_ms} ms: {type(error).__name__}: {error}")
     commits = len(group.ledger.commits)
     faults_total = sum(faults.values())
-    verdict, explanation = "green", "converged, drained and calm"
+    verdict, explanation = "green", "converged, stable and drained"
     if faults_total < FAULTS_MIN or commits < STARTS_MIN:
         verdict, explanation = "void", f"only {faults_total} faults and {commits} commits"
     return SeedResult(
@@ -87,10 +87,10 @@ def _faults(group: SimulatedGroup) -> dict[str, int]:
 
 
 def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
-    """L1, L4, L5: within both bounds, and without a hand from outside.
+    """The group converges within a time and a number of steps, without help (L1, L4, L5).
 
-    The bound in steps counts those that did something new. A consumer that is made on the way, to
-    grow or to take a dead one's place, counts as one of the group's.
+    Only steps that did something new count. A consumer that is created meanwhile, to grow or to
+    replace a dead one, counts as one of the group's.
     """
     faults_ended_ms, leader = group.clock.now_ms, group.leader
     before = _work_done(leader)
@@ -105,7 +105,7 @@ def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
     )
     consumers = made + (0 if leader is None else len(leader.state.consumers))
     if acting > (most := 2 * starts + consumers + 10):
-        raise ViolationError("L1", f"converged in {acting} steps, {most} would do")
+        raise ViolationError("L1", f"converged in {acting} steps, expected at most {most}")
     return group.clock.now_ms - faults_ended_ms, acting, starts
 
 
@@ -116,9 +116,9 @@ def _work_done(leader: SimulatedController | None) -> tuple[int, int, int]:
 
 
 def _stays_stable(group: SimulatedGroup) -> None:
-    """L3: with constant speeds the group settles, and then no plan is made any more.
+    """With constant speeds the group settles, and no plan is made any more (L3).
 
-    Fewer consumers may still do, or a backlog may still need room: those plans come first.
+    Before that, plans may still remove a consumer or make capacity for a backlog.
     """
     quiet_since, plans = group.clock.now_ms, _plans(group)
     begun = group.clock.now_ms
@@ -127,18 +127,18 @@ def _stays_stable(group: SimulatedGroup) -> None:
         if _plans(group) != plans:
             quiet_since, plans = group.clock.now_ms, _plans(group)
         if group.clock.now_ms - begun > 2 * CONVERGE_MS_MAX:
-            raise ViolationError("L3", "the group does not come to rest")
+            raise ViolationError("L3", "the group keeps making plans")
 
 
 def _plans(group: SimulatedGroup) -> int:
     leader = group.leader
     if leader is None or leader.state.phase is Phase.SYNCHRONIZE:
-        raise ViolationError("L3", "the controller was lost at peace")
+        raise ViolationError("L3", "the controller was lost after the faults ended")
     return leader.state.plan_number
 
 
 def _drains(group: SimulatedGroup) -> None:
-    """L2 and S1: once nothing is written any more, every record is in the lake."""
+    """When nothing is written any more, every record reaches the lake once (L2, S1)."""
     now = group.clock.now_ms
     for log in group.logs.values():
         log.set_speed(now, 0.0)

@@ -1,4 +1,4 @@
-"""The faults of a scenario, done to a world. Each finds its victim among what is there."""
+"""Injects the faults of a scenario. Each fault picks its victim among what exists."""
 
 from collections.abc import Callable
 
@@ -17,14 +17,14 @@ from penstock.model import ConsumerId
 
 
 def inject(group: SimulatedGroup, fault: Fault) -> None:
-    """Do it, and count it if it found a victim."""
+    """Inject the fault, and count it if it found a victim."""
     if _INJECTIONS[fault.kind](group, fault):
         group.count_event(fault.kind.value)
 
 
 def _process(group: SimulatedGroup, fault: Fault) -> SimulatedConsumer | None:
     alive = [p for p in group.deployment.alive() if not p.is_paused]
-    # Those that read something are the more interesting victims.
+    # Prefer consumers that read something.
     busy = [p for p in alive if p.ownership.owned] or alive
     return busy[fault.pick % len(busy)] if busy else None
 
@@ -44,7 +44,7 @@ def _controller_crash_at_effect(group: SimulatedGroup, fault: Fault) -> bool:
 
 
 def _second_controller(group: SimulatedGroup, fault: Fault) -> bool:
-    """The old one is paused, a new one leads, the old one wakes up in the middle of it."""
+    """A second controller starts; the old one, perhaps paused, goes on a little later."""
     old = group.leader
     if old is None:
         return False
@@ -96,7 +96,7 @@ def _flag(name: str) -> Callable[[SimulatedGroup, Fault], bool]:
 
 
 def _node_unreachable(group: SimulatedGroup, fault: Fault) -> bool:
-    """A consumer is paused for long, and its deletion does not reach it."""
+    """A consumer is paused for long, and a deletion does not end it."""
     group.deployment.unreachable_next += 1
     return _consumer_pause(group, Fault(fault.at_ms, fault.kind, fault.pick, 1_000))
 
@@ -117,7 +117,7 @@ def _list_is_stale(group: SimulatedGroup, fault: Fault) -> bool:
 
 
 def _foreign_consumer(group: SimulatedGroup, fault: Fault) -> bool:
-    """Somebody deploys a consumer by hand."""
+    """A consumer is deployed by hand."""
     consumer = ConsumerId(max(group.deployment.deployed, default=0) + 1 + fault.pick % 3)
     group.deployment.deployed[consumer] = 0
     group.deployment.start(consumer)
@@ -135,7 +135,7 @@ def _packer_fails(group: SimulatedGroup, fault: Fault) -> bool:
 
 
 def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
-    """Some partitions get faster, some slower; together never more than the group can carry."""
+    """Some partitions get faster or slower, within the capacity of the group."""
     names = sorted(group.logs)
     budget = group.settings.capacity_bytes_per_s * group.settings.consumers_max * 0.6
     for number, partition in enumerate(names):

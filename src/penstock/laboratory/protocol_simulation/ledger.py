@@ -1,8 +1,8 @@
-"""The lake's ledger as the design has it: a compare-and-set per partition, one commit per table.
+"""A simulated ledger: a compare-and-set per partition, one commit per table.
 
-A commit names, for every partition in it, where it starts and where it ends. It is accepted only if
-every stored offset equals the start; else nothing of it is. `refuses_the_late` can be turned off,
-to show what "highest end wins" does (H1).
+A commit has a start and an end for each of its partitions. It is accepted as a whole only if every
+stored offset equals its start. Tests turn `checks_start` off to show that "the highest end wins"
+duplicates records.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from penstock.model import ConsumerId, Epoch, OffsetRange, TopicPartition
 
-LedgerKey = tuple[str, int]  # topic id and partition: a topic that is made again starts afresh
+LedgerKey = tuple[str, int]  # topic id and partition; a re-created topic has a new id
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Ledger:
         consumer: ConsumerId,
         incarnation: int,
     ) -> tuple[LedgerKey, ...]:
-        """Nothing when it was accepted; else the places where somebody else was first."""
+        """Empty if accepted; else the partitions in which another writer was first."""
         if self.checks_start:
             late = tuple(p for p, r in ranges.items() if self.read(p) != r.start)
         else:

@@ -1,7 +1,7 @@
-"""Mailboxes between the actors: messages may be lost, doubled, late and out of order.
+"""Delivers messages between controller and consumers: lost, doubled, late or out of order.
 
-While the world is at war every message has its chances of each; at peace it arrives once, soon and
-in order. Some messages go through the real codec, as bytes, on their way.
+While faults are on, each message may suffer any of these; afterwards it arrives once, soon and in
+order. Some messages pass through the real codec as bytes.
 """
 
 import random
@@ -14,7 +14,7 @@ from penstock.messages import Message, Refusal, decode, encode
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFaults:
-    """The chances of a message, while faults are on."""
+    """The probability of each fault of a message, while faults are on."""
 
     lost: float = 0.0
     doubled: float = 0.0
@@ -28,7 +28,7 @@ TRAVEL_MS = (2, 20)
 
 
 class LossyTopic:
-    """Carries messages to whoever `deliver` reaches."""
+    """Carries a message and calls `deliver` when it arrives."""
 
     def __init__(
         self, clock: VirtualClock, chance: random.Random, delivery_faults: DeliveryFaults
@@ -43,7 +43,7 @@ class LossyTopic:
         self._last_arrival: dict[object, int] = {}
 
     def carry(self, message: Message, lane: object, deliver: Callable[[Message], None]) -> None:
-        """`lane` is a sender and a receiver: at peace, messages on one lane keep their order."""
+        """`lane` is a sender and a receiver; without faults a lane keeps its order."""
         self.sent += 1
         faults, chance = self.delivery_faults, self._chance
         if faults.through_codec and chance.random() < faults.through_codec:

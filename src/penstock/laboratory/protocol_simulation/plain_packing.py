@@ -1,7 +1,7 @@
-"""A packer for simulated worlds: quick, sticky and plain. It is not one to use for real loads.
+"""A simple, fast packer for the simulation; not meant for real loads.
 
-Partitions stay where they fit; the rest goes, largest first, to the first consumer with room, and a
-new consumer is taken while the maximum allows.
+Partitions stay where they fit. The rest goes, fastest first, to the first consumer with enough free
+capacity, or to a new consumer while the maximum allows.
 """
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
@@ -10,7 +10,7 @@ from penstock.packing import Packing, PackingProblem
 
 class PlainPacking:
     name = "plain"
-    sentence = "For simulated worlds: keeps what fits, first fit decreasing for the rest."
+    sentence = "For simulations: keeps what fits, first fit decreasing for the rest."
 
     def pack(self, problem: PackingProblem) -> Packing:
         speeds = problem.write_speed_bytes_per_s
@@ -66,7 +66,7 @@ class PlainPacking:
         bins: dict[ConsumerId, list[TopicPartition]],
         free: dict[ConsumerId, float],
     ) -> bool:
-        """Whether the load of the lightest fits well into the room of the others."""
+        """Whether the others have at least twice the free capacity that the lightest one needs."""
         used = [c for c in bins if bins[c]]
         if len(used) < 2:
             return False

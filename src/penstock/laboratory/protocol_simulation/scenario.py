@@ -1,7 +1,7 @@
-"""What happens to a simulated world: its size, its weather and its faults, all from one seed.
+"""A simulated group's size, delivery faults and other faults, all drawn from one seed.
 
-A scenario is a value. The same seed gives the same scenario, and the same scenario the same trace.
-A shrinker makes smaller scenarios out of a failing one.
+The same seed gives the same scenario, and the same scenario gives the same trace. `shrink` makes a
+failing scenario smaller.
 """
 
 import random
@@ -13,7 +13,7 @@ from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 
 
 class FaultKind(StrEnum):
-    """What can go wrong, or merely happen, while the world is at war."""
+    """What can happen to the group while faults are on."""
 
     CONTROLLER_CRASH = "controller_crash"
     CONTROLLER_CRASH_AT_EFFECT = "controller_crash_at_effect"
@@ -44,7 +44,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`pick` chooses the victim among those there are, `size` how long or how much."""
+    """`pick` chooses the victim, `size` how long or how much."""
 
     at_ms: int
     kind: FaultKind
@@ -65,7 +65,7 @@ class Scenario:
     restarts_consumers: bool = True
 
 
-# The protocol's times, shortened: virtual time is cheap, events are not.
+# Shorter periods than in production: events cost time, virtual time does not.
 SETTINGS = ControllerSettings(
     capacity_bytes_per_s=1_000.0,
     target_utilisation=0.85,
@@ -99,7 +99,7 @@ _KINDS = tuple(FaultKind)
 
 
 def scenario(seed: int) -> Scenario:
-    """A world and its troubles. Most are small, some reach 200 partitions and 20 consumers."""
+    """The scenario of a seed. Most are small, some have 200 partitions and 20 consumers."""
     chance = random.Random(seed)
     size = chance.choices(("small", "middle", "large"), weights=(70, 25, 5))[0]
     partitions = {"small": 8, "middle": 40, "large": 200}[size]

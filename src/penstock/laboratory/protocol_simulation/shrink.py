@@ -1,6 +1,6 @@
-"""Make a failing scenario smaller while it still fails: fewer faults, calmer weather.
+"""Makes a failing scenario smaller while it still fails: fewer faults, reliable delivery.
 
-What is left is what matters. It is deterministic, so the smallest one can be kept as a test.
+It is deterministic, so the smallest scenario can be kept as a test.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Fails = Callable[[Scenario], bool]
 
 
 def shrink(scenario: Scenario, fails: Fails, runs_max: int = 200) -> Scenario:
-    """A scenario that still fails and from which nothing can be left out, or out of runs."""
+    """The smallest scenario found that still fails, after at most `runs_max` runs."""
     runs = 0
 
     def still_fails(candidate: Scenario) -> bool:

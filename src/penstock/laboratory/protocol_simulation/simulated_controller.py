@@ -1,6 +1,6 @@
-"""A controller process in a simulated world: the real machine, and effects that can be cut short.
+"""A simulated controller process: the real state machine with simulated effects.
 
-It saves its state where the next life finds it, and can crash after any single effect.
+It saves its state for its next start, and can crash after any single effect.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ class SimulatedController:
         self.epoch = epoch
         self.is_alive = True
         self.is_paused = False
-        # Counts down over effects; the process dies when it reaches zero.
+        # Counts down with each effect; the process crashes at zero.
         self.effects_until_crash: int | None = None
-        # For L1: steps that did something new, and consumers that were made.
+        # For the bound on convergence (L1): steps that did something new, and created consumers.
         self.acting_steps = 0
         self.consumers_made = 0
         self._tick_number = 0
@@ -143,7 +143,7 @@ class SimulatedController:
 
 
 def _is_acting(before: State, after: State, effects: tuple[act.Effect, ...]) -> bool:
-    """Whether a step did something new: neither only asked, nor only said it again."""
+    """Whether a step did something new, other than a query or a repetition."""
     if before.counts.get("commands_resent", 0) != after.counts.get("commands_resent", 0):
         return False
     return any(

@@ -1,7 +1,7 @@
-"""The deployment in a simulated world: starts and ends processes, late, and not always as told.
+"""A simulated deployment back-end: it starts and ends processes with delays and faults.
 
-"Deleted" does not mean dead: on an unreachable node the process goes on (H10). A create may fail,
-or the process may never come up. A list may be out of date.
+A deleted process keeps running on an unreachable node. A creation may fail, or the process may
+never come up. A list may be out of date.
 """
 
 from typing import TYPE_CHECKING
@@ -69,7 +69,7 @@ class SimulatedDeployment:
         group.clock.after(group.chance.randint(*START_MS), lambda: self.start(consumer))
 
     def start(self, consumer: ConsumerId) -> None:
-        """A zombie under the same number does not hinder it: it is on another node."""
+        """Start a process. A deleted one with the same number may still run on another node."""
         current = self._current.get(consumer)
         if consumer in self.deployed and (current is None or not current.is_alive):
             self._incarnations += 1
@@ -92,14 +92,14 @@ class SimulatedDeployment:
             controller.send_input(lambda now: ConsumerDeleted(now, consumer), 50)
 
     def crashed(self, process: SimulatedConsumer) -> None:
-        """Kubernetes starts it again; a plain process stays dead."""
+        """A crashed process restarts, as on Kubernetes, or stays dead."""
         process.crash()
         if self.group.restarts_consumers:
             delay = self.group.chance.randint(*RESTART_MS)
             self.group.clock.after(delay, lambda: self.start(process.consumer))
 
     def end_deleted_processes(self) -> None:
-        """The nodes are reachable again: what was deleted ends."""
+        """All nodes are reachable again: deleted processes end."""
         for process in self.alive():
             if self._current.get(process.consumer) is not process:
                 process.crash()

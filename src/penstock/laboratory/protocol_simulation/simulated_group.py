@@ -1,9 +1,8 @@
-"""The whole protocol in one thread on a virtual clock: war first, then peace.
+"""The whole protocol in one thread on a virtual clock: first with faults, then without.
 
-While the world is at war, faults happen and safety is checked after every event. Then faults stop,
-everything that was paused goes on, and the group must converge within its bound, carry every
-record, and stay calm. Nothing in here decides anything: the controller and the consumers are the
-real ones.
+While faults are on, safety is checked after every event. Then the faults end, everything that was
+paused goes on, and the group must converge within its bound, carry every record and stay stable.
+All decisions are made by the real code of controller and consumers.
 """
 
 import random
@@ -31,7 +30,7 @@ EVENTS_MAX = 200_000
 
 
 class Log:
-    """One partition of a data topic: how far it is written, and how fast."""
+    """One partition of a data topic: its end offset and its write speed."""
 
     def __init__(self, topic_id: str, records_per_s: float, since_ms: int) -> None:
         self.topic_id = topic_id
@@ -81,7 +80,7 @@ class SimulatedGroup:
     # Data topics
 
     def make_topic(self, topic: str, partitions: int) -> None:
-        """A topic made again gets a new id, and so starts afresh in the ledger."""
+        """A re-created topic gets a new id, and so starts at 0 in the ledger."""
         self.topics_made += 1
         topic_id = f"id-{self.topics_made:019d}"
         for number in range(partitions):
@@ -101,7 +100,7 @@ class SimulatedGroup:
         self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
 
     def _speed(self) -> float:
-        """Such that the group can carry all of it."""
+        """A random speed, such that the group can carry the total."""
         total = self.settings.capacity_bytes_per_s * self.settings.consumers_max
         mean = total * self.scenario.load_share / max(1, sum(self.scenario.topics)) * 0.8
         most = self.settings.capacity_bytes_per_s * 0.6
@@ -142,7 +141,7 @@ class SimulatedGroup:
         return controller
 
     def controller_ended(self) -> None:
-        """Something restarts it, unless another one leads already."""
+        """Restart the controller later, unless another one is alive by then."""
 
         def restart() -> None:
             if not any(c.is_alive for c in self.controllers):
@@ -151,9 +150,9 @@ class SimulatedGroup:
         self.clock.after(self.chance.randint(200, 2_000), restart)
 
     def save(self, state: State) -> None:
-        """A disk that outlives the process; the copy before is kept to be restored.
+        """Keep the state for the next start, and the one before for a fault that restores it.
 
-        The bytes are made when they are read: most states are saved and never read again.
+        It is encoded only when read: most saved states are never read.
         """
         self._disk = [*self._disk[-1:], state]
 
@@ -170,7 +169,7 @@ class SimulatedGroup:
         delay = self.chance.randint(5, 300)
         if self.packer_fails_next > 0:
             self.packer_fails_next -= 1
-            controller.send_input(lambda now: PackingFailed(now, number, "out of luck"), delay)
+            controller.send_input(lambda now: PackingFailed(now, number, "injected fault"), delay)
             return
         packing = PlainPacking().pack(problem)
         controller.send_input(lambda now: Packed(now, number, packing), delay)
@@ -189,7 +188,7 @@ class SimulatedGroup:
     def to_controller(self, process: SimulatedConsumer, message: Message) -> None:
         def deliver(arrived: Message) -> None:
             if not isinstance(arrived, FromConsumer):
-                raise TypeError(f"a consumer said {arrived.event_type}")
+                raise TypeError(f"a consumer sent {arrived.event_type}")
             alive = [c for c in self.controllers if c.is_alive]
             for controller in alive:
                 controller.receive(arrived)
@@ -200,14 +199,14 @@ class SimulatedGroup:
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
     def is_answer_lost(self) -> bool:
-        """Whether a deployment's answer gets lost on the way back."""
+        """Whether an answer of the deployment is lost."""
         return self.has_faults and self.chance.random() < self.topic.delivery_faults.lost
 
     def consumer_ended(self, process: SimulatedConsumer) -> None:
         self.count_event("consumer shut down")
         self.deployment.crashed(process)
 
-    # Peace
+    # After the faults
 
     def end_faults(self) -> None:
         self.has_faults = False

@@ -1,6 +1,6 @@
-"""The controller's seat, taken by a study: starts one consumer and tells it what to read.
+"""Starts one consumer and sends it commands, in place of a controller.
 
-It plans nothing and saves nothing; it exists to measure a consumer without a controller.
+It makes no plans and saves no state; a study uses it to measure a consumer alone.
 """
 
 import signal
@@ -36,7 +36,7 @@ CONSUMER = 1
 
 @dataclass(slots=True)
 class StudiedConsumer:
-    """One consumer under study. The folder takes its settings, state and log."""
+    """One consumer process. The folder holds its settings, state and log."""
 
     settings: Settings
     folder: Path
@@ -80,7 +80,7 @@ class StudiedConsumer:
         return self.folder / "consumer.log"
 
     def listen(self, timeout_s: float = 0.0) -> None:
-        """Take in the reports that have come."""
+        """Read the reports that have arrived."""
         until_s = time.monotonic() + timeout_s
         while self._mailbox is not None:
             messages = self._mailbox.read(max(0.0, until_s - time.monotonic()))
@@ -93,7 +93,7 @@ class StudiedConsumer:
                 return
 
     def wait(self, what: str, look: Callable[[], Any], timeout_s: float) -> None:
-        """Listen until `look` finds something; a consumer that died is quoted."""
+        """Read reports until `look` is true. If the consumer dies, the error quotes its log."""
         deadline = time.monotonic() + timeout_s
         while not look():
             self.listen(0.2)
@@ -127,7 +127,7 @@ class StudiedConsumer:
         producer.flush(10)
 
     def wait_until_carried(self, ends: dict[TopicPartition, int], timeout_s: float) -> None:
-        """Until a report says that every partition has reached its end."""
+        """Wait until a report shows every partition at its end."""
 
         def reached() -> bool:
             if not self.reports:

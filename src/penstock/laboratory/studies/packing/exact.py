@@ -1,6 +1,6 @@
-"""How far from the best possible: small cases solved exactly by `ortools`.
+"""Compares CHAIN with the exact optimum of small cases, solved by `ortools`.
 
-`ortools` is a development dependency: nothing that runs in service imports this file.
+`ortools` is a development dependency; no production code imports this file.
 """
 
 from collections.abc import Sequence
@@ -41,17 +41,17 @@ def is_available() -> bool:
 
 
 def fewest_consumers(problem: PackingProblem) -> Optimum:
-    """The least number of consumers any packing can do with."""
+    """The fewest consumers that any packing needs."""
     return _solve(problem, consumers_max=None)
 
 
 def least_moved(problem: PackingProblem, consumers_max: int) -> Optimum:
-    """The least load that must move so that no more consumers than these are used."""
+    """The least load that must move to use at most `consumers_max` consumers."""
     return _solve(problem, consumers_max)
 
 
 def gap_to_optimum(seeds: Sequence[int], delta: int = 10, measurements: int = 6) -> Gap:
-    """Walk small groups through a few measurements and hold every step against the optimum."""
+    """Replay a few measurements of small groups and compare every step with the optimum."""
     knobs = (0.0, KNOB_DEFAULT)
     consumers = dict.fromkeys(knobs, (0, 0))
     moved = dict.fromkeys(knobs, (0, 0))
@@ -85,7 +85,7 @@ def _share(sums: tuple[int, int]) -> float:
 
 
 def _steps(seed: int, delta: int, measurements: int, knob: float) -> list[PackingProblem]:
-    """The questions that a small group's life puts, each from our answer to the one before."""
+    """The packing problems of a small group, each starting from our previous answer."""
     partitions = 8 + seed % 17
     stream = generate(Recipe(Kind.WALK, partitions, delta, measurements, seed))
     assignment = Assignment()
@@ -138,7 +138,7 @@ def _solve(problem: PackingProblem, consumers_max: int | None) -> Optimum:
 
 
 def _slots(tally: Tally, count: int) -> list[int]:
-    """Consumers that may be used: those there are, and as many new ones as could be needed."""
+    """The consumers to choose from: the present ones, and as many new ones as may be needed."""
     now = sorted(set(tally.home) - {NOBODY})
     new: list[int] = []
     candidate = 1
