@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 class LeastFreeCapacity:
@@ -25,7 +25,7 @@ class LeastFreeCapacity:
         return self._free_sorted[place][1] if place < len(self._free_sorted) else None
 
 
-def least_free_capacity(_: Tally) -> LeastFreeCapacity:
+def least_free_capacity(_: IntegerProblem) -> LeastFreeCapacity:
     return LeastFreeCapacity()
 
 

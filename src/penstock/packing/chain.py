@@ -21,7 +21,7 @@ from penstock.packing.ejection import Chain, cheapest_chain
 from penstock.packing.eviction import to_evict
 from penstock.packing.keep_fullest import Members, fresh_best_fit_decreasing, keep_fullest
 from penstock.packing.problem import Packing, PackingProblem
-from penstock.packing.whole_numbers import NOBODY, Tally
+from penstock.packing.whole_numbers import NO_CONSUMER, IntegerProblem
 from penstock.packing.workbench import Workbench
 
 KNOB_DEFAULT = 0.5
@@ -49,65 +49,65 @@ class ChainPacking:
     def pack(self, problem: PackingProblem) -> Packing:
         return within_bounds(problem, self._members, _fewest)
 
-    def _members(self, tally: Tally) -> Members:
-        members = self._once(tally)
+    def _members(self, integers: IntegerProblem) -> Members:
+        members = self._once(integers)
         rounds, is_settled = 0, False
-        while rounds < _ROUNDS_MAX and not is_settled and _is_misplaced(tally, members):
+        while rounds < _ROUNDS_MAX and not is_settled and _is_misplaced(integers, members):
             rounds += 1
             owner = {item: consumer for consumer, items in members.items() for item in items}
-            home = tuple(owner[item] for item in range(len(tally.sizes)))
-            is_settled = home == tally.home
+            home = tuple(owner[item] for item in range(len(integers.sizes)))
+            is_settled = home == integers.home
             if not is_settled:
-                tally = replace(tally, home=home)
-                members = self._once(tally)
+                integers = replace(integers, home=home)
+                members = self._once(integers)
         return members
 
-    def _once(self, tally: Tally) -> Members:
-        if self.knob == 0 or all(home == NOBODY for home in tally.home):
-            return _fewest(tally)
+    def _once(self, integers: IntegerProblem) -> Members:
+        if self.knob == 0 or all(home == NO_CONSUMER for home in integers.home):
+            return _fewest(integers)
         knob = Fraction(self.knob)
-        return _repaired(tally, int(tally.capacity * (1 - knob) / knob))
+        return _repaired(integers, int(integers.capacity * (1 - knob) / knob))
 
 
-def _is_misplaced(tally: Tally, members: Members) -> bool:
+def _is_misplaced(integers: IntegerProblem, members: Members) -> bool:
     """Whether a partition is too fast for its consumer, but not for every consumer.
 
     Where capacities differ, such a one may find its place only once others have found theirs.
     """
-    if not tally.capacity_by_consumer:
+    if not integers.capacity_by_consumer:
         return False
-    capacity_max = max(tally.capacity, *tally.capacity_by_consumer.values())
+    capacity_max = max(integers.capacity, *integers.capacity_by_consumer.values())
     return any(
-        tally.capacity_of(consumer) < tally.sizes[item] <= capacity_max
+        integers.capacity_of(consumer) < integers.sizes[item] <= capacity_max
         for consumer, items in members.items()
         for item in items
     )
 
 
-def _fewest(tally: Tally) -> Members:
+def _fewest(integers: IntegerProblem) -> Members:
     """As few consumers as best fit decreasing, or fewer."""
-    fresh = fresh_best_fit_decreasing(tally)
-    if all(home == NOBODY for home in tally.home):
+    fresh = fresh_best_fit_decreasing(integers)
+    if all(home == NO_CONSUMER for home in integers.home):
         members = fresh
     else:
-        members = _repaired(tally, None)
+        members = _repaired(integers, None)
         if len(members) <= len(fresh):
             return members
-        members = keep_fullest(tally, members, fresh)
-    bench = Workbench(tally)
+        members = keep_fullest(integers, members, fresh)
+    bench = Workbench(integers)
     _rearrange(bench, members)
     return _finished(bench, None)
 
 
-def _repaired(tally: Tally, worth: int | None) -> Members:
+def _repaired(integers: IntegerProblem, worth: int | None) -> Members:
     """`worth`: the load that may be moved to do with one consumer less; None is without limit."""
-    bench = Workbench(tally)
-    waiting = [item for item, home in enumerate(tally.home) if home == NOBODY]
+    bench = Workbench(integers)
+    waiting = [item for item, home in enumerate(integers.home) if home == NO_CONSUMER]
     for consumer in [c for c in bench.members if bench.free[c] < 0 or _holds_too_many(bench, c)]:
         for item in to_evict(bench, consumer):
             bench.lift(item)
             waiting.append(item)
-    for item in sorted(waiting, key=lambda item: (-tally.sizes[item], item)):
+    for item in sorted(waiting, key=lambda item: (-integers.sizes[item], item)):
         _place(bench, item, worth)
     return _finished(bench, worth)
 
@@ -122,7 +122,7 @@ def _finished(bench: Workbench, worth: int | None) -> Members:
 
 
 def _holds_too_many(bench: Workbench, consumer: int) -> bool:
-    return len(bench.members[consumer]) > bench.tally.items_max
+    return len(bench.members[consumer]) > bench.integers.items_max
 
 
 def _rearrange(bench: Workbench, members: Members) -> None:
@@ -130,7 +130,7 @@ def _rearrange(bench: Workbench, members: Members) -> None:
     target = {item: consumer for consumer, items in members.items() for item in items}
     stray = [item for item in sorted(target) if bench.at[item] != target[item]]
     for item in stray:
-        if bench.at[item] != NOBODY:
+        if bench.at[item] != NO_CONSUMER:
             bench.lift(item)
     for consumer in sorted(members):
         if consumer not in bench.members:
@@ -154,22 +154,22 @@ def _opened_by(bench: Workbench, item: int) -> int:
 
     Its own, where it fits, is a hole like any other and was found before.
     """
-    tally, size, home = bench.tally, bench.tally.sizes[item], bench.home[item]
-    free_home = home != NOBODY and not bench.members.get(home)
+    integers, size, home = bench.integers, bench.integers.sizes[item], bench.home[item]
+    free_home = home != NO_CONSUMER and not bench.members.get(home)
     lowest = bench.lowest_free()
-    special = sorted(tally.capacity_by_consumer)
-    for consumer in special if size > tally.capacity else ():
-        if size <= tally.capacity_of(consumer) and not bench.members.get(consumer):
+    special = sorted(integers.capacity_by_consumer)
+    for consumer in special if size > integers.capacity else ():
+        if size <= integers.capacity_of(consumer) and not bench.members.get(consumer):
             return consumer
-    if size > tally.capacity:
+    if size > integers.capacity:
         return home if free_home else lowest
-    while bench.members.get(lowest) or size > tally.capacity_of(lowest):
+    while bench.members.get(lowest) or size > integers.capacity_of(lowest):
         lowest += 1
     return lowest
 
 
 def _empty_consumers(bench: Workbench, worth: int | None) -> None:
-    fewest = _at_least(bench.tally)
+    fewest = _at_least(bench.integers)
     emptied_some = True
     while emptied_some and len(bench.members) > fewest:
         emptied_some = False
@@ -184,11 +184,11 @@ def _empty_consumers(bench: Workbench, worth: int | None) -> None:
                 failures += 1
 
 
-def _at_least(tally: Tally) -> int:
+def _at_least(integers: IntegerProblem) -> int:
     """A quick bound, to stop looking early: an oversize partition is one consumer, alone."""
-    capacity = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
-    shared = [size for size in tally.sizes if size <= capacity]
-    return len(tally.sizes) - len(shared) - (-sum(shared) // capacity)
+    capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
+    shared = [size for size in integers.sizes if size <= capacity]
+    return len(integers.sizes) - len(shared) - (-sum(shared) // capacity)
 
 
 def _emptying(bench: Workbench, consumer: int) -> tuple[int, int, int]:
@@ -221,8 +221,8 @@ def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
 
 def _go_home(bench: Workbench) -> None:
     """A move that turned out not to be needed is taken back."""
-    sizes = bench.tally.sizes
-    strays = [i for i, at in enumerate(bench.at) if bench.home[i] not in {NOBODY, at}]
+    sizes = bench.integers.sizes
+    strays = [i for i, at in enumerate(bench.at) if bench.home[i] not in {NO_CONSUMER, at}]
     for item in sorted(strays, key=lambda item: (-sizes[item], item)):
         home = bench.home[item]
         if home in bench.free and bench.accepts(item, home, ahead=True):

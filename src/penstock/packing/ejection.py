@@ -53,14 +53,14 @@ class _Search:
     ) -> None:
         self._bench = bench
         self._closed = closed
-        self._cost_max = sum(bench.tally.sizes) if cost_max is None else cost_max
+        self._cost_max = sum(bench.integers.sizes) if cost_max is None else cost_max
         self._ahead = ahead
         self._cost: dict[int, int] = {}
         self._displaced_by: dict[int, int] = {}
         self._frontier: list[tuple[int, int, int]] = []
 
     def run(self, first: int) -> Chain | None:
-        size = self._bench.tally.sizes
+        size = self._bench.integers.sizes
         self._cost[first] = 0
         smallest = size[first]
         self._displace(first, smallest, 0)

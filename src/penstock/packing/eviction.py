@@ -11,11 +11,11 @@ _TOGETHER_MAX = 3
 def to_evict(bench: Workbench, consumer: int) -> list[int]:
     """Items whose leaving restores the consumer; an oversize partition stays, alone."""
     held = bench.members[consumer]
-    tally = bench.tally
-    capacity = tally.capacity_of(consumer)
+    integers = bench.integers
+    capacity = integers.capacity_of(consumer)
     if held[-1][0] > capacity:
         return _make_alone(bench, consumer)
-    too_many = max(0, len(held) - tally.items_max)
+    too_many = max(0, len(held) - integers.items_max)
     evicted = [item for _, item in held[:too_many]]
     over = -bench.free[consumer] - sum(size for size, _ in held[:too_many])
     if over > 0:
@@ -26,8 +26,8 @@ def to_evict(bench: Workbench, consumer: int) -> list[int]:
 def _make_alone(bench: Workbench, consumer: int) -> list[int]:
     """The biggest stays unless some other consumer could carry it whole."""
     items = [item for _, item in bench.members[consumer]]
-    biggest = bench.tally.sizes[items[-1]]
-    capacities = (bench.tally.capacity, *bench.tally.capacity_by_consumer.values())
+    biggest = bench.integers.sizes[items[-1]]
+    capacities = (bench.integers.capacity, *bench.integers.capacity_by_consumer.values())
     return items if biggest <= max(capacities) else items[:-1]
 
 

@@ -5,7 +5,7 @@ the most room below it.
 """
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 _CLOSED = -1
 
@@ -15,9 +15,9 @@ class LowestNumber:
 
     __slots__ = ("_free", "_leaves", "_number", "_position")
 
-    def __init__(self, tally: Tally) -> None:
-        known = {*tally.home, *tally.consumers_now, *tally.capacity_by_consumer}
-        openable = {*range(1, len(tally.sizes) + len(known) + 2), *known}
+    def __init__(self, integers: IntegerProblem) -> None:
+        known = {*integers.home, *integers.consumers_now, *integers.capacity_by_consumer}
+        openable = {*range(1, len(integers.sizes) + len(known) + 2), *known}
         self._number: list[int] = sorted(openable)
         self._position = {consumer: place for place, consumer in enumerate(self._number)}
         self._leaves: int = 1 << (len(self._number) - 1).bit_length()

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from penstock.packing.problem import PackingProblem
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 def consumers_at_least(problem: PackingProblem) -> int:
@@ -18,11 +18,11 @@ def consumers_at_least(problem: PackingProblem) -> int:
     A partition faster than any consumer counts as one. Where capacities differ, all count as the
     largest, which keeps the bound true.
     """
-    tally = Tally.of(problem)
-    capacity = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
-    sizes = sorted(size for size in tally.sizes if size <= capacity)
-    oversize = len(tally.sizes) - len(sizes)
-    by_count = -(-len(sizes) // tally.items_max)
+    integers = IntegerProblem.of(problem)
+    capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
+    sizes = sorted(size for size in integers.sizes if size <= capacity)
+    oversize = len(integers.sizes) - len(sizes)
+    by_count = -(-len(sizes) // integers.items_max)
     return oversize + max(by_count, _martello_toth(sizes, capacity))
 
 

@@ -4,7 +4,7 @@ As published, it starts with the lowest consumer open, whoever the first partiti
 """
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 class LastOpened:
@@ -25,7 +25,7 @@ class LastOpened:
         return self._consumer if size <= self._free else None
 
 
-def _rule(_: Tally) -> LastOpened:
+def _rule(_: IntegerProblem) -> LastOpened:
     return LastOpened()
 
 

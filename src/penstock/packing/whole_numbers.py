@@ -16,12 +16,12 @@ from math import lcm
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing.problem import Packing, PackingProblem
 
-NOBODY = 0
+NO_CONSUMER = 0
 """The home of a partition that nobody reads: one below the lowest consumer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class IntegerProblem:
     """Items are numbered in the order of their names; consumers keep their own numbers.
 
     Without a forecast `sizes_ahead` is `sizes` itself.
@@ -37,7 +37,7 @@ class Tally:
     items_max: int
 
     @classmethod
-    def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "Tally":
+    def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "IntegerProblem":
         """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
         speeds = problem.write_speed_bytes_per_s
         ahead = problem.forecast_bytes_per_s
@@ -58,7 +58,7 @@ class Tally:
             partitions=partitions,
             sizes=sizes,
             sizes_ahead=tuple(_whole(later, unit)) if ahead else sizes,
-            home=tuple(owners.get(partition, NOBODY) for partition in partitions),
+            home=tuple(owners.get(partition, NO_CONSUMER) for partition in partitions),
             consumers_now=tuple(problem.current),
             capacity=int(wide * unit),
             capacity_by_consumer={c: int(wide_special[c] * unit) for c in wide_special},
@@ -72,7 +72,7 @@ class Tally:
         """Consumer -> its items, for the consumers that hold some, in order."""
         members: dict[int, list[int]] = {}
         for item, consumer in enumerate(self.home):
-            if consumer != NOBODY:
+            if consumer != NO_CONSUMER:
                 members.setdefault(consumer, []).append(item)
         return {consumer: members[consumer] for consumer in sorted(members)}
 

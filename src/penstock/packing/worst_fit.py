@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 class MostFreeCapacity:
@@ -26,7 +26,7 @@ class MostFreeCapacity:
         return -self._free_sorted[-1][1]
 
 
-def most_free_capacity(_: Tally) -> MostFreeCapacity:
+def most_free_capacity(_: IntegerProblem) -> MostFreeCapacity:
     return MostFreeCapacity()
 
 

@@ -38,7 +38,7 @@ class LoadedSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _SourcedValue:
     """One value, as it was given."""
 
     path: OptionPath
@@ -55,7 +55,7 @@ def load_settings(
     """The effective settings; `flags` maps dotted option names to values."""
     environment = os.environ if environment is None else environment
     file = _settings_file(file, environment)
-    given: dict[OptionPath, _Given] = {}
+    given: dict[OptionPath, _SourcedValue] = {}
     for layer in (_from_file(file), _from_environment(environment), _from_flags(flags or {})):
         for one in layer:
             checked = _checked(one)
@@ -81,7 +81,7 @@ def _settings_file(file: Path | None, environment: Mapping[str, str]) -> Path | 
     return default if default.is_file() else None
 
 
-def _from_file(file: Path | None) -> Iterator[_Given]:
+def _from_file(file: Path | None) -> Iterator[_SourcedValue]:
     if file is None:
         return
     try:
@@ -101,20 +101,20 @@ def _from_file(file: Path | None) -> Iterator[_Given]:
     yield from _flatten(content, (), str(file))
 
 
-def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_Given]:
+def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_SourcedValue]:
     """Sections open up; what stands where an option is known is its value."""
     if path in known_options() or path in _secret_files():
-        yield _Given(path, content, origin)
+        yield _SourcedValue(path, content, origin)
     elif isinstance(content, Mapping) and (content or not path):
         for name, below in content.items():
             yield from _flatten(below, (*path, str(name)), origin)
     elif not content and _is_section(path):
         return  # a section with everything commented out
     else:
-        yield _Given(path, content, origin)
+        yield _SourcedValue(path, content, origin)
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_SourcedValue]:
     for variable in sorted(environment):
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
         if name == variable or name in ENVIRONMENT_RESERVED:
@@ -123,13 +123,15 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
             continue
         path = tuple(part.lower() for part in name.split("__"))
         value = environment[variable]
-        yield _Given(path, _typed(path, value), f"environment {variable}", may_be_secret=True)
+        yield _SourcedValue(
+            path, _typed(path, value), f"environment {variable}", may_be_secret=True
+        )
 
 
-def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Given]:
+def _from_flags(flags: Mapping[str, Any]) -> Iterator[_SourcedValue]:
     for name, value in flags.items():
         path = tuple(name.split("."))
-        yield _Given(path, _typed(path, value), f"flag for {name}")
+        yield _SourcedValue(path, _typed(path, value), f"flag for {name}")
 
 
 def _typed(path: OptionPath, value: Any) -> Any:
@@ -143,7 +145,7 @@ def _typed(path: OptionPath, value: Any) -> Any:
     return value
 
 
-def _checked(one: _Given) -> _Given:
+def _checked(one: _SourcedValue) -> _SourcedValue:
     """The value under its true name, secrets wrapped; or an error that says what is wrong."""
     name = ".".join(one.path)
     if one.path in secret_options():
@@ -152,9 +154,9 @@ def _checked(one: _Given) -> _Given:
                 f"{one.origin}: {name} is a secret and may not stand here.",
                 remedy=f"Put it into a file and set {name}_file, or use the environment.",
             )
-        return _Given(one.path, Secret(str(one.value)), one.origin)
+        return _SourcedValue(one.path, Secret(str(one.value)), one.origin)
     if one.path in _secret_files():
-        return _Given(
+        return _SourcedValue(
             (*one.path[:-1], one.path[-1].removesuffix("_file")),
             _read_secret(name, Path(str(one.value))),
             f"{one.origin} (file {one.value})",
@@ -187,7 +189,9 @@ def _is_section(path: OptionPath) -> bool:
     return any(known[: len(path)] == path for known in known_options())
 
 
-def _first_error(error: ValidationError, given: Mapping[OptionPath, _Given]) -> SettingsError:
+def _first_error(
+    error: ValidationError, given: Mapping[OptionPath, _SourcedValue]
+) -> SettingsError:
     """One clear message: where the value was given, its name, and what is wrong with it."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     location = tuple(str(part) for part in first["loc"])

@@ -179,7 +179,7 @@ class LiveGroup:
         stop(self.group.process_of("controller"), grace_s=20)
         command = [
             sys.executable,
-            str(Path(__file__).parents[1] / "controller" / "deadly_controller.py"),
+            str(Path(__file__).parents[1] / "controller" / "crashing_controller.py"),
         ]
         command += [phase, moment, *self.group.arguments_of("controller")]
         return start_child(command, log_file=self.group.directory / "deadly.log")

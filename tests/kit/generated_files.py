@@ -14,7 +14,7 @@ def is_rewriting() -> bool:
     return os.environ.get("PENSTOCK_REWRITE") == "1"
 
 
-def assert_kept_in_step(path: Path, text: str) -> None:
+def assert_up_to_date(path: Path, text: str) -> None:
     if is_rewriting():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -22,7 +22,7 @@ def assert_kept_in_step(path: Path, text: str) -> None:
     assert found == text, f"{path.name} is out of step; PENSTOCK_REWRITE=1 writes it again"
 
 
-def assert_section_kept_in_step(path: Path, name: str, text: str) -> None:
+def assert_section_up_to_date(path: Path, name: str, text: str) -> None:
     """The part of a document between `<!-- begin: name -->` and `<!-- end: name -->`."""
     begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
     whole = path.read_text(encoding="utf-8")
@@ -30,4 +30,4 @@ def assert_section_kept_in_step(path: Path, name: str, text: str) -> None:
     _, found_end, after = rest.partition(end)
     assert found_begin, f"{path.name} has no section {name}"
     assert found_end, f"{path.name} has no end of section {name}"
-    assert_kept_in_step(path, before + begin + text.rstrip("\n") + "\n" + end + after)
+    assert_up_to_date(path, before + begin + text.rstrip("\n") + "\n" + end + after)
