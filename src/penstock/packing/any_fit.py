@@ -1,9 +1,8 @@
-"""What next, first, best and worst fit share: partitions one by one into the consumer a rule names.
+"""The common part of next, first, best and worst fit: place partitions one by one by a rule.
 
-The decreasing versions take the fastest partition first. The plain ones were published with
-partitions in shuffled order: the shuffle here is a hash of the partition's name, its speed and a
-seed that is part of the algorithm, so the same question always gets the same answer, and other
-speeds get another shuffle.
+The decreasing versions take the fastest partition first. The plain ones were published with a
+shuffled order; here the shuffle is a hash of the partition's name, all speeds and a fixed seed. So
+the same problem always gets the same answer, and other speeds get another shuffle.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from penstock.packing.whole_numbers import IntegerProblem
 
 @dataclass(frozen=True, slots=True)
 class AnyFit:
-    """One of the eight plain algorithms, by its rule and its order."""
+    """One of the eight plain algorithms, defined by its rule and its order."""
 
     name: str
     sentence: str
@@ -47,7 +46,7 @@ class AnyFit:
 
 
 def _salt(seed: int, integers: IntegerProblem) -> bytes:
-    """All speeds together, so that every measurement is shuffled anew."""
+    """A hash of all speeds, so that every measurement gets its own shuffle."""
     return blake2b(repr((seed, integers.sizes)).encode(), digest_size=16).digest()
 
 

@@ -1,4 +1,4 @@
-"""Best fit: the consumer that will have the least room left; of equals, the lowest number."""
+"""Best fit: the consumer with the least free capacity left afterwards; ties: lowest number."""
 
 from bisect import bisect_left, insort
 
@@ -7,7 +7,7 @@ from penstock.packing.whole_numbers import IntegerProblem
 
 
 class LeastFreeCapacity:
-    """The rule: the least room that is enough. Rooms are kept sorted."""
+    """The rule: the least free capacity that is enough. Free capacities are kept sorted."""
 
     __slots__ = ("_free_sorted",)
 

@@ -1,8 +1,8 @@
-"""Consumers being filled: what every any-fit algorithm does to them, whatever its rule of choice.
+"""Fills consumers with partitions; shared by all any-fit algorithms.
 
-A rule is told of every change of a consumer's room and, asked with a size, names an open consumer
-or none. When it names none, a consumer is opened: the partition's present one if it is not open
-yet, else the one with the lowest free number. An empty consumer accepts anything.
+A rule is notified of every change of a consumer's free capacity, and chooses an open consumer for a
+size, or none. If it chooses none, a consumer is opened: the partition's present one if it is not
+open yet, else the one with the lowest free number. An empty consumer accepts any partition.
 """
 
 from typing import Protocol
@@ -12,7 +12,7 @@ from penstock.packing.whole_numbers import NO_CONSUMER, IntegerProblem
 
 
 class Rule(Protocol):
-    """Chooses among the open consumers. `None` as room means: accepts nothing any more."""
+    """Chooses among the open consumers. `after` is None when a consumer accepts no more."""
 
     def changed(self, consumer: int, before: int | None, after: int | None) -> None: ...
 
@@ -20,7 +20,7 @@ class Rule(Protocol):
 
 
 class Bins:
-    """The consumers opened so far and what they hold."""
+    """The open consumers and what they hold."""
 
     __slots__ = ("_integers", "_lowest_unused", "_rule", "free", "members")
 
@@ -32,7 +32,7 @@ class Bins:
         self.free: dict[int, int] = {}
 
     def place(self, item: int) -> None:
-        """Into the open consumer that the rule names, else into one newly opened."""
+        """Put the item on the open consumer that the rule chooses, else on a new one."""
         if not self.place_among_open(item):
             self.put(item, self.open(self._opened_by(item)))
 
@@ -51,14 +51,14 @@ class Bins:
         )
 
     def open(self, consumer: int) -> int:
-        assert consumer not in self.members  # noqa: S101 -- what the whole count rests on
+        assert consumer not in self.members  # noqa: S101 -- opening twice would lose items
         self.members[consumer] = []
         self.free[consumer] = self._integers.capacity_of(consumer)
         self._rule.changed(consumer, None, self.free[consumer])
         return consumer
 
     def open_lowest(self) -> None:
-        """Open the lowest consumer there is before anything asks for one."""
+        """Open the consumer with the lowest number in advance."""
         self.open(CONSUMER_ID_MIN)
 
     def put(self, item: int, consumer: int) -> None:
@@ -70,7 +70,7 @@ class Bins:
         self._rule.changed(consumer, before, after if accepts_more else None)
 
     def _opened_by(self, item: int) -> int:
-        """The item's own consumer, else the lowest free one, that can carry it alone."""
+        """The item's present consumer, else the lowest free one, that can carry it alone."""
         integers, size, home = self._integers, self._integers.sizes[item], self._integers.home[item]
         home_is_closed = home != NO_CONSUMER and home not in self.members
         if home_is_closed and size <= integers.capacity_of(home):

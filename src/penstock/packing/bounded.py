@@ -1,9 +1,9 @@
-"""When a maximum number of consumers binds: the least overloaded packing.
+"""Keeps a packing within the maximum number of consumers, as little overloaded as possible.
 
-An algorithm's own answer stands if it uses few enough consumers. Otherwise all capacities are
-stretched alike, as little as bisection finds is needed, until the algorithm's answer does (the
-multifit idea). The stretched answer is flagged, never an error. An assignment that already is
-within a step of the best found is left alone, so constant speeds move nothing.
+If an algorithm's answer uses few enough consumers, it stands. Otherwise all capacities are
+stretched by the same factor, the smallest that bisection finds, until the answer fits (the multifit
+idea). Overloaded consumers are flagged, never an error. A present assignment close to the best one
+found is kept, so constant speeds move nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,10 +25,10 @@ def within_bounds(
     pack: Callable[[IntegerProblem], Members],
     pack_tightly: Callable[[IntegerProblem], Members] | None = None,
 ) -> Packing:
-    """The answer of `pack`, with at most `consumers_max` consumers.
+    """Pack with at most `consumers_max` consumers.
 
-    `pack_tightly` is used when that bound binds, by algorithms that use more consumers than they
-    need when they may.
+    `pack_tightly` replaces `pack` when that maximum binds, for algorithms that may use more
+    consumers than they need.
     """
     integers = IntegerProblem.of(problem)
     members = pack(integers)
@@ -40,7 +40,7 @@ def within_bounds(
 def _settled(
     problem: PackingProblem, consumers_max: int, pack: Callable[[IntegerProblem], Members]
 ) -> Members:
-    """Packed again from each answer until it stays, so that the next run leaves it alone."""
+    """Pack again from each answer until it is stable, so that the next run changes nothing."""
     integers = IntegerProblem.of(problem)
     rounds, is_settled = 0, False
     while rounds < _ROUNDS_MAX and not is_settled:
@@ -73,7 +73,7 @@ def _least_overloaded(
     while best is None and high < everything:
         low, high = high, 2 * high
         best = stretched(high)
-    assert best is not None  # noqa: S101 -- with all on any one consumer, any fit needs no other
+    assert best is not None  # noqa: S101 -- this stretch lets one consumer carry everything
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         found = stretched(middle)
@@ -89,7 +89,7 @@ def _least_overloaded(
 
 
 def _stretch_range(integers: IntegerProblem, consumers_max: int) -> tuple[Fraction, Fraction]:
-    """No less can do; this much lets any one consumer carry everything."""
+    """The smallest possible stretch, and one at which any consumer can carry everything."""
     capacities = (integers.capacity, *integers.capacity_by_consumer.values())
     load = sum(integers.sizes)
     least = max(Fraction(1), Fraction(load, consumers_max * max(capacities)))
@@ -97,7 +97,7 @@ def _stretch_range(integers: IntegerProblem, consumers_max: int) -> tuple[Fracti
 
 
 def _with_capacity_for_all(problem: PackingProblem, consumers_max: int) -> PackingProblem:
-    """If both maxima together cannot hold all partitions, the one per consumer gives way."""
+    """If both maxima together cannot hold all partitions, raise the maximum per consumer."""
     least = -(-len(problem.write_speed_bytes_per_s) // consumers_max)
     limit = problem.partitions_per_consumer_max
     if limit is None or limit >= least:

@@ -1,16 +1,18 @@
-"""CHAIN, Penstock's own algorithm: keep everything, repair what must be, empty what is worth it.
+"""CHAIN, Penstock's own algorithm: changes the present assignment as little as needed.
 
-1. Keep the present assignment. From each consumer over its bounds evict the cheapest items.
-2. Place the evicted and the new, biggest first: home, else the consumer with the most room, else by
-   an ejection chain (see `ejection`), else on a newly opened consumer.
-3. Empty consumers, cheapest first, while that moves less than a consumer is worth.
-4. What has moved and could be back home goes home.
-5. Step 3 again as if all were at home: what is left is what the next run would leave alone too, so
-   while nothing changes nothing moves.
+An item is a partition; its home is the consumer that owns it now.
 
-One knob says what a consumer is worth, in consumers' capacities of moved load: `(1 - knob) / knob`.
-At 0 that is without limit, and if best fit decreasing still needs fewer consumers, the least full
-ones are packed anew until as few are reached. At 1 nothing is moved but what must be.
+1. Keep the present assignment. From each consumer over its limits evict the cheapest items.
+2. Place evicted and new items, biggest first: at home, else on the consumer with the most free
+   capacity, else by an ejection chain (see `ejection`), else on a new consumer.
+3. Empty consumers, cheapest first, while that moves less load than a consumer is worth.
+4. Move items back home where they fit again.
+5. Repeat step 3 with the present places as homes, so that a next run with the same speeds moves
+   nothing.
+
+The knob sets what a consumer is worth, as moved load in capacities: `(1 - knob) / knob`. At 0 there
+is no limit, and if best fit decreasing still needs fewer consumers, the least full ones are packed
+again to reach its number. At 1 only what must move is moved.
 """
 
 from dataclasses import dataclass, field, replace
@@ -35,7 +37,8 @@ class ChainPacking:
 
     knob: float = KNOB_DEFAULT
     sentence: str = field(
-        default="For service: few consumers and few moves; the knob sets the balance.", init=False
+        default="For production: few consumers and few moves; the knob sets the balance.",
+        init=False,
     )
 
     def __post_init__(self) -> None:
@@ -72,7 +75,7 @@ class ChainPacking:
 def _is_misplaced(integers: IntegerProblem, members: Members) -> bool:
     """Whether a partition is too fast for its consumer, but not for every consumer.
 
-    Where capacities differ, such a one may find its place only once others have found theirs.
+    If capacities differ, such a partition may fit only after others have moved.
     """
     if not integers.capacity_by_consumer:
         return False
@@ -100,7 +103,7 @@ def _fewest(integers: IntegerProblem) -> Members:
 
 
 def _repaired(integers: IntegerProblem, worth: int | None) -> Members:
-    """`worth`: the load that may be moved to do with one consumer less; None is without limit."""
+    """`worth` is the load that may move to save one consumer; None means no limit."""
     bench = Workbench(integers)
     waiting = [item for item, home in enumerate(integers.home) if home == NO_CONSUMER]
     for consumer in [c for c in bench.members if bench.free[c] < 0 or _holds_too_many(bench, c)]:
@@ -126,7 +129,7 @@ def _holds_too_many(bench: Workbench, consumer: int) -> bool:
 
 
 def _rearrange(bench: Workbench, members: Members) -> None:
-    """Carry out a packing that was found elsewhere."""
+    """Apply a packing that was computed elsewhere."""
     target = {item: consumer for consumer, items in members.items() for item in items}
     stray = [item for item in sorted(target) if bench.at[item] != target[item]]
     for item in stray:
@@ -150,9 +153,9 @@ def _place(bench: Workbench, item: int, worth: int | None) -> None:
 
 
 def _opened_by(bench: Workbench, item: int) -> int:
-    """An empty consumer that can carry the item alone: the lowest free.
+    """The lowest empty consumer that can carry the item alone.
 
-    Its own, where it fits, is a hole like any other and was found before.
+    Its home was already tried as a place with free capacity.
     """
     integers, size, home = bench.integers, bench.integers.sizes[item], bench.home[item]
     free_home = home != NO_CONSUMER and not bench.members.get(home)
@@ -185,20 +188,20 @@ def _empty_consumers(bench: Workbench, worth: int | None) -> None:
 
 
 def _at_least(integers: IntegerProblem) -> int:
-    """A quick bound, to stop looking early: an oversize partition is one consumer, alone."""
+    """A quick lower bound, to stop early. An oversize partition takes one consumer alone."""
     capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
     shared = [size for size in integers.sizes if size <= capacity]
     return len(integers.sizes) - len(shared) - (-sum(shared) // capacity)
 
 
 def _emptying(bench: Workbench, consumer: int) -> tuple[int, int, int]:
-    """What emptying costs at least; of equals, the emptiest, then the lowest number."""
+    """Sort key: the least cost of emptying; ties: most free capacity, then lowest number."""
     at_home = sum(size for size, item in bench.members[consumer] if bench.home[item] == consumer)
     return at_home, -bench.free[consumer], consumer
 
 
 def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
-    """Place all its items elsewhere if that costs no more than `worth`; else change nothing."""
+    """Move all its items elsewhere if that costs at most `worth`; else change nothing."""
     if bench.free[consumer] < 0:
         return False
     items = [item for _, item in reversed(bench.members[consumer])]
@@ -220,7 +223,7 @@ def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
 
 
 def _go_home(bench: Workbench) -> None:
-    """A move that turned out not to be needed is taken back."""
+    """Undo moves that turned out to be unnecessary."""
     sizes = bench.integers.sizes
     strays = [i for i, at in enumerate(bench.at) if bench.home[i] not in {NO_CONSUMER, at}]
     for item in sorted(strays, key=lambda item: (-sizes[item], item)):

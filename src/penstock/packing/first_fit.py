@@ -1,7 +1,7 @@
-"""First fit: the consumer with the lowest number that has room.
+"""First fit: the consumer with the lowest number that has enough free capacity.
 
-A tree over the numbers that could be opened answers in a logarithm of their count: each node knows
-the most room below it.
+A tree over all consumer numbers finds it in logarithmic time: each node holds the largest free
+capacity below it.
 """
 
 from penstock.packing.any_fit import AnyFit
@@ -11,7 +11,7 @@ _CLOSED = -1
 
 
 class LowestNumber:
-    """The rule: the lowest-numbered consumer with room."""
+    """The rule: the lowest-numbered consumer with enough free capacity."""
 
     __slots__ = ("_free", "_leaves", "_number", "_position")
 
@@ -23,7 +23,7 @@ class LowestNumber:
         self._leaves: int = 1 << (len(self._number) - 1).bit_length()
         self._free = [_CLOSED] * (2 * self._leaves)
 
-    def changed(self, consumer: int, before: int | None, after: int | None) -> None:  # noqa: ARG002 -- the tree knows what was before
+    def changed(self, consumer: int, before: int | None, after: int | None) -> None:  # noqa: ARG002 -- the tree holds the former value
         free = self._free
         node = self._leaves + self._position[consumer]
         free[node] = _CLOSED if after is None else after

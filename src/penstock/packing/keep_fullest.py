@@ -1,7 +1,7 @@
-"""Keep the fullest consumers as they are and pack the rest anew, best fit, fastest first.
+"""Keeps the fullest consumers unchanged and packs the rest again by best fit decreasing.
 
-The last resort of `chain` when as few consumers as best fit decreasing are asked for: keeping
-nobody is best fit decreasing itself, so some number of kept consumers always reaches its count.
+`chain` uses it to reach the number of consumers of best fit decreasing. Keeping no consumer is best
+fit decreasing itself, so that number is always reached.
 """
 
 from penstock.packing.best_fit import LeastFreeCapacity
@@ -16,7 +16,7 @@ def fresh_best_fit_decreasing(integers: IntegerProblem) -> Members:
 
 
 def keep_fullest(integers: IntegerProblem, members: Members, fresh: Members) -> Members:
-    """The cheapest packing found on no more consumers than `fresh`, all packed anew, has."""
+    """The cheapest packing found that uses at most as many consumers as `fresh`."""
     by_free_capacity = sorted(
         members, key=lambda consumer: (_free(integers, consumer, members), consumer)
     )
@@ -32,7 +32,7 @@ def keep_fullest(integers: IntegerProblem, members: Members, fresh: Members) -> 
 
 
 def moved(integers: IntegerProblem, members: Members) -> int:
-    """The load that is not where it was."""
+    """The load that has left its consumer."""
     return sum(
         integers.sizes[item]
         for consumer, items in members.items()

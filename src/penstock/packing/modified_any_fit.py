@@ -1,9 +1,9 @@
-"""The four published algorithms that start from what each consumer holds already.
+"""The four published algorithms that start from the present assignment.
 
-Consumers are taken in descending order of their load (the P versions: of their fastest partition).
-Each tries to give its partitions away, smallest first, to consumers that are open already; at the
-first that nobody takes it is opened itself and keeps the rest, biggest first, as far as they fit.
-What does not fit waits in a pool, which is packed last, biggest first, by the same rule.
+Consumers are taken in descending order of load (in the P versions: of their fastest partition).
+Each one's partitions are offered, smallest first, to consumers that are already open. At the first
+one that fits nowhere, the consumer itself is opened and keeps the rest, biggest first, as far as
+they fit. What does not fit is packed last, biggest first, by the same rule.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class ModifiedAnyFit:
 
 
 def _settle(bins: Bins, integers: IntegerProblem, consumer: int, items: list[int]) -> list[int]:
-    """Give away what others take, keep what fits; what is left over is returned."""
+    """Place items on open consumers, keep what fits, and return the rest."""
     rising = sorted(items, key=lambda item: (integers.sizes[item], item))
     given = 0
     while given < len(rising) and bins.place_among_open(rising[given]):

@@ -1,11 +1,11 @@
-"""The packing question in whole numbers, in one fixed order.
+"""The packing problem in whole numbers and in one fixed order.
 
-Sums of floating-point speeds depend on the order in which they are added, so "load + speed fits the
-capacity" could be true for one order and false for another. Here every speed and capacity becomes a
-whole number of one smallest common unit (a float is a fraction with a power of two below the line),
-so every comparison is exact, and partitions are sorted by name, so the order of the input is gone.
+Sums of floating-point numbers depend on their order, so "load + speed fits the capacity" could be
+true in one order and false in another. Here every speed and capacity becomes a whole number of one
+common unit (a float is a fraction whose denominator is a power of two), so every comparison is
+exact. Partitions are sorted by name, so the order of the input does not matter.
 
-Every algorithm starts from a `Tally` and ends with `Tally.answer`.
+Every algorithm starts from an `IntegerProblem` and ends with its `answer`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +17,14 @@ from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing.problem import Packing, PackingProblem
 
 NO_CONSUMER = 0
-"""The home of a partition that nobody reads: one below the lowest consumer."""
+"""The home of a partition that no consumer owns: one below the lowest consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerProblem:
-    """Items are numbered in the order of their names; consumers keep their own numbers.
+    """Items are partitions, numbered in the order of their names; consumers keep their numbers.
 
-    Without a forecast `sizes_ahead` is `sizes` itself.
+    `home` is the present owner of each item. Without a forecast `sizes_ahead` is `sizes` itself.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -38,7 +38,7 @@ class IntegerProblem:
 
     @classmethod
     def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "IntegerProblem":
-        """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
+        """`stretch` multiplies every capacity; `bounded` uses it."""
         speeds = problem.write_speed_bytes_per_s
         ahead = problem.forecast_bytes_per_s
         partitions = tuple(sorted(speeds))
@@ -69,7 +69,7 @@ class IntegerProblem:
         return self.capacity_by_consumer.get(consumer, self.capacity)
 
     def members_now(self) -> dict[int, list[int]]:
-        """Consumer -> its items, for the consumers that hold some, in order."""
+        """Consumer -> its items, for consumers that hold some, in ascending order."""
         members: dict[int, list[int]] = {}
         for item, consumer in enumerate(self.home):
             if consumer != NO_CONSUMER:
@@ -77,7 +77,7 @@ class IntegerProblem:
         return {consumer: members[consumer] for consumer in sorted(members)}
 
     def answer(self, members: Mapping[int, Iterable[int]]) -> Packing:
-        """The packing in the problem's own words, its exceptions flagged."""
+        """Convert the result back to partitions, and flag oversize and overloaded ones."""
         held = {consumer: tuple(members[consumer]) for consumer in sorted(members)}
         held = {consumer: items for consumer, items in held.items() if items}
         oversize = sorted(

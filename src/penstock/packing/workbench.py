@@ -1,10 +1,10 @@
-"""The assignment being changed move by move, with every move undoable.
+"""An assignment that is changed move by move, and can undo moves. Used by `chain`.
 
-Made for `chain`: it keeps each consumer's items sorted by size and all consumers sorted by room, so
-that "who has the most room" and "the smallest item of at least this size" are quick questions.
+It keeps each consumer's items sorted by size and all consumers sorted by free capacity, so that the
+consumer with the most free capacity and the smallest item of at least a given size are found fast.
 
-Room is counted twice when a forecast is given: as speeds are now (this is what must hold) and as
-they are expected to be (this is what is preferred). Without a forecast the two are one.
+With a forecast, free capacity is counted for present speeds (which must fit) and for expected
+speeds (which should fit). Without a forecast the two are equal.
 """
 
 from bisect import bisect_left, insort
@@ -50,7 +50,7 @@ class Workbench:
 
     @property
     def by_free_capacity_ahead(self) -> Sequence[tuple[int, int]]:
-        """(room ahead, consumer) in ascending order: read it backwards."""
+        """(expected free capacity, consumer), ascending."""
         return self._free_ahead_sorted
 
     def is_full(self, consumer: int) -> bool:
@@ -66,7 +66,7 @@ class Workbench:
             self.close(consumer)
 
     def close(self, consumer: int) -> None:
-        """Forget an empty consumer; what was done up to here can no longer be undone."""
+        """Remove an empty consumer; earlier moves can no longer be undone."""
         del self._free_ahead_sorted[
             bisect_left(self._free_ahead_sorted, (self._free_ahead[consumer], consumer))
         ]
@@ -74,7 +74,7 @@ class Workbench:
         self._journal.clear()
 
     def lift(self, item: int) -> None:
-        """Take the item off its consumer; it is nowhere until it is put."""
+        """Take the item off its consumer; `put` places it again."""
         consumer, size = self.at[item], self.integers.sizes[item]
         held = self.members[consumer]
         del held[bisect_left(held, (size, item))]
@@ -93,7 +93,7 @@ class Workbench:
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Back to where things were when `mark` was taken."""
+        """Undo all moves since `mark`."""
         while len(self._journal) > mark:
             item, consumer = self._journal.pop()
             if consumer == NO_CONSUMER:
@@ -103,7 +103,7 @@ class Workbench:
             self._journal.pop()
 
     def accepts(self, item: int, consumer: int, *, ahead: bool) -> bool:
-        """Whether the item fits now; with `ahead`, whether it is expected to fit soon as well."""
+        """Whether the item fits now; with `ahead`, also at the expected speeds."""
         return (
             self.free[consumer] >= self.integers.sizes[item]
             and not self.is_full(consumer)
@@ -111,7 +111,7 @@ class Workbench:
         )
 
     def hole_for(self, item: int, closed: Container[int], *, ahead: bool) -> int | None:
-        """Home if it has room, else the consumer expected to have the most; None if none fits."""
+        """Its home if it fits, else the consumer with the most expected free capacity, or None."""
         home = self.home[item]
         if home in self.free and home not in closed and self.accepts(item, home, ahead=ahead):
             return home
@@ -131,11 +131,11 @@ class Workbench:
         return consumer
 
     def cost_of_ejecting(self, item: int) -> int:
-        """What moving the item adds to the moved load: nothing if it has moved already."""
+        """The load that moving the item adds; 0 if it has already moved."""
         return self.integers.sizes[item] if self.at[item] == self.home[item] else 0
 
     def settle(self) -> None:
-        """From here on, where an item is counts as its home."""
+        """Make the present place of every item its home."""
         self.home = list(self.at)
 
     def _resize(self, consumer: int, more: int, more_ahead: int) -> None:

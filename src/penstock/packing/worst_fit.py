@@ -1,4 +1,4 @@
-"""Worst fit: the consumer with the most room; of equals, the lowest number."""
+"""Worst fit: the consumer with the most free capacity; ties: lowest number."""
 
 from bisect import bisect_left, insort
 
@@ -7,7 +7,7 @@ from penstock.packing.whole_numbers import IntegerProblem
 
 
 class MostFreeCapacity:
-    """The rule: the most room there is, if it is enough. Rooms are kept sorted."""
+    """The rule: the most free capacity, if it is enough. Free capacities are kept sorted."""
 
     __slots__ = ("_free_sorted",)
 

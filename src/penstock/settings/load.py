@@ -1,8 +1,7 @@
-"""Reads the settings: flags win over the environment, the environment over the file.
+"""Loads the settings: flags win over the environment, the environment over the file.
 
-Every value remembers where it came from. An unknown key is an error with the nearest known name,
-wherever it stands; a secret is accepted from the environment or from a file named by
-`<option>_file`.
+Every value keeps its origin. An unknown option is an error that suggests the nearest known name. A
+secret may come only from the environment or from a file named by `<option>_file`.
 """
 
 import difflib
@@ -21,7 +20,7 @@ from penstock.settings.sections import Settings
 from penstock.settings.tree import OptionPath, known_options, secret_options
 
 ENVIRONMENT_PREFIX = "PENSTOCK_"
-# Variables of ours that are no settings: where caches live, which file to read, and who we are.
+# Variables that are not settings: cache, settings file, jar mirror, consumer id, health port.
 ENVIRONMENT_RESERVED = frozenset(
     {"CACHE", "SETTINGS", "JAR_REPOSITORY", "CONSUMER_ID", "HEALTH_PORT"}
 )
@@ -39,7 +38,7 @@ class LoadedSettings:
 
 @dataclass(frozen=True, slots=True)
 class _SourcedValue:
-    """One value, as it was given."""
+    """One value and where it comes from."""
 
     path: OptionPath
     value: Any
@@ -88,7 +87,7 @@ def _from_file(file: Path | None) -> Iterator[_SourcedValue]:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(SETTINGS_FILE_BYTES_MAX + 1)
         if len(text) > SETTINGS_FILE_BYTES_MAX:
-            raise SettingsError(f"{file} is larger than a settings file can be.")
+            raise SettingsError(f"{file} is too large for a settings file.")
         content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"Could not read the settings file {file}: {error}.") from error
@@ -102,7 +101,7 @@ def _from_file(file: Path | None) -> Iterator[_SourcedValue]:
 
 
 def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_SourcedValue]:
-    """Sections open up; what stands where an option is known is its value."""
+    """Walk down the sections; what is found at a known option is its value."""
     if path in known_options() or path in _secret_files():
         yield _SourcedValue(path, content, origin)
     elif isinstance(content, Mapping) and (content or not path):
@@ -135,7 +134,7 @@ def _from_flags(flags: Mapping[str, Any]) -> Iterator[_SourcedValue]:
 
 
 def _typed(path: OptionPath, value: Any) -> Any:
-    """Text from outside a file: lists and mappings are written as YAML, all else stays text."""
+    """Text of a flag or variable: lists and mappings are YAML, the rest stays text."""
     kind = known_options().get(path)
     if isinstance(value, str) and kind is not None and kind.is_collection:
         try:
@@ -146,12 +145,12 @@ def _typed(path: OptionPath, value: Any) -> Any:
 
 
 def _checked(one: _SourcedValue) -> _SourcedValue:
-    """The value under its true name, secrets wrapped; or an error that says what is wrong."""
+    """The value under its option's path, with secrets wrapped; or an error."""
     name = ".".join(one.path)
     if one.path in secret_options():
         if not one.may_be_secret:
             raise SettingsError(
-                f"{one.origin}: {name} is a secret and may not stand here.",
+                f"{one.origin}: {name} is a secret and is not allowed here.",
                 remedy=f"Put it into a file and set {name}_file, or use the environment.",
             )
         return _SourcedValue(one.path, Secret(str(one.value)), one.origin)
@@ -192,7 +191,7 @@ def _is_section(path: OptionPath) -> bool:
 def _first_error(
     error: ValidationError, given: Mapping[OptionPath, _SourcedValue]
 ) -> SettingsError:
-    """One clear message: where the value was given, its name, and what is wrong with it."""
+    """One message: the value's origin, its option, and what is wrong."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     location = tuple(str(part) for part in first["loc"])
     origin = next(

@@ -1,8 +1,8 @@
-"""Compares what Kafka has below the ledger's offset with what the lake has, partition by partition.
+"""Compares Kafka's records below the ledger's offset with the lake's rows, for each partition.
 
 Offsets may be sparse (transaction markers, aborted records, compaction), so sets of offsets are
-compared, never counts with distances. What retention or compaction has removed from Kafka since it
-was carried cannot be compared any more: it is counted apart, and is no fault.
+compared. Rows whose records retention or compaction has since removed from Kafka cannot be
+compared; they are counted as unknown and are not an error.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ from penstock.verification.lake_offsets import NO_OFFSETS, Lake, Offsets, offset
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """`kafka` counts committed records below the ledger; `unknown` those Kafka no longer has."""
+    """`kafka` counts committed records below the ledger; `unknown` counts rows that Kafka lost."""
 
     topic: str
     partition: int
@@ -47,7 +47,7 @@ class VerificationResult:
 
     @property
     def is_exact(self) -> bool:
-        """Nothing wrong, and something looked at: an empty check proves nothing."""
+        """True if there is at least one partition and every partition is exact."""
         return bool(self.partitions) and all(one.is_exact for one in self.partitions)
 
     def as_data(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class VerificationResult:
 def compare(
     kafka: Offsets, lake: Offsets, dead_letters: Offsets, *, log_start: int, ledger: int
 ) -> dict[str, int | None]:
-    """The law itself: every committed offset below the ledger is in the lake once. Pure."""
+    """Check that every committed offset below the ledger is in the lake once. Pure."""
     stored = np.concatenate([lake, dead_letters])
     below = stored[stored < ledger]
     unique = np.unique(below)
@@ -70,8 +70,8 @@ def compare(
         "dead_letters": int((dead_letters < ledger).sum()),
         "lost": int(lost.size),
         "duplicated": int(below.size - unique.size),
-        # A row above the ledger belongs to no commit; one that Kafka does not have came from
-        # nowhere. Dead letters may run ahead: they commit first.
+        # Rows above the ledger belong to no commit, and rows without a record have no source. Dead
+        # letters may be ahead of the ledger, because they commit first.
         "out_of_place": int((lake >= ledger).sum()) + int(elsewhere.size),
         "unknown": int((unique < log_start).sum()),
         "first_lost": int(lost[0]) if lost.size else None,
@@ -79,7 +79,7 @@ def compare(
 
 
 class TopicMissingInKafkaError(PenstockError):
-    """There is nothing to compare the lake with."""
+    """The topic does not exist in Kafka, so the lake cannot be compared."""
 
 
 def verify(
@@ -88,7 +88,7 @@ def verify(
     *,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> VerificationResult:
-    """Look at the named topics, or at every topic of which the lake's ledger knows."""
+    """Check the named topics, or every topic that the lake's ledger has."""
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     wanted = set(topics)
@@ -102,7 +102,7 @@ def verify(
 
 
 def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:
-    """How far the ledger is, by partition: quick, and says nothing about the rows."""
+    """The ledger's offset of each partition; quick, because it does not check the rows."""
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     found: dict[TopicPartition, int] = {}
@@ -134,7 +134,7 @@ def _topic(
         return []
     on_progress(f"reading {topic.name} in the lake")
     rows = offsets_of_topic(lake, table, state, topic.name, topic.topic_id)
-    # Dead letters commit before their table does: read after it, none of them is missed.
+    # Dead letters commit before their table, so reading them afterwards misses none.
     dead: Mapping[int, Offsets] = {}
     dead_table = lake.table(settings.lake.dead_letters)
     if dead_table is not None:
@@ -160,7 +160,7 @@ def _topic(
 def _forgiven(
     verdict: PartitionVerdict, kafka: Offsets, lake: Offsets, log_start: int
 ) -> PartitionVerdict:
-    """Compaction removes records after they were carried: rows Kafka no longer has are no fault."""
+    """Count rows whose records compaction has removed from Kafka as unknown, not as errors."""
     below = np.unique(lake[(lake < verdict.ledger) & (lake >= log_start)])
     gone = int(np.setdiff1d(below, kafka).size)
     values = asdict(verdict)

@@ -1,4 +1,4 @@
-"""Which offsets of which partitions a table's files hold, read column by column."""
+"""Reads the partitions and offsets of a table's rows, column by column."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ NO_OFFSETS: Offsets = np.array([], dtype=np.int64)
 
 
 class NotVerifiableError(PenstockError):
-    """The table does not say where its rows came from."""
+    """The table lacks the columns that name the source of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """The folder or bucket in which the tables lie."""
+    """The folder or bucket that holds the tables."""
 
     file_system: Any
     root: str
@@ -43,7 +43,7 @@ class Lake:
 
 
 def _s3(options: Mapping[str, str]) -> Any:
-    """By the names that deltalake has for them; what is not given, the environment says."""
+    """Options under deltalake's names; missing ones come from the environment."""
     given = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
     endpoint = given.get("endpoint_url") or given.get("endpoint")
     scheme, _, address = (endpoint or "https://").partition("://")
@@ -60,7 +60,7 @@ def _s3(options: Mapping[str, str]) -> Any:
 def offsets_of_topic(
     lake: Lake, table: str, state: TableState, topic: str, topic_id: str
 ) -> dict[int, Offsets]:
-    """Per partition, every offset in the table of this topic, repeats included."""
+    """For each partition every offset of this topic in the table, including duplicates."""
     found: dict[int, list[Offsets]] = {}
     for path in sorted(state.files):
         if not _may_hold(path, topic_id):
@@ -72,7 +72,7 @@ def offsets_of_topic(
 
 
 def _may_hold(path: str, topic_id: str) -> bool:
-    """A file of one topic alone says in its path of which: a namesake made anew has another id."""
+    """Whether the file may hold the topic: its path may name another topic id."""
     parts: Sequence[str] = path.split("/")
     named = next((part[len("topic-") :] for part in parts if part.startswith("topic-")), None)
     return named is None or named == topic_id
@@ -85,7 +85,7 @@ def _columns(lake: Lake, path: str, topic: str, topic_id: str) -> Iterator[tuple
         if "offset" not in names or "partition" not in names:
             raise NotVerifiableError(
                 f"{path} has no columns `partition` and `offset`.",
-                remedy="A transformation has to keep them for the table to be verifiable.",
+                remedy="The transformation must keep these columns for `penstock verify`.",
             )
         wanted = [name for name in ("topic", "topic_id", "partition", "offset") if name in names]
         for batch in parquet.iter_batches(columns=wanted, batch_size=1 << 20):

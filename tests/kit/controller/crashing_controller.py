@@ -1,8 +1,8 @@
 """Runs a controller that kills itself in a chosen state: `crashing_controller.py PHASE MOMENT`.
 
-Everything else is the real one: real broker, real deployment, its own directory. MOMENT is `before`
-(the step that led into the state is decided, and nothing of it saved or sent yet) or `after` (all
-of it done). States last for milliseconds: no signal from outside would find them.
+Everything else is real: broker, deployment and directory. MOMENT is `before` (the step into the
+state is decided, but nothing is saved or sent yet) or `after` (all its effects are done). States
+last for milliseconds, too short for a signal from outside.
 """
 
 import os
@@ -42,6 +42,6 @@ if __name__ == "__main__":
     def process(settings: Any, deployment: Any) -> ControllerProcess:
         return ControllerProcess(settings, deployment, machine=machine)
 
-    vars(command)["ControllerProcess"] = process  # the same, but mortal
+    vars(command)["ControllerProcess"] = process  # the real process with a crashing machine
     sys.argv = [sys.argv[0], *sys.argv[3:]]
     main()

@@ -1,4 +1,4 @@
-"""Short published walks and what algorithms score on them."""
+"""Short versions of the published streams, and the scores of algorithms on them."""
 
 from functools import cache
 from time import process_time
@@ -14,7 +14,7 @@ CAPACITY = 100
 
 @cache
 def replayed(name: str, delta: int, seed: int, measurements: int = 101) -> Summary:
-    """One algorithm over one walk of 200 partitions, on every measurement."""
+    """Run one algorithm on every measurement of a random walk of 200 partitions."""
     recipe = Recipe(Kind.WALK, delta=delta, measurements=measurements, seed=seed)
     stream = generate(recipe, CAPACITY)
     steps = replay(algorithm_named(name), stream, OnEveryMeasurement(CAPACITY), process_time)
