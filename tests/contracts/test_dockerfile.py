@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from kit.kubernetes.helm import CHART
 from penstock.deployment.kubernetes.core.manifests import USER
 

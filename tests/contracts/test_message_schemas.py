@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kit.controller.messages import EXAMPLES, LARGEST
-from kit.kept_in_step import ROOT, assert_kept_in_step
+from kit.generated_files import ROOT, assert_up_to_date
 from penstock.messages import Message, encode
 from penstock.messages.catalogue import TYPE_BY_NAME
 from penstock.messages.schemas import schema_of, schema_texts
@@ -17,7 +17,7 @@ DIRECTORY = ROOT / "docs" / "messages"
 @pytest.mark.parametrize("name", sorted(schema_texts()))
 def test_the_published_schema_is_in_step(name: str) -> None:
     """Whoever changes a message sees the change in docs/messages."""
-    assert_kept_in_step(DIRECTORY / name, schema_texts()[name])
+    assert_up_to_date(DIRECTORY / name, schema_texts()[name])
 
 
 def test_no_schema_is_left_over() -> None:

@@ -36,7 +36,7 @@ def test_broker_start_status_stop(tmp_path: Path, broker_jars: None) -> None:
         address = started.stdout.strip()
         again = penstock("broker", "start", "--name", "life")
         assert again.returncode == 2
-        assert f"runs already at {address}" in again.stderr
+        assert f"is already running at {address}" in again.stderr
         status = json.loads(penstock("broker", "status", "-o", "json").stdout)
         mine = next(one for one in status if one["name"] == "life")
         assert (mine["address"], mine["state"]) == (address, "ready")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.consumer.consumer_law import a_query_waits_for_the_commands_before_it
+from kit.consumer.ownership_script import a_query_waits_for_the_commands_before_it
 from kit.controller.planted_bugs import BUGS, PlantedBug
 from kit.controller.story import told
-from kit.kept_in_step import ROOT, assert_section_kept_in_step
+from kit.generated_files import ROOT, assert_section_up_to_date
 from penstock.controller.core.invariants import InvariantError
 from penstock.laboratory.exhaustive_model.search import explore
 from penstock.laboratory.protocol_simulation.campaign import run
@@ -104,4 +104,4 @@ def test_the_table_is_in_step() -> None:
     lines += [f"| {b.name} | {b.explanation} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]
     assert len(BUGS) >= 12
     path = ROOT / "docs" / "invariants.md"
-    assert_section_kept_in_step(path, "planted bugs", "\n".join(lines))
+    assert_section_up_to_date(path, "planted bugs", "\n".join(lines))

@@ -1,4 +1,4 @@
-"""`penstock lake`: the tables' upkeep, and what the ledger says."""
+"""`penstock lake`: compacts the lake's tables and prints their ledger."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -9,7 +9,7 @@ from rich.table import Table
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 
-app = typer.Typer(help="The lake's tables: their upkeep and their ledger.", no_args_is_help=True)
+app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
 TableNames = Annotated[
     list[str] | None, typer.Option("--table", help="Only this table. May be repeated.")
 ]
@@ -66,7 +66,7 @@ def ledger(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Print the next offset of every partition, as the lake has it, beside the end of its log.
+    """Print the next offset of every partition in the lake, beside the end of its Kafka log.
 
     Example: `penstock lake ledger --topic orders`
     """

@@ -1,4 +1,4 @@
-"""`penstock verify`: is every record of Kafka in the lake, exactly once?"""
+"""`penstock verify`: checks that every record of Kafka is in the lake exactly once."""
 
 from typing import Annotated
 
@@ -39,7 +39,7 @@ def verify(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Compare Kafka with the lake, record by record. Exit code 0 only when exact.
+    """Compare Kafka with the lake, record by record. The exit code is 0 only if they match.
 
     For every partition the lake knows: `kafka` is how many committed records Kafka has below the
     offset in the ledger, `lake` and `dead_letters` how many the tables have; `unknown` are rows

@@ -1,4 +1,4 @@
-"""What travels on every topic, and the one codec that parses foreign bytes. Pure."""
+"""The messages of every control topic, and the codec that parses untrusted bytes. Pure."""
 
 from penstock.messages.assembly import PartAssembler, cut, in_parts, joined
 from penstock.messages.codec import SCHEMA_VERSION, Encoded, SchemaVersion, decode, encode

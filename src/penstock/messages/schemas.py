@@ -1,7 +1,7 @@
-"""The published JSON Schema of every message, for readers in other languages.
+"""The JSON Schema of every message, for readers in other languages.
 
-Generated from the models, so that there is one truth. `docs/messages/` holds the texts, and a test
-keeps them in step.
+It is generated from the models. `docs/messages/` holds the files, and a test checks that they are
+up to date.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""One measurement put together again from its parts, and how old it is.
+"""One measurement joined from its parts, and its age.
 
-The age is what a reader decides by: an old measurement is no reason to act. It is the age of the
-newest sample when the measurement was published, plus the time since. The time since is counted by
-the reader's monotonic clock from the moment it read the message; only for what was there before the
-reader came does it have to trust the two wall clocks.
+The controller does not act on an old measurement. The age is that of the newest sample at
+publication, plus the time since. The reader measures that time with its monotonic clock from the
+moment it read the message; only for a message published before the reader started does it compare
+wall clocks.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class WholeMeasurement:
 
     @classmethod
     def from_parts(cls, parts: Sequence[WriteSpeedMeasurement]) -> Self:
-        """`parts` are all of one measurement, in order, as `PartAssembler` gives them."""
+        """`parts` are all parts of one measurement, in order, as `PartAssembler` returns them."""
         first = parts[0]
         return cls(
             monitor_incarnation=first.monitor_incarnation,
@@ -43,5 +43,5 @@ class NewestMeasurement:
     age_when_read_s: float
 
     def age_s(self, now_s: float) -> float:
-        """`now_s` is of the same monotonic clock that `read_at_s` is of."""
+        """`now_s` comes from the same monotonic clock as `read_at_s`."""
         return self.age_when_read_s + max(0.0, now_s - self.read_at_s)

@@ -1,4 +1,4 @@
-"""The shared nouns. Pure: imports nothing else of ours but the errors."""
+"""The basic types that all packages share. Pure."""
 
 from penstock.model.assignment import Assignment
 from penstock.model.consumer_id import ConsumerId

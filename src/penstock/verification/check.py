@@ -60,7 +60,7 @@ class VerificationResult:
 
     @property
     def is_exact(self) -> bool:
-        """Nothing wrong, and something looked at: an empty check proves nothing."""
+        """True if there is at least one partition and every partition is exact."""
         return bool(self.partitions) and all(one.is_exact for one in self.partitions)
 
     def as_data(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def compare(
 
 
 class TopicMissingInKafkaError(PenstockError):
-    """There is nothing to compare the lake with."""
+    """The topic does not exist in Kafka, so the lake cannot be compared."""
 
 
 def verify(
@@ -130,7 +130,7 @@ def verify(
 
 
 def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:
-    """How far the ledger is, by partition: quick, and says nothing about the rows."""
+    """The ledger's offset of each partition; quick, because it does not check the rows."""
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     found: dict[TopicPartition, int] = {}

@@ -1,4 +1,4 @@
-"""A Delta table's log, read from its JSON commits and Parquet checkpoints as they lie there.
+"""Reads a Delta table's log from its JSON commits and Parquet checkpoints.
 
 Knows what a check needs: which files the newest version names, which of them have a deletion
 vector, their partition values, and the application transactions.
@@ -78,7 +78,7 @@ def read_table(file_system: Any, root: str) -> TableState | None:
 
 
 def _checkpoint_actions(file_system: Any, path: str) -> Iterator[Mapping[str, Any]]:
-    wanted = {"add", "txn"}  # what a checkpoint says was removed is not among what it added
+    wanted = {"add", "txn"}  # a checkpoint does not list removed files as added
     with file_system.open_input_file(path) as opened:
         checkpoint = pyarrow.parquet.ParquetFile(opened)
         columns = [name for name in checkpoint.schema_arrow.names if name in wanted]

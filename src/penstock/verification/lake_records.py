@@ -16,12 +16,12 @@ from penstock.verification.records import Offsets, Records, checksums_of
 
 
 class NotVerifiableError(PenstockError):
-    """The table does not say where its rows came from."""
+    """The table lacks the columns that name the source of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """The folder or bucket in which the tables lie."""
+    """The folder or bucket that holds the tables."""
 
     file_system: Any
     root: str
@@ -41,7 +41,7 @@ class Lake:
 
 
 def _s3(options: Mapping[str, str]) -> Any:
-    """By the names that deltalake has for them; what is not given, the environment says."""
+    """Options under deltalake's names; missing ones come from the environment."""
     given = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
     endpoint = given.get("endpoint_url") or given.get("endpoint")
     scheme, _, address = (endpoint or "https://").partition("://")
@@ -91,7 +91,7 @@ def _columns(
         if "offset" not in schema.names or "partition" not in schema.names:
             raise NotVerifiableError(
                 f"{path} has no columns `partition` and `offset`.",
-                remedy="A transformation has to keep them for the table to be verifiable.",
+                remedy="The transformation must keep these columns for `penstock verify`.",
             )
         has_content = with_content and all(
             name in schema.names and pyarrow.types.is_binary(schema.field(name).type)

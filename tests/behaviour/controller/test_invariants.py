@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.controller.story import TWO_CONSUMERS, after
-from kit.kept_in_step import ROOT, assert_section_kept_in_step
+from kit.generated_files import ROOT, assert_section_up_to_date
 from penstock.controller.core.decisions import HISTORY_MAX
 from penstock.controller.core.effects import DeleteConsumer, Effect, Send
 from penstock.controller.core.invariants import InvariantError, check_step, check_whole
@@ -170,4 +170,4 @@ def test_the_books_agree_with_one_another() -> None:
 def test_the_picture_in_the_docs_is_drawn_from_the_table() -> None:
     """Whoever changes a transition sees it in docs/protocol.md."""
     text = "```mermaid\n" + drawn() + "```"
-    assert_section_kept_in_step(ROOT / "docs" / "protocol.md", "transitions", text)
+    assert_section_up_to_date(ROOT / "docs" / "protocol.md", "transitions", text)

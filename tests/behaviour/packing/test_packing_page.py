@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.kept_in_step import ROOT, assert_section_kept_in_step
+from kit.generated_files import ROOT, assert_section_up_to_date
 from penstock.errors import SettingsError
 from penstock.packing import ALGORITHMS
 from penstock.packing.trigger import TriggerPolicy
@@ -13,7 +13,7 @@ def test_the_table_of_algorithms_is_the_catalogue() -> None:
     """Every algorithm with its sentence, in the catalogue's order."""
     lines = ["| algorithm | when to use it |", "|---|---|"]
     lines += [f"| {algorithm.name} | {algorithm.sentence} |" for algorithm in ALGORITHMS]
-    assert_section_kept_in_step(ROOT / "docs" / "packing.md", "algorithms", "\n".join(lines) + "\n")
+    assert_section_up_to_date(ROOT / "docs" / "packing.md", "algorithms", "\n".join(lines) + "\n")
 
 
 def test_settings_build_the_algorithm_and_the_policy() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.kept_in_step import assert_kept_in_step
+from kit.generated_files import assert_up_to_date
 from kit.kubernetes.chart_schema import with_settings
 from kit.kubernetes.helm import CHART, template
 
@@ -20,7 +20,7 @@ OPEN |= {"consumer.kafka", "consumer.podTemplate", "settings", "podSecurityConte
 
 def test_settings_in_the_schema_are_penstocks_own() -> None:
     """Every option, no secret: `PENSTOCK_REWRITE=1` writes that part of the schema again."""
-    assert_kept_in_step(SCHEMA, with_settings(SCHEMA.read_text(encoding="utf-8")))
+    assert_up_to_date(SCHEMA, with_settings(SCHEMA.read_text(encoding="utf-8")))
 
 
 def test_every_value_has_a_default_and_a_rule() -> None:

@@ -203,7 +203,7 @@ class PodsGroup:
 
     # What tests look at
 
-    def tend(self) -> list[str]:
+    def repair(self) -> list[str]:
         """Kubernetes does."""
         return []
 

@@ -45,7 +45,7 @@ from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
 
-TEND_EVERY_S = 0.5
+REPAIR_EVERY_S = 0.5
 STATUS_EVERY_S = 1.0
 STATUS_NAME = "status.json"
 
@@ -153,8 +153,8 @@ class ControllerProcess:
             self._health.beat()
             now_s = time.monotonic()
             if now_s >= tend_at_s:
-                self._effect_runner.tend()
-                tend_at_s = now_s + TEND_EVERY_S
+                self._effect_runner.repair()
+                tend_at_s = now_s + REPAIR_EVERY_S
             if now_s >= status_at_s:
                 self._write_status()
                 status_at_s = now_s + STATUS_EVERY_S
