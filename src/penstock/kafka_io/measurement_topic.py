@@ -34,10 +34,6 @@ _POLL_S = 0.5
 _BATCH = 100
 
 
-def monitor_topic(topics: TopicsSettings) -> str:
-    return f"{topics.prefix}-monitor"
-
-
 def missing_topic_error(topic: str) -> PenstockError:
     return PenstockError(
         f"The control topic {topic} does not exist.", remedy="Run `penstock topics create`."
@@ -55,7 +51,7 @@ class MeasurementPublisher:
         on_change: Callable[[Exception | None], None] = lambda _: None,
     ) -> None:
         """`on_change` hears an error when writing begins to fail, and None when it works again."""
-        self._topic = monitor_topic(topics)
+        self._topic = topics.names.monitor
         self._on_change = on_change
         self._is_failing = False
         self._producer = RecordProducer(
@@ -96,7 +92,7 @@ class MeasurementReader:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._kafka = kafka
-        self._topic = monitor_topic(topics)
+        self._topic = topics.names.monitor
         self._on_refusal = on_refusal
         self._clock = clock
         self._wall_clock = wall_clock

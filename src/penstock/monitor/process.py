@@ -16,7 +16,6 @@ from penstock.kafka_io.measurement_topic import (
     MeasurementPublisher,
     MeasurementReader,
     missing_topic_error,
-    monitor_topic,
 )
 from penstock.model.broker_logs import LogName
 from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
@@ -175,7 +174,7 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
 
 def _incarnation(settings: Settings) -> int:
     """Higher than any before, even when the wall clock went back: a later life is a newer one."""
-    topic = monitor_topic(settings.topics)
+    topic = settings.topics.names.monitor
     if topic not in Administration(settings.kafka).topics([topic]):
         raise missing_topic_error(topic)
     reader = MeasurementReader(settings.kafka, settings.topics)

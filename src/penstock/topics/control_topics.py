@@ -50,6 +50,7 @@ def control_topics(
     settings: TopicsSettings, *, highest_consumer_id: int = 0
 ) -> tuple[ControlTopic, ...]:
     """Mailboxes reach `consumers_ahead` past the highest consumer there is."""
+    names = settings.names
     mailboxes = CONSUMER_ID_MIN + highest_consumer_id + settings.consumers_ahead
     deleted = {"cleanup.policy": "delete"}
     kept = {
@@ -58,10 +59,10 @@ def control_topics(
         "retention.bytes": str(settings.monitor_retention),
     }
     return (
-        ControlTopic(f"{settings.prefix}-monitor", 1, kept, exactly_one_partition=True),
-        ControlTopic(f"{settings.prefix}-controller", mailboxes, deleted, False),
-        ControlTopic(f"{settings.prefix}-query", mailboxes, deleted, False),
-        ControlTopic(f"{settings.prefix}-service", 1, deleted, exactly_one_partition=True),
+        ControlTopic(names.monitor, 1, kept, exactly_one_partition=True),
+        ControlTopic(names.controller, mailboxes, deleted, False),
+        ControlTopic(names.query, mailboxes, deleted, False),
+        ControlTopic(names.service, 1, deleted, exactly_one_partition=True),
     )
 
 

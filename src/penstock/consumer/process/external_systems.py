@@ -98,7 +98,7 @@ class World:
         """Where each partition goes on. One that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
-        orders = f"{self._settings.topics.prefix}-controller"
+        orders = self._settings.topics.names.controller
         topics = self._kafka.topics({orders, *(one.topic for one in wanted)})
         self._authority = topics[orders].topic_id if orders in topics else None
         ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}

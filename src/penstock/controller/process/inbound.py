@@ -53,9 +53,9 @@ class InboundReaders:
         self._responses: PartAssembler[StateQueryResponse] = PartAssembler()
         self._reports: PartAssembler[ConsumerReport] = PartAssembler()
         self._on_unreadable_request = on_unreadable_request
-        prefix = settings.topics.prefix
-        self._own = TopicPartition(f"{prefix}-controller", 0)
-        self._service = TopicPartition(f"{prefix}-service", 0)
+        names = settings.topics.names
+        self._own = TopicPartition(names.controller, 0)
+        self._service = TopicPartition(names.service, 0)
         # Opened here and not in the thread: a missing topic must stop the controller at once.
         self._mail = FollowedTopics(
             settings.kafka, {self._own: AT_THE_END, self._service: service_since}

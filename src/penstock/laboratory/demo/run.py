@@ -234,7 +234,7 @@ class _Harm:
 def said_by_consumers(settings: Settings) -> list[SaidByConsumer]:
     """Every stop and start that consumers reported to the controller."""
     said = []
-    for kept in read_partition(settings.kafka, f"{settings.topics.prefix}-controller", 0):
+    for kept in read_partition(settings.kafka, settings.topics.names.controller, 0):
         message = decode(kept.value, kept.headers, topic_role="controller", mailbox=0)
         if isinstance(message, Refusal):
             continue

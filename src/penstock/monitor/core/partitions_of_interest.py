@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Self
 
 from penstock.settings.sections import MonitorSettings, TopicsSettings
-from penstock.topics import control_topics
 
 
 class TopicsOfInterest:
@@ -24,8 +23,7 @@ class TopicsOfInterest:
 
     @classmethod
     def from_settings(cls, monitor: MonitorSettings, topics: TopicsSettings) -> Self:
-        never = [topic.name for topic in control_topics(topics)]
-        return cls(monitor.include, monitor.exclude, never=never)
+        return cls(monitor.include, monitor.exclude, never=topics.names.all)
 
     def wants(self, topic: str, *, is_internal: bool) -> bool:
         # Kafka marks only some of its own topics; names that begin with two underscores are its
