@@ -127,7 +127,7 @@ def test_mail_that_retention_took_is_said_and_reading_goes_on(kafka: EmbeddedKaf
         place = ClientPartition(box.commands.topic, 1, 5)
         for future in client.delete_records([place]).values():
             future.result(20)
-        reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
+        reader._reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
         assert read(reader, 6) == ["!", "5", "6", "7", "8", "9"]
     finally:
         reader.close()

@@ -15,7 +15,7 @@ from penstock.kafka_io.broker_questions import Answers, BrokerQuestions, Questio
 from penstock.kafka_io.measurement_topic import (
     MeasurementPublisher,
     MeasurementReader,
-    missing_topic_error,
+    monitor_topic_missing,
 )
 from penstock.model.broker_logs import LogName
 from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
@@ -176,7 +176,7 @@ def _incarnation(settings: Settings) -> int:
     """Higher than any before, even when the wall clock went back: a later life is a newer one."""
     topic = settings.topics.names.monitor
     if topic not in Administration(settings.kafka).topics([topic]):
-        raise missing_topic_error(topic)
+        raise monitor_topic_missing(topic)
     reader = MeasurementReader(settings.kafka, settings.topics)
     try:
         newest = reader.newest()
