@@ -8,6 +8,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizeReader
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.lake_commit import LakeTable
@@ -88,9 +89,9 @@ class World:
         """Join small files and remove what is no longer needed."""
         return list(keep_up(self._settings.lake, tables))
 
-    def look(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How far each partition's committed records reach."""
-        return self._kafka.stable_offsets(partitions)
+    def look(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
+        """How far each partition's committed records reach, and why others cannot be looked up."""
+        return self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
 
     def read_ledger(
         self, partitions: Iterable[TopicPartition]
