@@ -156,17 +156,17 @@ def _newest(reader: MeasurementReader, *, required: bool) -> Reading | None:
     if found is None:
         return None
     age_s = found.age_s(time.monotonic())
-    return Reading("monitor", age_s, found.measurement.partitions)
+    return Reading("monitor", age_s, found.partitions)
 
 
 def _measured(measuring: SpeedMeasuring, period_s: float, over_s: float) -> Reading:
     """Measure for `over_s`, or take just one more turn."""
     end_s = time.monotonic() + over_s
-    found = measuring.turn()
+    found = measuring.run_round()
     while (left_s := end_s - time.monotonic()) > 0:
         say(f"measuring, {left_s:.0f} s left")
         time.sleep(min(period_s, left_s))
-        found = measuring.turn() or found
+        found = measuring.run_round() or found
     if found is None:
         raise UnreachableError(
             "No broker told which partitions there are.", remedy="`penstock doctor` looks why."

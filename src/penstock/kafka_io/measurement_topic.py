@@ -18,7 +18,6 @@ from penstock.kafka_io.partition_reader import (
 )
 from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import (
-    NewestMeasurement,
     PartAssembler,
     Refusal,
     WholeMeasurement,
@@ -99,7 +98,7 @@ class MeasurementReader:
         self._on_refusal = on_refusal
         self._clock = clock
         self._wall_clock = wall_clock
-        self._newest: NewestMeasurement | None = None
+        self._newest: WholeMeasurement | None = None
         self._assembler: PartAssembler[WriteSpeedMeasurement] = PartAssembler()
         self._is_following = False
         self._at_end = False
@@ -108,7 +107,7 @@ class MeasurementReader:
     def close(self) -> None:
         self._reader.close()
 
-    def newest(self, *, wait_s: float = 0.0) -> NewestMeasurement | None:
+    def newest(self, *, wait_s: float = 0.0) -> WholeMeasurement | None:
         """The newest complete measurement; waits up to `wait_s` for one newer than the last given.
 
         The first call returns at once if the topic already holds one.
@@ -175,9 +174,10 @@ class MeasurementReader:
         parts = self._assembler.add(found)
         if parts is None:
             return
-        whole = WholeMeasurement.from_parts(parts)
-        age_s = whole.age_ms / 1000
+        unread_s = 0.0
         if not self._is_following:
             # It was published before this reader began: only the wall clocks can say how long ago.
-            age_s += max(0.0, self._wall_clock() - whole.published_at_unix_ms / 1000)
-        self._newest = NewestMeasurement(whole, self._clock(), age_s)
+            unread_s = max(0.0, self._wall_clock() - parts[0].published_at_unix_ms / 1000)
+        self._newest = WholeMeasurement.from_parts(
+            parts, read_at_s=self._clock(), unread_s=unread_s
+        )
