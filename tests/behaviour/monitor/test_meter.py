@@ -221,6 +221,18 @@ def test_answers_of_different_moments_do_not_bend_the_mean() -> None:
     assert speeds.bytes_per_s[0] == pytest.approx(100_000, rel=0.15)
 
 
+def test_bytes_without_records_give_no_mean() -> None:
+    """A size that grew while no offset did says nothing of what a record weighs."""
+    one = meter(ORDERS)
+    none_yet = LogOffsets(1, 0.0, {ORDERS: 0}, {ORDERS: 0})
+    one.add_round(0.0, [], [none_yet])
+    one.add_round(0.5, [BrokerLogSizes(1, 0.5, {ORDERS: 0})], [])
+    still_none = LogOffsets(1, 1.5, {ORDERS: 0}, {ORDERS: 0})
+    one.add_round(1.5, [BrokerLogSizes(1, 1.5, {ORDERS: 1})], [still_none])
+    one.add_round(2.0, [], [])
+    assert math.isnan(one.speeds(2.0).mean_bytes_per_record[0])
+
+
 def test_offsets_without_a_mean_are_unknown() -> None:
     """Records of unknown weight have a speed in records and none in bytes."""
     one = meter(ORDERS)

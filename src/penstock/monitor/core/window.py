@@ -89,7 +89,8 @@ class Window:
         weight = written * _sum_where(both, records_s)
         base = records * _sum_where(both, bytes_s)
         unknown = np.full(self.partitions, np.nan)
-        return np.divide(weight, base, out=unknown, where=weight > 0), records
+        known = (weight > 0) & (base > 0)  # a size may grow before the offsets do
+        return np.divide(weight, base, out=unknown, where=known), records
 
 
 def _sum_where(which: npt.NDArray[np.bool_], table: Table) -> Row:
