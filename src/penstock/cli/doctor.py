@@ -1,4 +1,4 @@
-"""`penstock doctor`: is everything there that Penstock needs? Each line is ok, or what to do."""
+"""`penstock doctor`: checks all that Penstock needs. Each line is ok, or says what to do."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def doctor(
 ) -> None:
     """Check Java, jars, ports, the broker, the control topics and rights.
 
-    Exit code 0 when all is well, else that of the first thing that is not.
+    The exit code is 0 when all checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     checks = list(_checks(loaded))
@@ -75,7 +75,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     broker = (
         _tried("broker", lambda: _broker(settings))
         if ports.is_ok
-        else Check("broker", "not asked: no port answers.", exit_code=ports.exit_code)
+        else Check("broker", "not checked: no port answers.", exit_code=ports.exit_code)
     )
     yield broker
     if not broker.is_ok:
@@ -105,11 +105,11 @@ def _java() -> str:
 
 
 def _jars(jar_set: JarSet) -> str:
-    return f"{len(jar_paths(jar_set))} jars, sums as locked"
+    return f"{len(jar_paths(jar_set))} jars, checksums as locked"
 
 
 def _ports(settings: Settings) -> str:
-    """At least one of the servers named must take a connection."""
+    """At least one bootstrap server must accept a connection."""
     refused = []
     for address in settings.kafka.bootstrap_servers.split(","):
         host, _, port = address.rpartition(":")
@@ -118,7 +118,7 @@ def _ports(settings: Settings) -> str:
         except OSError as error:
             refused.append(f"{address} ({error.strerror or error})")
         else:
-            return f"{address} takes connections"
+            return f"{address} accepts connections"
     raise UnreachableError(
         f"nothing listens at {', '.join(refused)}.",
         remedy="Start a broker (`penstock broker start`) or set kafka.bootstrap_servers.",
@@ -136,7 +136,7 @@ def _topics(settings: Settings) -> str:
     wrong = [f"{one.topic} {one.explanation}" for one in found if one.verdict is not TopicState.OK]
     if wrong:
         raise PenstockError("; ".join(wrong) + ".")
-    return f"the control topics {settings.topics.prefix}-* can serve"
+    return f"the control topics {settings.topics.prefix}-* are usable"
 
 
 def _rights(settings: Settings) -> str:

@@ -13,12 +13,12 @@ from penstock.kafka_io.control_topics import findings_for, make_control_topics
 from penstock.topics import TopicState, control_topics
 
 app = typer.Typer(
-    help="Make and check the control topics over which the group talks.", no_args_is_help=True
+    help="Make and check the control topics that the group communicates over.", no_args_is_help=True
 )
 Consumers = Annotated[
     int,
     typer.Option(
-        "--consumers", min=0, help="The highest consumer id that must have a mailbox already."
+        "--consumers", min=0, help="The highest consumer id that must already have a mailbox."
     ),
 ]
 
@@ -30,7 +30,7 @@ def create(
     bootstrap_server: BootstrapServer = None,
     consumers: Consumers = 0,
 ) -> None:
-    """Make the control topics, or grow them. Safe to repeat; never shrinks or deletes."""
+    """Make the control topics, or grow them. Safe to repeat; nothing is shrunk or deleted."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     for line in make_control_topics(loaded, highest_consumer_id=consumers):
         say(line)
@@ -42,7 +42,7 @@ def create(
     ]
     if unusable:
         raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
-    say("All four control topics can serve.")
+    say("All four control topics are usable.")
 
 
 @app.command()
@@ -53,7 +53,7 @@ def check(
     consumers: Consumers = 0,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Say of each control topic whether it can serve, and what to change if not (exit code 1)."""
+    """Report whether each control topic is usable, and what to change if not (exit code 1)."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
     found = findings_for(Administration(loaded.kafka), wanted)

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizeReader
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
@@ -78,9 +79,9 @@ class World:
         """Join small files and remove what is no longer needed."""
         return list(keep_up(self._settings.lake, tables))
 
-    def look(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How far each partition's committed records reach."""
-        return self._kafka.stable_offsets(partitions)
+    def look(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
+        """How far each partition's committed records reach, and why others cannot be looked up."""
+        return self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
 
     def read_ledger(
         self, partitions: Iterable[TopicPartition]
@@ -88,7 +89,7 @@ class World:
         """Where each partition goes on. One that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
-        orders = f"{self._settings.topics.prefix}-controller"
+        orders = self._settings.topics.names.controller
         topics = self._kafka.topics({orders, *(one.topic for one in wanted)})
         self._authority = topics[orders].topic_id if orders in topics else None
         ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}

@@ -145,9 +145,9 @@ class ConsumerProcess:
         )
         self._saved_mailbox: dict[TopicPartition, int] = dict(self._record.mailbox)
         self._save(RUNNING, self._saved_mailbox)
-        prefix = self._settings.topics.prefix
-        self._commands = TopicPartition(f"{prefix}-controller", self._id)
-        self._queries = TopicPartition(f"{prefix}-query", self._id)
+        names = self._settings.topics.names
+        self._commands = TopicPartition(names.controller, self._id)
+        self._queries = TopicPartition(names.query, self._id)
         self._require_mailbox()
         self._mailbox = Mailbox(self._settings.kafka, self._commands, self._queries)
         self._mailbox.open(self._record.mailbox)
@@ -235,7 +235,7 @@ class ConsumerProcess:
         commands: list[StartConsumingCommand | StopConsumingCommand] = []
         queries: list[StateQuery] = []
         for letter in letters:
-            role = letter.topic.removeprefix(f"{self._settings.topics.prefix}-")
+            role = self._settings.topics.names.role_of(letter.topic)
             read = decode(letter.value, letter.headers, topic_role=role, mailbox=self._id)
             if isinstance(read, StartConsumingCommand | StopConsumingCommand):
                 commands.append(read)
