@@ -11,12 +11,12 @@ from penstock.messages import Message, encode
 from penstock.messages.catalogue import TYPE_BY_NAME
 from penstock.messages.schemas import schema_of, schema_texts
 
-DIRECTORY = ROOT / "docs" / "messages"
+DIRECTORY = ROOT / "docs" / "development" / "messages"
 
 
 @pytest.mark.parametrize("name", sorted(schema_texts()))
 def test_the_published_schema_is_in_step(name: str) -> None:
-    """Whoever changes a message sees the change in docs/messages."""
+    """Whoever changes a message sees the change in docs/development/messages."""
     assert_kept_in_step(DIRECTORY / name, schema_texts()[name])
 
 

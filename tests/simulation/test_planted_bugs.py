@@ -99,9 +99,9 @@ def test_without_a_bug_nothing_is_found(detector: str) -> None:
 
 
 def test_the_table_is_in_step() -> None:
-    """docs/invariants.md lists every planted bug and what catches it."""
+    """docs/development/invariants.md lists every planted bug and what catches it."""
     lines = ["| planted bug | what it does | caught by |", "| --- | --- | --- |"]
     lines += [f"| {b.name} | {b.explanation} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]
     assert len(BUGS) >= 12
-    path = ROOT / "docs" / "invariants.md"
+    path = ROOT / "docs" / "development" / "invariants.md"
     assert_section_kept_in_step(path, "planted bugs", "\n".join(lines))

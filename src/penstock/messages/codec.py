@@ -7,7 +7,7 @@ and last whether the headers say the same as the body.
 Versions are `major.minor`. Within a major version a minor one may only add optional fields, never
 change, remove or narrow one. So an older reader ignores the fields it does not know in a message
 that is marked newer, and refuses them in one that is not; a newer reader fills in what an older
-writer did not know. Another major version is refused, loudly: see docs/protocol.md.
+writer did not know. Another major version is refused, loudly: see docs/development/protocol.md.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The published JSON Schema of every message, for readers in other languages.
 
-Generated from the models, so that there is one truth. `docs/messages/` holds the texts, and a test
-keeps them in step.
+Generated from the models, so that there is one truth. `docs/development/messages/` holds the texts,
+and a test keeps them in step.
 """
 
 import json

@@ -168,6 +168,6 @@ def test_the_books_agree_with_one_another() -> None:
 
 
 def test_the_picture_in_the_docs_is_drawn_from_the_table() -> None:
-    """Whoever changes a transition sees it in docs/protocol.md."""
+    """Whoever changes a transition sees it in docs/development/protocol.md."""
     text = "```mermaid\n" + drawn() + "```"
-    assert_section_kept_in_step(ROOT / "docs" / "protocol.md", "transitions", text)
+    assert_section_kept_in_step(ROOT / "docs" / "development" / "protocol.md", "transitions", text)

@@ -1,4 +1,4 @@
-"""docs/packing.md, kept in step with the catalogue; and the settings that build the policies."""
+"""docs/sizing.md, kept in step with the catalogue; and the settings that build the policies."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_the_table_of_algorithms_is_the_catalogue() -> None:
     """Every algorithm with its sentence, in the catalogue's order."""
     lines = ["| algorithm | when to use it |", "|---|---|"]
     lines += [f"| {algorithm.name} | {algorithm.sentence} |" for algorithm in ALGORITHMS]
-    assert_section_kept_in_step(ROOT / "docs" / "packing.md", "algorithms", "\n".join(lines) + "\n")
+    assert_section_kept_in_step(ROOT / "docs" / "sizing.md", "algorithms", "\n".join(lines) + "\n")
 
 
 def test_settings_build_the_algorithm_and_the_policy() -> None:

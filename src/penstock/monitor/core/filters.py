@@ -7,7 +7,7 @@ a speed depends on nothing but the window, and the same window gives the same sp
 
 Laws all of them keep, and tests/properties holds them to: never negative, never NaN where anything
 is known, NaN (unknown) only where nothing is, within the range of the intervals, constant in gives
-constant out. Which is the default, and why, is in docs/studies/monitor.md.
+constant out. Which is the default, and why, is in docs/development/studies/monitor.md.
 """
 
 from dataclasses import dataclass

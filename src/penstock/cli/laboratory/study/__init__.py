@@ -1,4 +1,4 @@
-"""`penstock study`: measurements that answer a question, each with its page in docs/studies.
+"""`penstock study`: measurements that answer a question; the pages are docs/development/studies.
 
 One file per study; adding one is a file and a line here.
 """

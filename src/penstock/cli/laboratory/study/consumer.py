@@ -45,7 +45,7 @@ def consumer(
     Examples:
     `penstock study consumer --quick`
 
-    `penstock study consumer --runs 3 --directory docs/studies`
+    `penstock study consumer --runs 3 --directory docs/development/studies`
 
     """
     # Late, because these bring Spark along and `penstock --help` should not wait for it.

@@ -1,4 +1,4 @@
-"""The page of the frequency study, docs/studies/frequency.md, with its picture and its numbers."""
+"""Writes docs/development/studies/frequency.md, with its picture and its numbers."""
 
 import csv
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The page of the packing study, docs/studies/packing.md, with its picture and its numbers."""
+"""Writes docs/development/studies/packing.md, with its picture and its numbers."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
