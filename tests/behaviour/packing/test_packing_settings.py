@@ -1,19 +1,11 @@
-"""docs/sizing.md, kept in step with the catalogue; and the settings that build the policies."""
+"""The settings that build the packing algorithm and the trigger's policy."""
 
 import pytest
 
-from kit.kept_in_step import ROOT, assert_section_kept_in_step
 from penstock.errors import SettingsError
 from penstock.packing import ALGORITHMS
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings import Settings, load_settings
-
-
-def test_the_table_of_algorithms_is_the_catalogue() -> None:
-    """Every algorithm with its sentence, in the catalogue's order."""
-    lines = ["| algorithm | when to use it |", "|---|---|"]
-    lines += [f"| {algorithm.name} | {algorithm.sentence} |" for algorithm in ALGORITHMS]
-    assert_section_kept_in_step(ROOT / "docs" / "sizing.md", "algorithms", "\n".join(lines) + "\n")
 
 
 def test_settings_build_the_algorithm_and_the_policy() -> None:

@@ -1,4 +1,4 @@
-"""What each role must be allowed in Kafka: the list that docs/kubernetes.md prints.
+"""What each role must be allowed in Kafka: the list that docs/security.md prints.
 
 A test gives each role exactly these and lets the group work on a broker that refuses all else; the
 broker's own record of what it was asked shows that none is missing and none is too many.
