@@ -190,7 +190,7 @@ def _sent(group: SmallGroup, message: Message) -> SmallGroup:
 
 
 def _nobody_else_reads(group: SmallGroup, message: StartConsumingCommand) -> None:
-    """S4, judged from outside."""
+    """S4 (stop before start), judged from outside."""
     for consumer in group.running:
         who = (int(consumer.ownership.consumer_id), consumer.ownership.incarnation)
         if who == (message.consumer_id, message.incarnation) or who in group.fenced:

@@ -87,7 +87,7 @@ def _faults(group: SimulatedGroup) -> dict[str, int]:
 
 
 def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
-    """L1, L4, L5: within both bounds, and without a hand from outside.
+    """L1 (converges), L4 (restart), L5 (heals alone): within both bounds, without help.
 
     The bound in steps counts those that did something new. A consumer that is made on the way, to
     grow or to take a dead one's place, counts as one of the group's.

@@ -123,7 +123,7 @@ class Checker:
         return controller.epoch == self.group.newest_epoch
 
     def sent(self, controller: "SimulatedController", message: Message) -> None:
-        """S4 and S5 at the moment a start goes out."""
+        """S4 (stop before start) and S5 (epochs only rise), when a start goes out."""
         if not isinstance(message, StartConsumingCommand):
             return
         receiver = (message.consumer_id, message.incarnation)

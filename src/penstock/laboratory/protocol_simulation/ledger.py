@@ -2,7 +2,7 @@
 
 A commit names, for every partition in it, where it starts and where it ends. It is accepted only if
 every stored offset equals the start; else nothing of it is. `refuses_the_late` can be turned off,
-to show what "highest end wins" does (H1).
+to show what "highest end wins" does.
 """
 
 from collections.abc import Mapping

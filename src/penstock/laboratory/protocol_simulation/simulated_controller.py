@@ -30,7 +30,7 @@ class SimulatedController:
         self.is_paused = False
         # Counts down over effects; the process dies when it reaches zero.
         self.effects_to_live: int | None = None
-        # For L1: steps that did something new, and consumers that were made.
+        # For L1 (converges): steps that did something new, and consumers that were made.
         self.acting_steps = 0
         self.consumers_made = 0
         self._tick_number = 0

@@ -1,6 +1,6 @@
 """The deployment in a simulated world: starts and ends processes, late, and not always as told.
 
-"Deleted" does not mean dead: on an unreachable node the process goes on (H10). A create may fail,
+"Deleted" does not mean dead: on an unreachable node the process goes on. A create may fail,
 or the process may never come up. A list may be out of date.
 """
 
