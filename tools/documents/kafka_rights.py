@@ -16,6 +16,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+# What documents.examples reads.
+_MARK = "<!-- not run: Kafka's own tool; the test grants the same list through a client -->"
 PREFIX, GROUP, TOPICS = "<prefix>", "<group>", "<topics>"
 
 
@@ -128,7 +130,13 @@ def as_markdown() -> str:
         kind = {"TransactionalId": "transactional id"}.get(one.kind, one.kind.lower())
         operation = _kafka_names(one.operation)
         lines.append(f"| {one.role} | {kind} {resource} | {operation} | {one.reason} |")
-    lines += ["", "As commands, with the default names and one topic, `orders`:", "", "```sh"]
+    lines += [
+        "",
+        "As commands, with the default names and one topic, `orders`:",
+        "",
+        _MARK,
+        "```sh",
+    ]
     lines += ['acl() { kafka-acls.sh --bootstrap-server "$BROKER" --add "$@"; }']
     return "\n".join([*lines, *_commands(), "```"]) + "\n"
 
