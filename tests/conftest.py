@@ -16,7 +16,6 @@ from penstock.settings.sections import SparkSettings
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test never sees the settings of whoever runs it."""
     kept = {
-        "PENSTOCK_REWRITE",
         "PENSTOCK_CACHE",
         "PENSTOCK_JAR_REPOSITORY",
         "PENSTOCK_TEST_KUBECONFIG",

@@ -67,7 +67,7 @@ def test_compare_and_set_never_doubles_a_record() -> None:
 
 
 def test_highest_end_wins_doubles_records() -> None:
-    """The trap H1: a longer range of a zombie is written over what is there already."""
+    """A longer range of a zombie is written over what is there already."""
     assert duplicates(checks_start=False) > 0
 
 

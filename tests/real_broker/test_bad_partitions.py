@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from documents.kafka_rights import KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
-from kit.kafka.kafka_rights import KafkaRight
 from penstock.errors import NotPermittedError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.failures import NoLeaderError, TopicMissingError

@@ -56,7 +56,7 @@ def test_compaction_beside_a_running_writer(make_carrier: MakeCarrier) -> None:
 
 
 def test_a_sweep_leaves_a_paused_writer_its_files(make_carrier: MakeCarrier) -> None:
-    """A writer paused before its commit finds its files after a sweep, and commits (H9)."""
+    """A writer paused before its commit finds its files after a sweep, and commits."""
     carrier = make_carrier()
     topic = _topic(carrier, 10)
     carrier.carry(carrier.plan(topic, at_most=3))

@@ -19,7 +19,7 @@ SEEDS_PER_TEST = 25
 # A void run proves nothing: another seed takes its place.
 RESERVE = 1_000_000
 
-# What each of these found is in docs/invariants.md.
+# What each of these found is in docs/development/invariants.md.
 ONCE_FAILED = (2, 5, 74, 80, 91, 112, 124, 131, 144, 151, 161, 240, 439, 478, 621, 758)
 
 

@@ -150,6 +150,6 @@ def _rights(settings: Settings) -> str:
     if missing:
         raise NotPermittedError(
             f"this principal lacks {', '.join(missing)}.",
-            remedy="docs/operations.md lists the rights each role needs.",
+            remedy="docs/security.md lists the rights each role needs.",
         )
     return "describe the cluster; describe, read and write the control topics"

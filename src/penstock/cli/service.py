@@ -91,7 +91,7 @@ def resume(
 def send(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")],
     content: Annotated[
-        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/messages/.")
+        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/development/messages/.")
     ] = "{}",
     wait: Wait = "5m",
     settings: SettingsFile = None,

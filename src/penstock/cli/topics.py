@@ -1,5 +1,6 @@
 """`penstock topics`: makes and checks the four control topics."""
 
+import time
 from typing import Annotated
 
 import typer
@@ -11,10 +12,12 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import findings_for, make_control_topics
 from penstock.topics import TopicState, control_topics
+from penstock.topics.control_topics import ControlTopic, TopicFinding
 
 app = typer.Typer(
     help="Make and check the control topics that the group communicates over.", no_args_is_help=True
 )
+VISIBLE_PAUSE_S = 0.2
 Consumers = Annotated[
     int,
     typer.Option(
@@ -35,14 +38,26 @@ def create(
     for line in make_control_topics(loaded, highest_consumer_id=consumers):
         say(line)
     wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
-    unusable = [
-        one
-        for one in findings_for(Administration(loaded.kafka), wanted)
-        if one.verdict is TopicState.UNUSABLE
-    ]
+    found = _once_visible(Administration(loaded.kafka), wanted, loaded.kafka.answer_timeout)
+    unusable = [one for one in found if one.verdict is not TopicState.OK]
     if unusable:
         raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
     say("All four control topics are usable.")
+
+
+def _once_visible(
+    administration: Administration, wanted: tuple[ControlTopic, ...], within_s: float
+) -> list[TopicFinding]:
+    """What the cluster has: brokers learn of a new topic a moment after it was made."""
+    deadline_s = time.monotonic() + within_s
+    while True:
+        found = findings_for(administration, wanted)
+        states = {one.verdict for one in found}
+        if not states & {TopicState.MISSING, TopicState.TOO_FEW_PARTITIONS}:
+            return found
+        if time.monotonic() >= deadline_s:
+            return found
+        time.sleep(VISIBLE_PAUSE_S)
 
 
 @app.command()

@@ -126,7 +126,7 @@ class BrokerQuestions:
         except (SaslAuthenticationFailedError, AuthorizationError) as error:
             raise NotPermittedError(
                 f"Kafka refuses: {error} (connecting).",
-                remedy="Give this principal the rights listed in docs/operations.md.",
+                remedy="Give this principal the rights listed in docs/security.md.",
             ) from error
         except (KafkaConfigurationError, OSError) as error:
             raise SettingsError(f"The Kafka client settings do not work: {error}.") from error

@@ -70,7 +70,7 @@ def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> Pe
     if code in _NOT_PERMITTED:
         return NotPermittedError(
             f"Kafka refuses: {explanation} ({doing}).",
-            remedy="Give this principal the rights listed in docs/operations.md.",
+            remedy="Give this principal the rights listed in docs/security.md.",
         )
     if code in _SETTINGS:
         return SettingsError(f"The Kafka client settings do not work: {explanation} ({doing}).")

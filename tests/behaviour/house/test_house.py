@@ -30,7 +30,7 @@ def tracked(*patterns: str) -> list[Path]:
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
-SOURCES = tracked("src/*.py", "tests/*.py", "benchmarks/*.py")
+SOURCES = tracked("src/*.py", "tests/*.py", "tools/*.py", "benchmarks/*.py")
 
 
 def test_there_is_something_to_look_at() -> None:

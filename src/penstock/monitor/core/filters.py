@@ -7,7 +7,8 @@ always gives the same speed.
 
 Each filter keeps these laws, which tests/properties checks: a speed is never negative; it is NaN
 (unknown) only where every interval is unknown; it lies within the range of the intervals; constant
-input gives constant output. docs/studies/monitor.md says which filter is the default, and why.
+input gives constant output. docs/development/studies/monitor.md says which filter is the
+default, and why.
 """
 
 from dataclasses import dataclass
