@@ -67,7 +67,7 @@ def _problem(asked: dict[str, Any]) -> PackingProblem:
     if not asked["load_bytes_per_s"]:
         raise PenstockError("The controller has no speeds yet.", remedy="Is the monitor running?")
     return PackingProblem(
-        write_speed_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
+        load_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
         current=Assignment(
             {
                 ConsumerId(int(consumer)): [TopicPartition.parse(name) for name in held]
@@ -96,7 +96,7 @@ def _moves(problem: PackingProblem, then: Assignment) -> list[dict[str, Any]]:
             "partition": str(partition),
             "from": now.owner_of(partition),
             "to": owner,
-            "write_speed_bytes_per_s": problem.write_speed_bytes_per_s[partition],
+            "write_speed_bytes_per_s": problem.load_bytes_per_s[partition],
         }
         for partition, owner in sorted(then.owners.items())
         if now.owner_of(partition) != owner

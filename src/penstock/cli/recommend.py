@@ -76,7 +76,7 @@ def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:
 
 def _explain(why: str, problem: PackingProblem, before: Assignment, after: Assignment) -> None:
     least = consumers_at_least(problem)
-    moved = moves_between(before, after, problem.write_speed_bytes_per_s)
+    moved = moves_between(before, after, problem.load_bytes_per_s)
     speed = format_speed(round(moved.load_bytes_per_s))
     say(
         f"{why[0].upper()}{why[1:]}. Would use {len(after)} consumers (at least {least} are "

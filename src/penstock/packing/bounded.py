@@ -95,7 +95,7 @@ def _stretch_range(tally: Tally, consumers_max: int) -> tuple[Fraction, Fraction
 
 def _with_capacity_for_all(problem: PackingProblem, consumers_max: int) -> PackingProblem:
     """If both maxima together cannot hold all partitions, the one per consumer gives way."""
-    least = -(-len(problem.write_speed_bytes_per_s) // consumers_max)
+    least = -(-len(problem.load_bytes_per_s) // consumers_max)
     limit = problem.partitions_per_consumer_max
     if limit is None or limit >= least:
         return problem

@@ -35,7 +35,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupLoad:
     """What the trigger looks at: who carries how much of what it can, and what nobody reads.
 
     Only consumers that can work appear. The load of a partition is its write speed, and in the live
@@ -116,12 +116,12 @@ def view_of(
     policy: TriggerPolicy,
     write_speed_bytes_per_s: Mapping[TopicPartition, float],
     assignment: Assignment,
-) -> GroupView:
+) -> GroupLoad:
     """A group as it is in a simulation: nobody dies, nobody is behind, all speeds are known."""
     owners = assignment.owners
     holding = {consumer: len(held) for consumer, held in assignment.items() if held}
     loads = loads_bytes_per_s(assignment, write_speed_bytes_per_s)
-    return GroupView(
+    return GroupLoad(
         owner=owners,
         load_bytes_per_s=write_speed_bytes_per_s,
         load_by_consumer={consumer: loads[consumer] for consumer in holding},
@@ -133,7 +133,7 @@ def view_of(
 
 
 def decide(
-    policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_s: float
 ) -> tuple[TriggerMemory, TriggerDecision]:
     """One look at the group in, a verdict out."""
     memory = _watch_overload(memory, group, now_s)
@@ -151,7 +151,7 @@ def decide(
 
 
 def _scale_down(
-    policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_s: float
 ) -> tuple[TriggerMemory, TriggerDecision]:
     """On its own, slower timer."""
     if _is_within(memory.looked_for_fewer_at_s, policy.scale_down_period_s, now_s):
@@ -163,7 +163,7 @@ def _scale_down(
 
 def problem_for(
     policy: TriggerPolicy,
-    group: GroupView,
+    group: GroupLoad,
     assignment: Assignment,
     forecast_bytes_per_s: Mapping[TopicPartition, float] | None = None,
 ) -> PackingProblem:
@@ -174,7 +174,7 @@ def problem_for(
         for consumer, capacity in group.capacity_by_consumer.items()
     }
     return PackingProblem(
-        write_speed_bytes_per_s=group.load_bytes_per_s,
+        load_bytes_per_s=group.load_bytes_per_s,
         current=assignment,
         capacity_bytes_per_s=usual,
         capacity_bytes_per_s_by_consumer={c: x for c, x in capacities.items() if x != usual},
@@ -230,7 +230,7 @@ def _is_within(since_s: float | None, wait_s: float, now_s: float) -> bool:
     return since_s is not None and now_s - since_s < wait_s
 
 
-def _membership(group: GroupView) -> TriggerDecision | None:
+def _membership(group: GroupLoad) -> TriggerDecision | None:
     if group.unread:
         explanation = f"nobody reads {_names(group.unread)}"
         return TriggerDecision(Reason.UNASSIGNED_PARTITION, explanation)
@@ -240,7 +240,7 @@ def _membership(group: GroupView) -> TriggerDecision | None:
     return None
 
 
-def _watch_overload(memory: TriggerMemory, group: GroupView, now_s: float) -> TriggerMemory:
+def _watch_overload(memory: TriggerMemory, group: GroupLoad, now_s: float) -> TriggerMemory:
     """Since when each consumer is over its capacity.
 
     One partition alone is never too much: no packing could help it.
@@ -266,7 +266,7 @@ def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> Tri
     return TriggerDecision(Reason.OVER_CAPACITY, f"more is written than consumers {names} carry")
 
 
-def _fewer(policy: TriggerPolicy, group: GroupView) -> TriggerDecision:
+def _fewer(policy: TriggerPolicy, group: GroupLoad) -> TriggerDecision:
     """Whether fewer would do even if each could carry as much as the strongest."""
     strongest = max(group.capacity_by_consumer.values(), default=policy.capacity_bytes_per_s)
     problem = PackingProblem(

@@ -39,7 +39,7 @@ class Tally:
     @classmethod
     def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "Tally":
         """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
-        speeds = problem.write_speed_bytes_per_s
+        speeds = problem.load_bytes_per_s
         ahead = problem.forecast_bytes_per_s
         partitions = tuple(sorted(speeds))
         now = [speeds[partition] for partition in partitions]

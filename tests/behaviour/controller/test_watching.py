@@ -36,7 +36,7 @@ def test_a_vanished_partition_is_stopped_wherever_it_is() -> None:
 def test_a_partition_that_is_missing_once_is_held() -> None:
     """One measurement without it proves nothing; three in a row do."""
     teller = after(*TWO_CONSUMERS, "speeds orders-0=40 orders-1=40")
-    assert len(state_of(teller).partitions) == 3
+    assert len(state_of(teller).write_speeds) == 3
     teller.tell("speeds orders-0=40 orders-1=40")
     lines = teller.tell("speeds orders-0=40 orders-1=40")
     assert "  partition_vanished: 1 partitions vanished" in lines
@@ -53,7 +53,7 @@ def test_speeds_that_are_no_speeds_are_unknown() -> None:
         TopicPartition("orders", 4): 20.0,
     }
     teller.give(inputs.SpeedsMeasured(teller.now_ms, poison))
-    speeds = {str(p): s for p, s in state_of(teller).partitions.items()}
+    speeds = {str(p): s for p, s in state_of(teller).write_speeds.items()}
     assert speeds == {
         "orders-0": 40.0,
         "orders-1": 40.0,

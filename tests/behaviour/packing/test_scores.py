@@ -65,7 +65,7 @@ def test_bound_and_fewest_enclose_the_exact_optimum(question: PackingProblem) ->
     ours = algorithm_named("CHAIN@0").pack(question).assignment
     assert best.proved
     assert consumers_at_least(question) <= best.consumers <= len(ours)
-    moved = moves_between(question.current, ours, question.write_speed_bytes_per_s)
+    moved = moves_between(question.current, ours, question.load_bytes_per_s)
     assert least_moved(question, len(ours)).moved <= moved.load_bytes_per_s
 
 

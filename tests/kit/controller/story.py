@@ -279,7 +279,7 @@ def _said_message(message: Message) -> str:
 
 
 def _said_pack(effect: act.Pack) -> str:
-    speeds = sorted(effect.problem.write_speed_bytes_per_s.items())
+    speeds = sorted(effect.problem.load_bytes_per_s.items())
     parts = " ".join(f"{partition}={speed:g}" for partition, speed in speeds)
     return f"pack {parts} given {effect.problem.current!r}"
 

@@ -49,7 +49,7 @@ def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, ep
             draft.hold(partition, holding)
         elif not holding.is_acknowledged:
             draft.hold(partition, replace(holding, is_acknowledged=True))
-    elif holding is None and partition in draft.state.partitions:
+    elif holding is None and partition in draft.state.write_speeds:
         # Nobody else has it: it may keep it. A list that was out of date hid this consumer from us.
         draft.count("reader_adopted")
         draft.hold(partition, acknowledged(draft, consumer, epoch))

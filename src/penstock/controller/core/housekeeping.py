@@ -73,7 +73,7 @@ def _try_parked_again(draft: StepDraft) -> None:
 
 def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
     """Take a measurement; partitions appear and vanish by it."""
-    before = draft.state.partitions
+    before = draft.state.write_speeds
     speeds = remembered_speeds(
         draft.state.speeds,
         given.bytes_per_s,

@@ -161,7 +161,7 @@ def _plan_covers_everything(before: State, after: State) -> None:
         return
     if before.plan is None or plan.number != before.plan.number:
         _require(
-            plan.target.keys() == after.partitions.keys(),
+            plan.target.keys() == after.write_speeds.keys(),
             "S6",
             f"plan {plan.number} does not cover exactly the partitions that exist",
         )
@@ -170,7 +170,7 @@ def _plan_covers_everything(before: State, after: State) -> None:
     elif plan.target is not before.plan.target:
         # Partitions vanish from a plan; those that appear join the next one.
         _require(
-            plan.target.keys() <= after.partitions.keys(),
+            plan.target.keys() <= after.write_speeds.keys(),
             "S6",
             f"plan {plan.number} has partitions that do not exist",
         )

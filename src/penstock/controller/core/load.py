@@ -16,7 +16,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
 from penstock.packing.trend import forecast
-from penstock.packing.trigger import GroupView, problem_for
+from penstock.packing.trigger import GroupLoad, problem_for
 
 
 def usual_capacity(draft: StepDraft) -> float:
@@ -55,14 +55,14 @@ def owner_of(draft: StepDraft, partition: TopicPartition) -> ConsumerId | None:
     return target if record is not None and record.status in AVAILABLE else None
 
 
-def view(draft: StepDraft) -> GroupView:
+def view(draft: StepDraft) -> GroupLoad:
     settings = draft.state.settings
     speeds = draft.state.speeds
     owner: dict[TopicPartition, ConsumerId] = {}
     by_consumer: dict[ConsumerId, float] = {}
     counts: dict[ConsumerId, int] = {}
     unread = []
-    for partition, speed in draft.state.partitions.items():
+    for partition, speed in draft.state.write_speeds.items():
         consumer = owner_of(draft, partition)
         if partition not in draft.holdings and partition not in draft.parked:
             unread.append(partition)
@@ -70,7 +70,7 @@ def view(draft: StepDraft) -> GroupView:
             owner[partition] = consumer
             by_consumer[consumer] = by_consumer.get(consumer, 0.0) + speed
             counts[consumer] = counts.get(consumer, 0) + 1
-    load = dict(draft.state.partitions)
+    load = dict(draft.state.write_speeds)
     behind_bytes = 0
     for consumer, partitions in counts.items():
         behind = draft.consumers[consumer].behind_bytes
@@ -86,7 +86,7 @@ def view(draft: StepDraft) -> GroupView:
     at_work = [capacities[consumer] for consumer in counts]
     left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
     tolerated = settings.behind_tolerated_ms / 1_000 * left_bytes_per_s
-    return GroupView(
+    return GroupLoad(
         owner=owner,
         load_bytes_per_s=load,
         load_by_consumer=by_consumer,
@@ -101,7 +101,7 @@ def view(draft: StepDraft) -> GroupView:
     )
 
 
-def problem_of(draft: StepDraft, group: GroupView, consumers_max: int) -> PackingProblem:
+def problem_of(draft: StepDraft, group: GroupLoad, consumers_max: int) -> PackingProblem:
     """The question for the packer: spares are part of it, as consumers that own nothing."""
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
     for partition, consumer in group.owner.items():
@@ -114,12 +114,12 @@ def problem_of(draft: StepDraft, group: GroupView, consumers_max: int) -> Packin
     return problem_for(policy, group, Assignment(current), _expected(draft, group))
 
 
-def _expected(draft: StepDraft, group: GroupView) -> dict[TopicPartition, float]:
+def _expected(draft: StepDraft, group: GroupLoad) -> dict[TopicPartition, float]:
     """The load where the speeds are heading; a backlog stays what it is."""
     horizon_ms = draft.state.settings.look_ahead_ms
     if not horizon_ms:
         return {}
-    speeds = draft.state.partitions
+    speeds = draft.state.write_speeds
     return {
         partition: speed + group.load_bytes_per_s[partition] - speeds[partition]
         for partition, speed in forecast(draft.state.trend, horizon_ms / 1_000).items()

@@ -60,7 +60,7 @@ def open_partitions(
 
 
 def cost_of(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> Cost:
-    speeds = draft.state.partitions
+    speeds = draft.state.write_speeds
     moving = [
         partition
         for partition, consumer in target.items()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.settings import ControllerSettings
 from penstock.packing.trigger import (
-    GroupView,
+    GroupLoad,
     Reason,
     TriggerMemory,
     TriggerPolicy,
@@ -47,7 +47,7 @@ def trigger_policy(settings: ControllerSettings) -> TriggerPolicy:
 
 
 def judged(
-    settings: ControllerSettings, memory: TriggerMemory, group: GroupView, now_ms: int
+    settings: ControllerSettings, memory: TriggerMemory, group: GroupLoad, now_ms: int
 ) -> tuple[TriggerMemory, RepackReason | None]:
     """Why a plan is needed now, or None when the group is well as it is."""
     memory, verdict = decide(trigger_policy(settings), memory, group, now_ms / 1_000)

@@ -29,7 +29,7 @@ def enter(draft: StepDraft, code: Code, explanation: str, *, is_urgent: bool) ->
 def ask(draft: StepDraft) -> None:
     """Put the question to the packer, or give up when there is none to put."""
     consumers_max = _consumers_max(draft)
-    if not draft.state.partitions or consumers_max < 1:
+    if not draft.state.write_speeds or consumers_max < 1:
         _leave(draft, Code.NOTHING_TO_GAIN, "there is no consumer to be had")
         return
     settings = draft.state.settings
@@ -68,7 +68,7 @@ def packed(draft: StepDraft, given: Packed) -> None:
         draft.count("late_packing")
         return
     answer = dict(given.packing.assignment.owners)
-    existing = draft.state.partitions
+    existing = draft.state.write_speeds
     # Any other number the packer made up: also one that a consumer happens to have who is leaving.
     counted_on = draft.state.packing_consumers & set(answer.values())
     is_lost = not counted_on <= set(available(draft))

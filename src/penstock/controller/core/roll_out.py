@@ -125,7 +125,7 @@ def _target_without(
     group = view(draft)
     others = {c: group.load_by_consumer.get(c, 0.0) for c in available(draft) if c != leaving}
     target: dict[TopicPartition, ConsumerId] = {}
-    for partition in sorted(draft.state.partitions):
+    for partition in sorted(draft.state.write_speeds):
         owner = owner_of(draft, partition)
         if owner is None or owner == leaving:
             owner = replacement or min(others, key=lambda c: (others[c], c), default=None)

@@ -33,7 +33,7 @@ def watch(draft: StepDraft) -> None:
 
 def judge(draft: StepDraft) -> RepackReason | None:
     """What the policy says, unless a pause or a fruitless attempt holds it back."""
-    if not draft.state.partitions:
+    if not draft.state.write_speeds:
         return None
     state = draft.state
     trigger, verdict = judged(state.settings, state.trigger, view(draft), draft.now_ms)
@@ -57,7 +57,7 @@ def _is_waiting(state: State, now_ms: int) -> bool:
 
 
 def _keep_spares(draft: StepDraft) -> None:
-    if not draft.state.partitions or draft.state.is_paused(Direction.UP):
+    if not draft.state.write_speeds or draft.state.is_paused(Direction.UP):
         return
     if draft.now_ms < draft.state.creation_blocked_until_ms:
         return

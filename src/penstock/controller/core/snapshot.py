@@ -85,13 +85,13 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
 
 
 def _held(state: State) -> list[tuple[Any, Any]]:
-    names = sorted({*state.partitions, *state.holdings})
+    names = sorted({*state.write_speeds, *state.holdings})
     return [(partition, state.holdings.get(partition)) for partition in names]
 
 
 def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dict[str, Any]:
     held = sorted(state.held_by.get(consumer, ()))
-    written: Mapping[Any, float] = state.partitions
+    written: Mapping[Any, float] = state.write_speeds
     capacity = state.settings.capacity_bytes_per_s
     if state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
         capacity = record.capacity_bytes_per_s
@@ -127,7 +127,7 @@ def _question(state: State) -> dict[str, Any]:
     draft = StepDraft(state, state.now_ms)
     problem = problem_of(draft, view(draft), state.settings.consumers_max)
     return {
-        "load_bytes_per_s": {str(p): x for p, x in problem.write_speed_bytes_per_s.items()},
+        "load_bytes_per_s": {str(p): x for p, x in problem.load_bytes_per_s.items()},
         "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},
         "capacity_bytes_per_s": problem.capacity_bytes_per_s,
         "capacity_bytes_per_s_by_consumer": {

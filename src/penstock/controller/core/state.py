@@ -193,8 +193,8 @@ class State:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def partitions(self) -> Mapping[TopicPartition, float]:
-        """Every existing partition, as the monitor last named them, with its speed."""
+    def write_speeds(self) -> Mapping[TopicPartition, float]:
+        """The write speed of every partition that exists, as the monitor last named them."""
         return {} if self.speeds is None else self.speeds.bytes_per_s
 
     def is_paused(self, direction: Direction) -> bool:

@@ -170,7 +170,7 @@ class Checker:
         reasons = {
             f"the controller is in {state.phase}": state.phase is not Phase.SENTINEL,
             "the controller does not know the partitions": (
-                state.partitions.keys() != group.logs.keys()
+                state.write_speeds.keys() != group.logs.keys()
             ),
             "partitions are under way": bool(state.in_flight or (state.plan and state.plan.open)),
             "partitions are parked": bool(state.parked),
