@@ -118,7 +118,7 @@ def test_s6_a_plan_covers_exactly_what_exists() -> None:
 def test_s7_the_maximum_is_a_maximum() -> None:
     """Nobody is wanted beyond it."""
     state = good()
-    settings = replace(state.settings, consumers_max=2)
+    settings = replace(state.settings, policy=replace(state.settings.policy, consumers_max=2))
     third = {**state.consumers, ConsumerId(3): ConsumerRecord(ConsumerStatus.WANTED, 0)}
     assert broken_by(state, replace(state, settings=settings, consumers=third)) == "S7"
 

@@ -79,7 +79,7 @@ def _controller_key(state: State) -> object:
         (now - state.listed_ms, now - state.asked_ms),
         tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),
         (state.packing_number, state.packing_code, state.packing_consumers),
-        (tuple(sorted(trigger.over_since_s.items())), trigger.futile_at_s),
+        (tuple(sorted(trigger.over_since_ms.items())), trigger.no_gain_at_ms),
     )
 
 

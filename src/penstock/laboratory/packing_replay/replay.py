@@ -19,9 +19,9 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
+    group_load,
     is_worthwhile,
     problem_for,
-    view_of,
 )
 
 Clock = Callable[[], float]
@@ -59,7 +59,6 @@ class ThroughTrigger:
     policy: TriggerPolicy
     interval_s: float = 5.0
     period_s: float = 0.0
-    look_ahead_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -69,7 +68,7 @@ class _Live:
     assignment: Assignment = field(default_factory=Assignment)
     memory: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
-    asked_at_s: float | None = None
+    asked_at_ms: int | None = None
 
 
 def replay(
@@ -134,25 +133,30 @@ def _live_through(
     clock: Clock,
     measurement: int,
 ) -> tuple[float | None, Reason | None]:
-    speeds, now_s = stream.speeds(measurement), measurement * way.interval_s
-    live.trend = observe(live.trend, speeds, now_s)
-    if live.asked_at_s is not None and now_s - live.asked_at_s < way.period_s:
+    policy, speeds = way.policy, stream.speeds(measurement)
+    now_ms = round(measurement * way.interval_s * 1_000)
+    live.trend = observe(live.trend, speeds, now_ms)
+    if live.asked_at_ms is not None and now_ms - live.asked_at_ms < way.period_s * 1_000:
         return None, None
-    live.asked_at_s = now_s
-    group = view_of(way.policy, speeds, live.assignment)
-    live.memory, verdict = decide(way.policy, live.memory, group, now_s)
-    if not verdict.repack:
-        return None, verdict.reason
-    ahead = forecast(live.trend, way.look_ahead_s) if way.look_ahead_s else None
+    live.asked_at_ms = now_ms
+    group = group_load(policy, speeds, live.assignment)
+    live.memory, decision = decide(policy, live.memory, group, now_ms)
+    if not decision.repack:
+        return None, decision.reason
+    ahead = forecast(live.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
     began = clock()
-    packing = algorithm.pack(problem_for(way.policy, group, live.assignment, ahead))
+    after = algorithm.pack(problem_for(policy, group, ahead)).assignment
     took_s = clock() - began
     before = live.assignment
-    if is_worthwhile(way.policy, verdict.reason, live.assignment, packing):
-        live.assignment = packing.assignment
+    if is_worthwhile(policy, decision.reason, _working(before), _working(after)):
+        live.assignment = after
     changed = live.assignment != before
-    live.memory = after_repack(live.memory, verdict.reason, now_s, changed=changed)
-    return took_s, verdict.reason
+    live.memory = after_repack(live.memory, decision.reason, now_ms, changed=changed)
+    return took_s, decision.reason
+
+
+def _working(assignment: Assignment) -> int:
+    return sum(1 for partitions in assignment.values() if partitions)
 
 
 def _step(
@@ -170,7 +174,7 @@ def _step(
     return ReplayStep(
         measurement=measurement,
         assignment=after,
-        consumers=sum(1 for partitions in after.values() if partitions),
+        consumers=_working(after),
         moved_partitions=moves.partitions,
         moved_score=moves.score(capacity),
         balance=load_balance(list(loads.values())),
