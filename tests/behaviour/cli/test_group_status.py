@@ -75,13 +75,13 @@ def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
     where = written(tmp_path, *TWO_CONSUMERS, age_s=200)
     shown = invoked("status", *where)
     assert shown.exit_code == 1
-    assert "The controller has said nothing for 3 min." in shown.stdout
+    assert "The controller has not reported for 3 min." in shown.stdout
     found = as_data("status", *where)
     assert found["is_stale"]
     assert 199 < found["age_s"] < 260
     planned = invoked("plan", *where)
     assert planned.exit_code == 1
-    assert "has said nothing for 3 min" in str(planned.exception)
+    assert "has not reported for 3 min" in str(planned.exception)
 
 
 def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from penstock.packing.trigger import try_again
 
 # Far more than are ever repeated: after a restart, only those since the last save come again.
 REQUESTS_REMEMBERED_MAX = 200
-# Nobody needs more at once, and whoever can write to the topic cannot fill the state.
+# More are never needed at once, and a writer to the topic cannot fill the state.
 PAUSES_MAX = 20
 
 
