@@ -53,7 +53,7 @@ tick +1000
   > pack a-0=90 a-1=40 b-0=95 b-1=40 given Assignment(1: [a-0], 2: [b-0 b-1], 3: [a-1])
   = Reassign
 packed 1: a-0; 2: b-0; 3: a-1 b-1
-  plan_made: plan 4 (over_capacity): consumer 2 is over capacity: 135 of 100 B/s; 4 partitions on 3 consumers, 2 moves of 80 B/s, 0 starts, 1 to create, 0 to empty
+  plan_made: plan 4 (over_capacity): consumer 2 is over capacity: 135 of 100 B/s; 4 partitions on 3 consumers, 2 moves of 80 B/s, 0 starts, 0 to create, 0 to empty
   > save
   = Group Management
 consumer 3 reports

@@ -14,7 +14,6 @@ from penstock.controller.core.invariants import InvariantError, check_step, chec
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
-    Departing,
     HoldingStatus,
     State,
 )
@@ -127,7 +126,7 @@ def test_s8_nobody_who_holds_something_is_deleted() -> None:
     """And nobody is here and departing at once."""
     state = good()
     assert broken_by(state, state, (DeleteConsumer(ONE),)) == "S8"
-    both = replace(state, consumers={**state.consumers}, departing={ONE: Departing(0, 0)})
+    both = replace(state, consumers={**state.consumers}, departing={ONE: 0})
     assert broken_by(state, both) == "S8"
 
 

@@ -15,7 +15,7 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     DeploymentsListed,
 )
-from penstock.controller.core.state import ConsumerRecord, ConsumerStatus, Departing
+from penstock.controller.core.state import ConsumerRecord, ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import FromConsumer
 from penstock.model import ConsumerId
@@ -113,7 +113,7 @@ def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
     draft.has_lost_a_target = True
     draft.save()
     if record.status is not ConsumerStatus.WANTED:
-        draft.departing.put(consumer, Departing(draft.now_ms, draft.now_ms))
+        draft.departing.put(consumer, draft.now_ms)
         draft.do(DeleteConsumer(consumer))
 
 
@@ -175,9 +175,9 @@ def fence_the_silent(draft: StepDraft) -> None:
 def delete_again(draft: StepDraft) -> None:
     """Ask again for deletions that were not confirmed; deleting twice does no harm."""
     for consumer in sorted(draft.departing):
-        departing = draft.departing[consumer]
-        if draft.now_ms - departing.sent_ms >= draft.state.settings.delete_resend_ms:
-            draft.departing.put(consumer, replace(departing, sent_ms=draft.now_ms))
+        asked_ms = draft.departing[consumer]
+        if draft.now_ms - asked_ms >= draft.state.settings.delete_resend_ms:
+            draft.departing.put(consumer, draft.now_ms)
             draft.do(DeleteConsumer(consumer))
 
 

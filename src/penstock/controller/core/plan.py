@@ -11,7 +11,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.load import available, group_load, owner_of
 from penstock.controller.core.membership import want
-from penstock.controller.core.state import HoldingStatus, Plan
+from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Plan
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
 from penstock.model.wording import counted, speed_text
@@ -49,7 +49,7 @@ def difference(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) ->
     """`future - current`: consumers to create and to empty, partitions to stop and to start.
 
     `current` is what consumers hold and were not told to stop, so what is being stopped is started
-    again even at the same consumer. Idle consumers stay as they are and are in both.
+    again even at the same consumer. Idle consumers and those being created are in both.
     """
     current: dict[ConsumerId, list[TopicPartition]] = {}
     for partition, holding in draft.holdings.now.items():
@@ -58,9 +58,10 @@ def difference(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) ->
     future: dict[ConsumerId, list[TopicPartition]] = {}
     for partition, consumer in target.items():
         future.setdefault(consumer, []).append(partition)
-    up = {consumer for consumer in available(draft) if draft.is_ready(consumer)}
     idle_consumers: dict[ConsumerId, list[TopicPartition]] = {
-        consumer: [] for consumer in up - current.keys()
+        consumer: []
+        for consumer in available(draft)
+        if consumer not in current and draft.consumers[consumer].status is not ConsumerStatus.WANTED
     }
     return Assignment({**idle_consumers, **future}) - Assignment({**idle_consumers, **current})
 

@@ -5,6 +5,8 @@ twice. "Done" means done: a change that the group still has to follow is accepte
 answered again when the group has.
 """
 
+from collections.abc import Container
+
 from penstock.controller.core import roll_out
 from penstock.controller.core.inputs import Requested
 from penstock.controller.core.service_answers import answer
@@ -31,6 +33,8 @@ from penstock.packing.trigger import try_again
 REQUESTS_REMEMBERED_MAX = 200
 # More are never needed at once, and a writer to the topic cannot fill the state.
 PAUSES_MAX = 20
+# The settings that the group itself has to follow.
+BOUNDS = frozenset({"consumers_min", "consumers_max"})
 
 
 def obey(draft: StepDraft, given: Requested) -> None:
@@ -89,21 +93,21 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
     except SettingsError as error:
         return ServiceOutcome.REFUSED, error.message.rstrip(".")
     draft.change(settings=settings, overrides=overrides, trigger=try_again(draft.state.trigger))
-    missing = _outside_bounds(draft)
-    if missing and asked.keys() & {"consumers_min", "consumers_max"}:
+    missing = _outside_bounds(draft, asked)
+    if missing:
         draft.change(bounds_requests=(*draft.state.bounds_requests, request.request_id))
         return ServiceOutcome.ACCEPTED, missing
     changed = some([f"{name} {value}" for name, value in asked.items()], most=len(asked))
     return ServiceOutcome.DONE, f"changed: {changed}" if asked else "nothing to change"
 
 
-def _outside_bounds(draft: StepDraft) -> str:
-    """What separates the group from its bounds, or nothing."""
+def _outside_bounds(draft: StepDraft, bounds: Container[str] = BOUNDS) -> str:
+    """What keeps the group from its bounds, or nothing."""
     settings, number = draft.state.settings, len(draft.consumers)
-    if number > settings.consumers_max:
+    if "consumers_max" in bounds and number > settings.consumers_max:
         return f"{counted(number, 'consumer')} now, {settings.consumers_max} allowed"
     up = sum(draft.is_ready(consumer) for consumer in draft.consumers)
-    if up < settings.consumers_min:
+    if "consumers_min" in bounds and up < settings.consumers_min:
         return f"{counted(up, 'consumer')} up, {settings.consumers_min} wanted"
     return ""
 

@@ -13,7 +13,6 @@ from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
-    Departing,
     Holding,
     HoldingStatus,
     PauseRecord,
@@ -128,7 +127,7 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
             )
             for c, row in saved["consumers"].items()
         },
-        departing={ConsumerId(int(c)): Departing(0, 0) for c in saved["departing"]},
+        departing={ConsumerId(int(c)): 0 for c in saved["departing"]},
         incarnation_floor={
             ConsumerId(int(c)): int(f) for c, f in saved["incarnation_floor"].items()
         },

@@ -79,14 +79,6 @@ class ConsumerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Departing:
-    """A consumer whose deployment is being deleted. Its number is not reused until it is gone."""
-
-    since_ms: int
-    sent_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Parked:
     """A partition that its consumer had to give up: when it is tried again."""
 
@@ -153,7 +145,9 @@ class State:
     queries_sent: int = 0
 
     consumers: Mapping[ConsumerId, ConsumerRecord] = field(default_factory=dict)
-    departing: Mapping[ConsumerId, Departing] = field(default_factory=dict)
+    # Consumers whose deployments are being deleted, and when that was last asked for. Their numbers
+    # are not reused until they are gone.
+    departing: Mapping[ConsumerId, int] = field(default_factory=dict)
     incarnation_floor: Mapping[ConsumerId, int] = field(default_factory=dict)
 
     holdings: Mapping[TopicPartition, Holding] = field(default_factory=dict)

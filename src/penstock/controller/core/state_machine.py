@@ -103,10 +103,7 @@ class Machine:
                 bounds_requests=saved.bounds_requests,
                 consumers=saved.consumers,
                 deployment_version=saved.deployment_version,
-                departing={
-                    c: replace(d, since_ms=now_ms, sent_ms=now_ms)
-                    for c, d in saved.departing.items()
-                },
+                departing=dict.fromkeys(saved.departing, now_ms),
                 history=saved.history,
                 counts=saved.counts,
             )

@@ -62,7 +62,7 @@ def _controller_key(state: State) -> object:
             (c, r.status, r.incarnation, r.sequence, now - r.since_ms, now - r.heard_ms)
             for c, r in sorted(state.consumers.items())
         ),
-        tuple((c, now - d.since_ms, now - d.sent_ms) for c, d in sorted(state.departing.items())),
+        tuple((c, now - asked_ms) for c, asked_ms in sorted(state.departing.items())),
         tuple(sorted(state.incarnation_floor.items())),
         tuple(
             (p, replace(h, since_ms=now - h.since_ms, sent_ms=now - h.sent_ms))
