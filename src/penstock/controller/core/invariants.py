@@ -1,4 +1,6 @@
-"""What must hold after every step, in production too. docs/development/invariants.md explains the names.
+"""What must hold after every step, in production too.
+
+docs/development/invariants.md explains the names.
 
 A violation is a bug of ours. It ends the process before anything is sent; the next controller
 synchronises. `check_step` looks at what the step changed and costs little; `check_whole` looks at
