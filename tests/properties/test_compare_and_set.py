@@ -1,7 +1,7 @@
-"""Every order of two writers in a small world: which law lets a record in twice, and which never.
+"""Every interleaving of two writers: which commit rule duplicates records, and which never does.
 
-The world is one partition with four offsets. A writer plans a range from what the ledger says, may
-be paused for as long as it likes, and then tries to commit. The law decides.
+There is one partition with four offsets. A writer plans a range from the ledger, may pause for any
+time, and then tries to commit. The rule accepts or refuses the commit.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,13 +24,13 @@ class World:
 
 
 def compare_and_set(stored: int | None, held: Range) -> bool:
-    """The law of the pipeline, asked as the pipeline asks it."""
+    """The pipeline's rule."""
     expected, _, end = held
     return LedgerMove(TopicPartition("t", 0), "g/t/0", expected, end).is_allowed(stored)
 
 
 def highest_end_wins(stored: int | None, held: Range) -> bool:
-    """What Delta's own idempotent writes do: skip only if the stored version is as high."""
+    """The rule of Delta's idempotent writes: refuse only if the stored version is as high."""
     return stored is None or held[2] > stored
 
 
@@ -46,7 +46,7 @@ def _steps(world: World, law: Law) -> Iterator[World]:
             continue
         others[writer] = None
         after = replace(world, held=(others[0], others[1]))
-        yield after  # it dies before its commit
+        yield after  # the writer dies before its commit
         if law(world.ledger, held):
             _, start, end = held
             copies = tuple(n + (start <= at < end) for at, n in enumerate(world.copies))
@@ -64,13 +64,13 @@ def _reachable(law: Law) -> set[World]:
 
 
 def _is_exact(world: World) -> bool:
-    """Below the ledger every record once, above it none."""
+    """Every record below the ledger is stored once, and none above it."""
     ledger = world.ledger or 0
     return world.copies == tuple(int(at < ledger) for at in range(LAST))
 
 
 def test_compare_and_set_is_exact_in_every_order() -> None:
-    """No interleaving of two writers loses or repeats a record under the pipeline's law."""
+    """No interleaving of two writers loses or repeats a record under the pipeline's rule."""
     worlds = _reachable(compare_and_set)
     assert len(worlds) == 185
     assert all(_is_exact(world) for world in worlds)
@@ -78,6 +78,6 @@ def test_compare_and_set_is_exact_in_every_order() -> None:
 
 
 def test_highest_end_wins_repeats_records() -> None:
-    """The tempting law lets a zombie with a longer range write its first records again."""
+    """Under "the highest end wins" a zombie with a longer range repeats records."""
     worlds = _reachable(highest_end_wins)
     assert any(max(world.copies) == 2 for world in worlds)

@@ -1,4 +1,4 @@
-"""The demo itself: the whole job, with everything that dies in it."""
+"""The whole demo."""
 
 from pathlib import Path
 
@@ -15,5 +15,5 @@ pytestmark = [
 
 
 def test_the_demo_holds_what_it_says(tmp_path: Path) -> None:
-    """Every record once, the harm done, a picture written, nothing left running."""
+    """Every record is stored once, all disruptions happened, and nothing is left running."""
     assert_the_demo_holds(tmp_path / "out", partitions=12, timeout_s=580)

@@ -1,6 +1,6 @@
-"""The live group: real broker, real Spark, real processes; harmed, and exact afterwards.
+"""The live group with real broker, Spark and processes, parts of which are killed.
 
-Every test makes topics of its own and ends with a converged group and an exact lake.
+Every test has its own topics and ends with a converged group and an exact lake.
 """
 
 import json
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def test_the_group_grows_and_shrinks_with_its_load(live: LiveGroup) -> None:
-    """More load than one consumer carries takes more; when it falls they go again; all is exact."""
+    """The group grows with the load, shrinks after it, and the lake is exact."""
     live.administration.create_topic("breathing", partitions=6)
     live.converged({"breathing": 6})
     with live.loading("breathing=120kB/s", seconds=25):
@@ -37,11 +37,11 @@ def test_the_group_grows_and_shrinks_with_its_load(live: LiveGroup) -> None:
 
 
 def test_a_killed_consumer_loses_nothing(live: LiveGroup) -> None:
-    """-9 in mid-batch: its partitions are read again, by itself or by another."""
+    """After a consumer is killed during a batch, its partitions are read again."""
     live.administration.create_topic("killed", partitions=4)
     status = live.converged({"killed": 4})
     with live.loading("killed=60kB/s", seconds=12):
-        time.sleep(3)  # into the load
+        time.sleep(3)  # until the load runs
         victim = live.consumer_process(busiest(status))
         live.hurt(victim, signal.SIGKILL)
     assert not is_alive(victim)
@@ -49,7 +49,7 @@ def test_a_killed_consumer_loses_nothing(live: LiveGroup) -> None:
 
 
 def test_a_killed_controller_is_back_in_control(live: LiveGroup) -> None:
-    """-9 under load: a successor with a higher epoch finds the consumers and moves nothing."""
+    """A killed controller's successor has a higher epoch and moves nothing."""
     live.administration.create_topic("led", partitions=4)
     before = live.converged({"led": 4})
     owners = {name: one["consumer"] for name, one in before["partitions"].items()}
@@ -67,13 +67,13 @@ def test_a_killed_controller_is_back_in_control(live: LiveGroup) -> None:
 
 
 def test_a_hung_consumer_is_replaced_and_harmless_when_it_wakes(live: LiveGroup) -> None:
-    """SIGSTOP in mid-batch: fenced and replaced; awake again its commit is refused."""
+    """A consumer paused during a batch is replaced, and its late commit is refused."""
     live.administration.create_topic("hung", partitions=4)
     status = live.converged({"hung": 4})
     zombie = status["partitions"]["hung-0"]["consumer"]
     process = live.consumer_process(zombie)
     with live.loading("hung=60kB/s", seconds=20):
-        time.sleep(3)  # into the load
+        time.sleep(3)  # until the load runs
         live.hurt(process, signal.SIGSTOP)
         live.until(
             lambda status: (
@@ -88,14 +88,14 @@ def test_a_hung_consumer_is_replaced_and_harmless_when_it_wakes(live: LiveGroup)
 
 
 def test_a_dead_spark_server_is_started_again(live: LiveGroup) -> None:
-    """-9 under load: it comes back on its old port, and the consumers go on."""
+    """A killed Spark server restarts on its old port, and the consumers go on."""
     live.administration.create_topic("sparkless", partitions=4)
     live.converged({"sparkless": 4})
     server = live.group.spark_server
     assert server is not None
     assert server.process is not None
     with live.loading("sparkless=40kB/s", seconds=15):
-        time.sleep(3)  # into the load
+        time.sleep(3)  # until the load runs
         live.hurt(server.process, signal.SIGKILL)
         said: list[str] = []
         while not any("Spark server died and was started again" in line for line in said):
@@ -105,7 +105,7 @@ def test_a_dead_spark_server_is_started_again(live: LiveGroup) -> None:
 
 
 def test_a_dead_monitor_is_no_reason_to_shrink(live: LiveGroup) -> None:
-    """Silent for a minute, ten times the scale-down period: the last plan is held."""
+    """Without measurements for ten scale-down periods the group keeps its size."""
     live.administration.create_topic("silent", partitions=6)
     live.converged({"silent": 6})
     with live.loading("silent=100kB/s", seconds=80):
@@ -123,7 +123,7 @@ def test_a_dead_monitor_is_no_reason_to_shrink(live: LiveGroup) -> None:
 
 
 def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -> None:
-    """The newer one leads; the older ends with exit code 8; nothing is lost in between."""
+    """The newer controller leads, the older ends with exit code 8, and nothing is lost."""
     live.administration.create_topic("rivals", partitions=3)
     live.converged({"rivals": 3})
     first = live.group.process_of("controller")
@@ -135,7 +135,7 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
         env={**os.environ, "PENSTOCK_CONTROLLER__DIRECTORY": str(tmp_path / "rival")},
     )
     try:
-        # Same directory: it is locked; the rival must say so and end.
+        # With the same directory, which is locked, the second one ends with an error.
         _, said = rival.communicate(timeout=60)
     finally:
         rival.kill()
@@ -169,7 +169,7 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
 
 
 def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
-    """Pause and resume, a change of settings without a restart, and nonsense."""
+    """Pause, resume and changed settings take effect, and a wrong request is refused."""
     live.converged()
     at = ["--bootstrap-server", live.group.settings.kafka.bootstrap_servers]
     paused = penstock("pause", "--direction", "down", "--reason", "test", *at)
@@ -194,7 +194,7 @@ def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
 
 
 def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGroup) -> None:
-    """It waits in the topic; the successor goes on where its predecessor stopped reading."""
+    """A request sent while no controller runs is answered by the next one."""
     live.converged()
     stop(live.group.process_of("controller"), grace_s=20)
     request = subprocess.Popen(
@@ -202,14 +202,14 @@ def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGro
          live.group.settings.kafka.bootstrap_servers],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(4)  # it has been sent, and nobody has read it
+    time.sleep(4)  # until it is sent; no controller reads it
     live.converged()
     _, said = request.communicate(timeout=70)
     assert request.returncode == 0, said
 
 
 def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> None:
-    """Under load, one after the other; every consumer is of the new version afterwards."""
+    """A roll-out under load replaces every consumer, one after another, without a loss."""
     live.administration.create_topic("rolled", partitions=4)
     before = live.converged({"rolled": 4})
     versions = [one["deployment_version"] for one in before["consumers"]]
@@ -226,7 +226,7 @@ def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> N
 
 
 def test_status_plan_and_history_tell(live: LiveGroup) -> None:
-    """For people and for programs; a calm group has nothing pending."""
+    """status, plan and history print tables and JSON, and a stable group has no changes."""
     live.converged()
     where = ["--set", f"controller.directory={live.group.directory}"]
     shown = penstock("status", *where)

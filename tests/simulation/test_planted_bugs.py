@@ -1,4 +1,4 @@
-"""Each planted bug must be caught; the table in the docs says by what."""
+"""Each planted bug is caught by the detectors that docs/invariants.md lists."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.campaign
 
 STORIES = ROOT / "tests" / "stories"
 
-# Where each is caught quickest. More may catch it; these are the ones that are checked every time.
+# The fastest detectors of each bug. Others may find it too; these are checked every time.
 CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "start before stop": ("story 06", "small world"),
     "stop not waited for": ("story 06", "small world", "seed 0"),
@@ -51,7 +51,7 @@ def story(number: str) -> Path:
 
 
 def finding(detector: str) -> str | None:
-    """What the detector says, or None when it sees nothing."""
+    """What the detector finds, or None."""
     kind, _, which = detector.partition(" ")
     if kind == "story":
         text = story(which).read_text(encoding="utf-8")
@@ -87,14 +87,14 @@ def planted(request: pytest.FixtureRequest) -> Iterator[PlantedBug]:
 
 @pytest.mark.parametrize("planted", BUGS, indirect=True, ids=lambda bug: bug.name)
 def test_the_bug_is_caught(planted: PlantedBug) -> None:
-    """Every detector that is listed for it finds it."""
+    """Every listed detector finds the bug."""
     for detector in CAUGHT_BY[planted.name]:
         assert finding(detector) is not None, f"{detector} does not see: {planted.explanation}"
 
 
 @pytest.mark.parametrize("detector", sorted({d for ds in CAUGHT_BY.values() for d in ds}))
 def test_without_a_bug_nothing_is_found(detector: str) -> None:
-    """The detectors are silent when nothing is planted."""
+    """No detector finds anything without a bug."""
     assert finding(detector) is None
 
 

@@ -1,5 +1,5 @@
-# The stop is sent again on a tick; when its bound is reached, the consumer is fenced, and what it
-# held is started elsewhere. The lake refuses whichever of the two commits second.
+# The stop is repeated on a tick. When its time limit is reached, the consumer is fenced and its
+# partitions are started elsewhere. The lake refuses whichever of the two commits second.
 settings acknowledge_ms_max=3000
 a controller starts with epoch 1
   > save

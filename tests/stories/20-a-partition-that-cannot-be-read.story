@@ -1,4 +1,4 @@
-# The transformation fails on one partition. The others go on; it is tried again later.
+# The transformation fails on one partition. The others go on; this one is tried again later.
 settings retry_failed_ms=5000
 a controller starts with epoch 1
   > save

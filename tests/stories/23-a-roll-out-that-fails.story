@@ -1,4 +1,4 @@
-# The replacement does not come up: the roll-out stops and says so; the group stays as it was.
+# The replacement does not start: the roll-out stops with a decision, and the group stays as it was.
 settings creation_ms_max=5000
 a controller starts with epoch 1
   > save

@@ -1,4 +1,4 @@
-# A sudden load asks for many consumers: they are created as fast as the limit allows, no faster.
+# A sudden load needs many consumers: they are created as fast as the limit allows, and no faster.
 settings creations_per_window_max=2 creation_window_ms=10000
 a controller starts with epoch 1
   > save

@@ -1,4 +1,4 @@
-# The deployment refuses. The plan is overtaken by one that does without; growth waits a while.
+# The deployment refuses a consumer. The next plan does without it, and growth waits for a while.
 settings creation_backoff_ms=5000
 a controller starts with epoch 1
   > save

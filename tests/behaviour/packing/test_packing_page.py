@@ -1,4 +1,4 @@
-"""docs/packing.md, kept in step with the catalogue; and the settings that build the policies."""
+"""docs/packing.md is up to date, and settings build the algorithm and the policy."""
 
 import pytest
 
@@ -10,14 +10,14 @@ from penstock.settings import Settings, load_settings
 
 
 def test_the_table_of_algorithms_is_the_catalogue() -> None:
-    """Every algorithm with its sentence, in the catalogue's order."""
+    """docs/packing.md lists every algorithm with its sentence."""
     lines = ["| algorithm | when to use it |", "|---|---|"]
     lines += [f"| {algorithm.name} | {algorithm.sentence} |" for algorithm in ALGORITHMS]
     assert_section_up_to_date(ROOT / "docs" / "packing.md", "algorithms", "\n".join(lines) + "\n")
 
 
 def test_settings_build_the_algorithm_and_the_policy() -> None:
-    """What the operator sets is what the packer and the trigger get."""
+    """The settings reach the packer and the trigger."""
     flags = {
         "packing.knob": "0.2",
         "packing.capacity": "3MB/s",
@@ -35,7 +35,7 @@ def test_settings_build_the_algorithm_and_the_policy() -> None:
 
 
 def test_defaults_of_settings_are_the_defaults_of_the_policy() -> None:
-    """One place says what the studies found."""
+    """The defaults of the settings are those of the policy."""
     packing, interval_s = Settings().packing, Settings().controller.plan_interval
     found = packing.trigger_policy(plan_interval_s=interval_s)
     assert found == TriggerPolicy(capacity_bytes_per_s=packing.capacity)
@@ -43,6 +43,6 @@ def test_defaults_of_settings_are_the_defaults_of_the_policy() -> None:
 
 
 def test_an_unknown_algorithm_is_a_settings_error() -> None:
-    """It says what there is."""
+    """An unknown algorithm is a settings error that lists the known ones."""
     with pytest.raises(SettingsError, match="no packing algorithm 'XYZ'"):
         load_settings(None, {"packing.algorithm": "XYZ"}, {})

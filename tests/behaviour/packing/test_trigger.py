@@ -1,4 +1,4 @@
-"""The trigger: when to repack, and when to leave well alone."""
+"""The trigger: when it repacks, and when it does not."""
 
 from dataclasses import replace
 
@@ -39,12 +39,12 @@ def reason(values: dict[TopicPartition, float], assignment: Assignment, now_s: f
 
 
 def test_calm_while_the_load_is_carried() -> None:
-    """Between the packing capacity and the alarm nothing happens."""
+    """A load between the packing capacity and the full capacity triggers nothing."""
     assert reason(speeds(50, 45), held([0, 1])) is Reason.CALM
 
 
 def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
-    """More than it carries, at once."""
+    """A consumer over capacity triggers a repack at once."""
     memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 7)
     assert (verdict.reason, verdict.repack) == (Reason.OVER_CAPACITY, True)
     assert "consumers 1 carry" in verdict.explanation
@@ -52,7 +52,7 @@ def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
 
 
 def test_over_capacity_may_have_to_last() -> None:
-    """With a wait set, the alarm is raised only when it has lasted."""
+    """With a wait set, an overload must last that long."""
     patient = replace(POLICY, over_capacity_s=10)
     memory, verdict = decide(patient, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 0)
     assert not verdict.repack
@@ -64,18 +64,18 @@ def test_over_capacity_may_have_to_last() -> None:
 
 
 def test_one_partition_alone_is_never_an_alarm() -> None:
-    """No packing could help it: it must not make the controller plan for ever."""
+    """A single oversize partition triggers nothing, because no packing helps."""
     assert reason(speeds(150), held([0])) is Reason.CALM
 
 
 def test_what_nobody_reads_and_what_is_gone() -> None:
-    """A new partition and a vanished one each ask for a repacking."""
+    """A new and a deleted partition each trigger a repack."""
     assert reason(speeds(10, 10), held([0])) is Reason.UNASSIGNED_PARTITION
     assert reason(speeds(10), held([0, 1])) is Reason.PARTITION_VANISHED
 
 
 def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
-    """Not at first, not before the period is over, then once per period."""
+    """Scale-down is tried once per period, and not before the first period is over."""
     spread = held([0], [1])
     memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(10, 10), spread), 0)
     assert verdict.reason is Reason.CALM
@@ -88,7 +88,7 @@ def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
 
 
 def test_no_look_where_no_fewer_could_do() -> None:
-    """The lower bound at the packing capacity says it without packing."""
+    """No scale-down is tried if the lower bound shows that none is possible."""
     memory = TriggerMemory(looked_for_fewer_at_s=0)
     _, verdict = decide(POLICY, memory, view_of(POLICY, speeds(50, 45), held([0], [1])), 1000)
     assert verdict.reason is Reason.CALM
@@ -96,7 +96,7 @@ def test_no_look_where_no_fewer_could_do() -> None:
 
 
 def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
-    """A packing that only saves consumers must save enough; a repair is always worthwhile."""
+    """A scale-down must save enough consumers; a repair is always worthwhile."""
     policy = replace(POLICY, consumers_saved_min=2)
     fewer = Reason.FEWER_CONSUMERS
     two, three = Packing(held([0, 1], [2])), held([0], [1], [2])
@@ -107,7 +107,7 @@ def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
 
 
 def test_who_is_between_the_two_capacities_is_left_alone() -> None:
-    """Packed to 80, alarmed above 100: one at 95 keeps all and gets nothing more."""
+    """Packed to 80 of 100, a consumer at 95 keeps its partitions and gets no more."""
     assignment = held([0, 1], [2, 3], [4])
     question = problem_for(
         POLICY, view_of(POLICY, speeds(50, 45, 60, 45, 20), assignment), assignment
@@ -121,7 +121,7 @@ def test_who_is_between_the_two_capacities_is_left_alone() -> None:
 
 
 def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
-    """With all consumers taken and overloaded, the next try waits; a change ends the wait."""
+    """After a repack without effect the next one waits, unless something changes."""
     over = Reason.OVER_CAPACITY
     memory = after_repack(FRESH, over, 0, changed=False)
     group = view_of(POLICY, speeds(60, 60), held([0, 1]))
@@ -132,7 +132,7 @@ def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
 
 
 def test_two_repacks_are_some_time_apart() -> None:
-    """Unless a partition has no reader: that is never made to wait."""
+    """Two repacks are some time apart, except for a partition without a reader."""
     memory = after_repack(FRESH, Reason.OVER_CAPACITY, 10, changed=True)
     group = view_of(POLICY, speeds(60, 60), held([0, 1]))
     assert decide(POLICY, memory, group, 12.9)[1].reason is Reason.CALM
@@ -142,7 +142,7 @@ def test_two_repacks_are_some_time_apart() -> None:
 
 
 def test_an_old_measurement_is_no_reason_for_a_move() -> None:
-    """Neither up nor down; what nobody reads is still seen to."""
+    """An old measurement triggers only the assignment of unread partitions."""
     group = replace(view_of(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
     assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.CALM
     unread = replace(group, unread=(named(7),))
@@ -150,7 +150,7 @@ def test_an_old_measurement_is_no_reason_for_a_move() -> None:
 
 
 def test_a_group_that_is_behind_is_not_made_smaller() -> None:
-    """And looks again as soon as it has caught up, not a period later."""
+    """A group with a backlog is not scaled down, and is checked as soon as it has caught up."""
     memory = TriggerMemory(looked_for_fewer_at_s=0)
     caught_up = view_of(POLICY, speeds(10, 10), held([0], [1]))
     memory, verdict = decide(POLICY, memory, replace(caught_up, is_behind=True), 300)
@@ -159,7 +159,7 @@ def test_a_group_that_is_behind_is_not_made_smaller() -> None:
 
 
 def test_each_consumer_has_its_own_capacity() -> None:
-    """The alarm, the question to the packer and the look for fewer all use it."""
+    """Overload, packing and scale-down use each consumer's own capacity."""
     group = replace(
         view_of(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
         capacity_by_consumer={ONE: 50.0, TWO: 200.0, THREE: 100.0},
@@ -173,7 +173,7 @@ def test_each_consumer_has_its_own_capacity() -> None:
 
 
 def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
-    """The two have their own timers."""
+    """A scale-down without result does not delay a repair."""
     memory = after_repack(FRESH, Reason.FEWER_CONSUMERS, 0, changed=False)
     assert decide(POLICY, memory, view_of(POLICY, speeds(60, 60), held([0, 1])), 1)[1].repack
 
@@ -191,13 +191,13 @@ def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
     ],
 )
 def test_a_senseless_policy_is_refused(wrong: dict[str, float]) -> None:
-    """Each number has its range."""
+    """A policy with a number outside its range is refused."""
     with pytest.raises(ValueError, match="got"):
         TriggerPolicy(**{"capacity_bytes_per_s": 100, **wrong})  # type: ignore[arg-type]  # the wrong value is the test
 
 
 def test_a_partition_seen_once_has_no_trend() -> None:
-    """It joins the forecast with the speed it has."""
+    """A partition measured once is forecast at its present speed."""
     trend = observe(Trend(), speeds(10), 0)
     trend = observe(trend, speeds(20, 7), 10)
     ahead = forecast(trend, 60)

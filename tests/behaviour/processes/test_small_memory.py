@@ -1,4 +1,4 @@
-"""Allocators are told early enough."""
+"""Allocators are configured before they start."""
 
 import os
 import subprocess
@@ -26,10 +26,10 @@ def told(**environment: str) -> list[str]:
 
 
 def test_a_consumer_tells_its_allocators_before_they_begin() -> None:
-    """One arena that keeps nothing for deltalake, the system's own for pyarrow."""
+    """Deltalake uses one arena that keeps nothing, and pyarrow the system's allocator."""
     assert told() == ["system", "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"]
 
 
 def test_what_the_operator_set_stays() -> None:
-    """Whoever profiles memory knows better."""
+    """A setting of the operator is not overwritten."""
     assert told(_RJEM_MALLOC_CONF="narenas:4")[1] == "narenas:4"

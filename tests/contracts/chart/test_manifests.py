@@ -1,4 +1,4 @@
-"""The plain manifests in deploy/manifests/: what the chart renders, for people without Helm."""
+"""The manifests in deploy/manifests/ are what the chart renders, for users without Helm."""
 
 import re
 from pathlib import Path
@@ -21,12 +21,12 @@ FORMS = {
     "penstock": ("its default values", ()),
     "penstock-connect": ("spark.connect.enabled=true", ("spark.connect.enabled=true",)),
 }
-# Labels that would say that Helm looks after these objects.
+# Labels by which Helm marks its own objects.
 HELMS_OWN = re.compile(r"^ *(helm\.sh/|app\.kubernetes\.io/managed-by: Helm)")
 
 
 def plain(text: str, name: str, how: str) -> str:
-    """Without Helm's marks and the blank lines that templates leave."""
+    """The text without Helm's labels and the blank lines of templates."""
     lines = [line.rstrip() for line in text.splitlines()]
     kept = [line for line in lines if line and not HELMS_OWN.match(line)]
     kept = [re.sub(r"^# Source: penstock/templates/", "# templates/", line) for line in kept]
@@ -35,14 +35,14 @@ def plain(text: str, name: str, how: str) -> str:
 
 
 def _empty(line: str, after: str) -> bool:
-    """`annotations:` of which nothing is left."""
+    """Whether this is an `annotations:` line without entries."""
     indent = len(line) - len(line.lstrip())
     return line.strip() == "annotations:" and len(after) - len(after.lstrip()) <= indent
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_plain_manifests_are_the_charts(helm: Path, name: str) -> None:
-    """`PENSTOCK_REWRITE=1` writes them again."""
+    """The committed manifests are up to date; `PENSTOCK_REWRITE=1` writes them again."""
     how, settings = FORMS[name]
     done = template(helm, settings=settings)
     assert done.returncode == 0, done.stderr
@@ -50,13 +50,13 @@ def test_the_plain_manifests_are_the_charts(helm: Path, name: str) -> None:
 
 
 def test_there_are_no_others() -> None:
-    """A file that nothing generates would go stale."""
+    """Every manifest is generated."""
     assert {path.name for path in MANIFESTS.iterdir()} == {f"{name}.yaml" for name in FORMS}
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_manifests_are_whole_objects(name: str) -> None:
-    """What was left out took nothing else with it."""
+    """Every manifest consists of complete objects."""
     text = (MANIFESTS / f"{name}.yaml").read_text(encoding="utf-8")
     objects = [one for one in yaml.safe_load_all(text) if one]
     assert len(objects) >= 10

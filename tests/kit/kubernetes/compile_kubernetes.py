@@ -1,6 +1,6 @@
-"""Compiles the test cluster, if there is none and it can be done here; run by the Makefile.
+"""Compiles the test cluster if there is none and Go is installed; run by the Makefile.
 
-Apart from the tests, because it takes minutes once, and a test's time is bounded.
+It is separate from the tests, because it takes minutes and a test's time is limited.
 """
 
 import os
@@ -16,7 +16,7 @@ from kit.kubernetes.kubernetes_cluster import k8s_cache, setup_script
 def main() -> int:
     setup = setup_script()
     if os.environ.get("PENSTOCK_TEST_KUBECONFIG") or isinstance(setup, str):
-        return 0  # the tests say what they use, or why they are skipped
+        return 0  # the tests report what they use, or why they are skipped
     if not (k8s_cache() / "bin" / "k8sbox").is_file():
         sys.stderr.write("compiling Kubernetes for the tests (about six minutes, once)\n")
     k8s_cache().mkdir(parents=True, exist_ok=True)

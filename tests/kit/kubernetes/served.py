@@ -1,4 +1,4 @@
-"""An HTTP server of a test's own: it answers in the background for as long as it is entered."""
+"""Runs an HTTP server in the background while a `with` block lasts."""
 
 import threading
 from http.server import ThreadingHTTPServer
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Served:
-    """For whoever has a server and wants it served on the loopback."""
+    """The base of test servers on the loopback."""
 
     _server: ThreadingHTTPServer
 

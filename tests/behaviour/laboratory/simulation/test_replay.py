@@ -20,7 +20,7 @@ from penstock.packing.trigger import Reason, TriggerPolicy
 
 
 def clock() -> float:
-    """Every look at the clock is a second later."""
+    """Each call returns a time one second later."""
     return float(next(_ticks))
 
 
@@ -35,7 +35,7 @@ def through_trigger(stream: Stream, **policy: float) -> list[ReplayStep]:
 
 
 def test_on_every_measurement_the_packer_runs() -> None:
-    """Five measurements, five runs, timed by the given clock; the first assignment is free."""
+    """Five measurements give five timed runs, and the first assignment counts as no move."""
     steps = list(replay(DEFAULT, CALM, OnEveryMeasurement(100), clock))
     assert [step.took_s for step in steps] == [1, 1, 1, 1, 1]
     assert [step.consumers for step in steps] == [1] * 5
@@ -43,7 +43,7 @@ def test_on_every_measurement_the_packer_runs() -> None:
 
 
 def test_bounds_are_passed_on() -> None:
-    """At most one partition each: two consumers; at most one consumer: one, over capacity."""
+    """The maxima of partitions per consumer and of consumers reach the packer."""
     mode = OnEveryMeasurement(100, partitions_per_consumer_max=1)
     assert next(replay(DEFAULT, CALM, mode, clock)).consumers == 2
     step = next(replay(DEFAULT, CALM, OnEveryMeasurement(50, consumers_max=1), clock))
@@ -51,7 +51,7 @@ def test_bounds_are_passed_on() -> None:
 
 
 def test_through_the_trigger_it_runs_when_it_must() -> None:
-    """At the start, and when the consumer is over; the moved load is counted then."""
+    """The packer runs at the start and when a consumer is over capacity."""
     steps = through_trigger(RISING, hysteresis=0)
     assert [step.reason for step in steps] == [
         Reason.UNASSIGNED_PARTITION,
@@ -64,21 +64,21 @@ def test_through_the_trigger_it_runs_when_it_must() -> None:
 
 
 def test_the_trigger_scales_down_on_its_timer() -> None:
-    """Load that falls leaves two consumers until the period is over."""
+    """After the load has fallen, a consumer is removed when the period is over."""
     falling = Stream(CALM.partitions, ((80, 30), *(((20, 30),) * 4)))
     steps = through_trigger(falling, hysteresis=0, scale_down_period_s=30)
     assert [step.consumers for step in steps] == [2, 2, 2, 1, 1]
 
 
 def test_the_trigger_may_be_asked_less_often() -> None:
-    """Asked every 30 s, the overload of the third measurement is seen at the fourth."""
+    """With a period of 30 s the overload of the third measurement is found at the fourth."""
     mode = ThroughTrigger(TriggerPolicy(100, hysteresis=0), interval_s=10, period_s=30)
     steps = list(replay(DEFAULT, RISING, mode, clock))
     assert [step.over_capacity for step in steps] == [0, 0, 1, 0]
 
 
 def test_look_ahead_feeds_the_trend_to_the_packer() -> None:
-    """On a wave the forecast changes where partitions go, and all are still read."""
+    """On a wave the forecast changes the assignment, and every partition is still assigned."""
     stream = generate(Recipe(Kind.WAVE, 40, 2, 60, 5))
     policy = TriggerPolicy(100)
     plain = list(replay(DEFAULT, stream, ThroughTrigger(policy, 10), clock))
@@ -89,7 +89,7 @@ def test_look_ahead_feeds_the_trend_to_the_packer() -> None:
 
 
 def test_the_table_has_all_that_was_asked_for() -> None:
-    """Consumers mean and max, CBS, R, moves and time per run, and the lower bound."""
+    """The table has consumers, CBS, R, moves, time per run and the lower bound."""
     ways = {
         name: replay(algorithm_named(name), RISING, OnEveryMeasurement(100), clock)
         for name in ("CHAIN", "NF")
