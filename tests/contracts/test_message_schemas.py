@@ -15,7 +15,7 @@ DIRECTORY = ROOT / "docs" / "messages"
 
 
 @pytest.mark.parametrize("name", sorted(schema_texts()))
-def test_the_published_schema_is_in_step(name: str) -> None:
+def test_the_published_schema_is_up_to_date(name: str) -> None:
     """docs/messages has the schema of every message, up to date."""
     assert_up_to_date(DIRECTORY / name, schema_texts()[name])
 

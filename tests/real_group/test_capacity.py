@@ -50,7 +50,7 @@ def carried(status: dict[str, Any]) -> float:
     return float(sum(one["capacity_bytes_per_s"] for one in at_work))
 
 
-def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: LiveGroup) -> None:
+def test_a_backlog_gives_the_capacity_and_is_worked_off(learning: LiveGroup) -> None:
     """The group grows by the learned capacity, is not scaled down while behind, and catches up."""
     learning.administration.create_topic("outage", partitions=8)
     before = learning.converged({"outage": 8})

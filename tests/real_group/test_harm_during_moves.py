@@ -40,7 +40,7 @@ def test_a_controller_killed_in_any_state_is_succeeded(
     topic = f"{phase}-{moment}".replace(" ", "-").lower()
     on_one_consumer(live, topic)
     epoch = live.converged()["controller_epoch"]
-    deadly = live.led_by_one_that_dies(phase, moment)
+    deadly = live.replace_by_crashing_controller(phase, moment)
     with live.loading(f"{topic}={OVERLOAD}", seconds=20):
         until_dead(deadly)
         live.until(
@@ -64,7 +64,7 @@ def test_a_consumer_killed_in_mid_hand_over_loses_nothing(live: LiveGroup, side:
         if side == "taker":
             victim = commands.first(StartConsumingCommand, topic)
         process = live.consumer_process(victim)
-        live.hurt(process, signal.SIGKILL)
+        live.send(process, signal.SIGKILL)
         until_dead(process)
     live.exact(topic, PARTITIONS)
 

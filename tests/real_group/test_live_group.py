@@ -43,7 +43,7 @@ def test_a_killed_consumer_loses_nothing(live: LiveGroup) -> None:
     with live.loading("killed=60kB/s", seconds=12):
         time.sleep(3)  # until the load runs
         victim = live.consumer_process(busiest(status))
-        live.hurt(victim, signal.SIGKILL)
+        live.send(victim, signal.SIGKILL)
     assert not is_alive(victim)
     live.exact("killed", 4)
 
@@ -54,7 +54,7 @@ def test_a_killed_controller_is_back_in_control(live: LiveGroup) -> None:
     before = live.converged({"led": 4})
     owners = {name: one["consumer"] for name, one in before["partitions"].items()}
     with live.loading("led=20kB/s", seconds=10):
-        live.hurt(live.group.process_of("controller"), signal.SIGKILL)
+        live.send(live.group.process_of("controller"), signal.SIGKILL)
         after = live.until(
             lambda status: (
                 status["controller_epoch"] > before["controller_epoch"]
@@ -74,7 +74,7 @@ def test_a_hung_consumer_is_replaced_and_harmless_when_it_wakes(live: LiveGroup)
     process = live.consumer_process(zombie)
     with live.loading("hung=60kB/s", seconds=20):
         time.sleep(3)  # until the load runs
-        live.hurt(process, signal.SIGSTOP)
+        live.send(process, signal.SIGSTOP)
         live.until(
             lambda status: (
                 status["partitions"]["hung-0"]["consumer"] not in {zombie, None}
@@ -96,10 +96,10 @@ def test_a_dead_spark_server_is_started_again(live: LiveGroup) -> None:
     assert server.process is not None
     with live.loading("sparkless=40kB/s", seconds=15):
         time.sleep(3)  # until the load runs
-        live.hurt(server.process, signal.SIGKILL)
-        said: list[str] = []
-        while not any("Spark server died and was started again" in line for line in said):
-            said = live.group.repair()
+        live.send(server.process, signal.SIGKILL)
+        printed: list[str] = []
+        while not any("Spark server died and was started again" in line for line in printed):
+            printed = live.group.repair()
             time.sleep(0.1)
     live.exact("sparkless", 4)
 
@@ -112,13 +112,13 @@ def test_a_dead_monitor_is_no_reason_to_shrink(live: LiveGroup) -> None:
         live.until(lambda status: working(status) >= 2, "two consumers at work")
         before = live.converged()
         monitor = live.group.process_of("monitor")
-        live.hurt(monitor, signal.SIGSTOP)
+        live.send(monitor, signal.SIGSTOP)
         deadline_s = time.monotonic() + 60
         while time.monotonic() < deadline_s:
             status = live.status()
             assert not status or working(status) >= working(before)
             time.sleep(0.5)
-        live.hurt(monitor, signal.SIGCONT)
+        live.send(monitor, signal.SIGCONT)
     live.exact("silent", 6)
 
 
@@ -136,11 +136,11 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
     )
     try:
         # With the same directory, which is locked, the second one ends with an error.
-        _, said = rival.communicate(timeout=60)
+        _, printed = rival.communicate(timeout=60)
     finally:
         rival.kill()
     assert rival.returncode == 1
-    assert "is held by another process" in said
+    assert "is held by another process" in printed
     assert is_alive(first)
     flags = [text for text in live.group._flags if not text.startswith("controller.directory")]
     given = [text for text in flags if text != "--set"]
@@ -193,7 +193,7 @@ def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
     assert penstock("service", "send", "no-such", "{}", *at).returncode == 2
 
 
-def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGroup) -> None:
+def test_a_request_without_a_controller_is_answered_by_the_next(live: LiveGroup) -> None:
     """A request sent while no controller runs is answered by the next one."""
     live.converged()
     stop(live.group.process_of("controller"), grace_s=20)
@@ -204,8 +204,8 @@ def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGro
     )  # fmt: skip
     time.sleep(4)  # until it is sent; no controller reads it
     live.converged()
-    _, said = request.communicate(timeout=70)
-    assert request.returncode == 0, said
+    _, printed = request.communicate(timeout=70)
+    assert request.returncode == 0, printed
 
 
 def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> None:
@@ -225,7 +225,7 @@ def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> N
     live.exact("rolled", 4)
 
 
-def test_status_plan_and_history_tell(live: LiveGroup) -> None:
+def test_status_plan_and_history_print(live: LiveGroup) -> None:
     """status, plan and history print tables and JSON, and a stable group has no changes."""
     live.converged()
     where = ["--set", f"controller.directory={live.group.directory}"]

@@ -110,9 +110,9 @@ class Installed:
     def helm(self, *arguments: str) -> None:
         place = ("--namespace", NAMESPACE, "--kubeconfig", str(self.cluster.kubeconfig))
         done = run_helm(self._helm, *arguments, *place, timeout_s=200)
-        assert done.returncode == 0, f"{done.stderr}\n{self.told()}"
+        assert done.returncode == 0, f"{done.stderr}\n{self.logs()}"
 
-    def told(self) -> str:
+    def logs(self) -> str:
         """The pods' logs, for the message of a failure."""
         logs = []
         for pod in self.cluster.items(NAMESPACE, "pods"):
@@ -143,7 +143,7 @@ class Installed:
     def waits(self, condition: Callable[[], Any], what: str, within_s: float) -> Any:
         deadline_s = time.monotonic() + within_s
         while not (found := condition()):
-            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}\n{self.told()}"
+            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}\n{self.logs()}"
             time.sleep(1)  # each check of the lake creates clients
         return found
 

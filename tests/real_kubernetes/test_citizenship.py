@@ -34,14 +34,14 @@ def names(bench: SimulatedBench) -> list[str]:
 
 def incidents(bench: SimulatedBench, of: ConsumerId, within_s: float = 30) -> list[Incident]:
     """Call `repair` until an incident of the consumer is reported."""
-    told: list[Incident] = []
+    reported: list[Incident] = []
 
-    def heard() -> bool:
-        told.extend(bench.backend.repair())
-        return any(one.consumer == of for one in told)
+    def is_reported() -> bool:
+        reported.extend(bench.backend.repair())
+        return any(one.consumer == of for one in reported)
 
-    until(heard, f"an incident of consumer {of}", within_s)
-    return [one for one in told if one.consumer == of]
+    until(is_reported, f"an incident of consumer {of}", within_s)
+    return [one for one in reported if one.consumer == of]
 
 
 def events(bench: SimulatedBench, reason: str) -> list[Any]:
@@ -53,14 +53,14 @@ def events(bench: SimulatedBench, reason: str) -> list[Any]:
     ]
 
 
-def test_what_somebody_deleted_is_made_again_as_it_was(bench: SimulatedBench) -> None:
+def test_a_deleted_deployment_is_made_again(bench: SimulatedBench) -> None:
     """A deleted Deployment is recreated, reported and written as an Event."""
     bench.backend.create(ONE, FIRST)
     bench.backend.create(TWO, FIRST)
     uid = bench.cluster.must("GET", path_of(bench, ONE))["metadata"]["uid"]
     bench.cluster.must("DELETE", path_of(bench, ONE))
-    (told,) = incidents(bench, ONE)
-    assert "deleted by another client and was made again" in told.explanation
+    (incident,) = incidents(bench, ONE)
+    assert "deleted by another client and was made again" in incident.explanation
     made = bench.cluster.must("GET", path_of(bench, ONE))
     assert made["metadata"]["uid"] != uid
     assert made["metadata"]["annotations"]["penstock.io/template-version"] == "1"
@@ -83,13 +83,13 @@ def test_a_controller_that_returns_repairs_too(bench: SimulatedBench) -> None:
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
-def test_what_somebody_scaled_is_scaled_back(bench: SimulatedBench, replicas: int) -> None:
+def test_a_scaled_deployment_is_scaled_back(bench: SimulatedBench, replicas: int) -> None:
     """A Deployment scaled to 0 or more than 1 is scaled back to 1."""
     bench.backend.create(ONE, FIRST)
     scale = {"spec": {"replicas": replicas}}
     bench.cluster.must("PATCH", path_of(bench, ONE), scale, "merge-patch+json")
-    told, *after = incidents(bench, ONE)
-    assert f"scaled to {replicas} by another client" in told.explanation
+    incident, *after = incidents(bench, ONE)
+    assert f"scaled to {replicas} by another client" in incident.explanation
     # Kubernetes chooses which pod ends, so the end of the first one may be reported too.
     assert all("its pod is gone" in one.explanation for one in after)
     assert bench.cluster.must("GET", path_of(bench, ONE))["spec"]["replicas"] == 1
@@ -107,7 +107,7 @@ def test_what_we_deleted_stays_deleted(bench: SimulatedBench) -> None:
     assert names(bench) == []
 
 
-def test_a_pod_that_somebody_deleted_is_told(bench: SimulatedBench) -> None:
+def test_a_deleted_pod_is_reported(bench: SimulatedBench) -> None:
     """A deleted pod is replaced by Kubernetes and reported."""
     bench.backend.create(ONE, FIRST)
     pod = bench.running_pod(ONE)
@@ -116,23 +116,23 @@ def test_a_pod_that_somebody_deleted_is_told(bench: SimulatedBench) -> None:
     bench.cluster.must(
         "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod['metadata']['name']}"
     )
-    (told,) = incidents(bench, ONE)
-    assert "started again in its place" in told.explanation
+    (incident,) = incidents(bench, ONE)
+    assert "started again in its place" in incident.explanation
 
 
 def waiting(reason: str, message: str) -> dict[str, Any]:
     return {"state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
+def test_a_consumer_that_cannot_start_is_reported(
     bench: SimulatedBench,
 ) -> None:
     """A consumer that cannot start is reported with its reason, and the others start."""
     bench.backend.create(ONE, FIRST)
     pod = bench.running_pod(ONE)["metadata"]["name"]
     bench.set_container(pod, waiting("ErrImagePull", "no such image: penstock:9"))
-    (told,) = incidents(bench, ONE)
-    assert "no such image: penstock:9" in told.explanation
+    (incident,) = incidents(bench, ONE)
+    assert "no such image: penstock:9" in incident.explanation
     bench.set_container(pod, waiting("ImagePullBackOff", "Back-off pulling"))
     told_again = "ImageNotPulled: Back-off pulling"
     until(lambda: bench.backend.list_consumers()[ONE].detail == told_again, "the watch tells")
@@ -147,13 +147,13 @@ def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
     assert bench.backend.repair() == []
 
 
-def test_one_that_cannot_be_scheduled_is_told(simulated_cluster: Cluster) -> None:
+def test_a_consumer_that_cannot_be_scheduled_is_reported(simulated_cluster: Cluster) -> None:
     """A consumer that cannot be scheduled is reported with the scheduler's message."""
     bench = SimulatedBench(simulated_cluster, memory_request="9000Gi", memory_limit="9000Gi")
     try:
         bench.backend.create(ONE, FIRST)
-        (told,) = incidents(bench, ONE)
-        assert "Insufficient memory" in told.explanation
+        (incident,) = incidents(bench, ONE)
+        assert "Insufficient memory" in incident.explanation
         found = bench.backend.list_consumers()[ONE]
         assert found.state is DeploymentState.FAILED
         assert found.detail.startswith("Unschedulable: ")
@@ -177,7 +177,7 @@ def foreign(bench: SimulatedBench) -> dict[str, Any]:
     }
 
 
-def test_an_object_of_somebody_else_is_never_touched(bench: SimulatedBench) -> None:
+def test_a_foreign_object_is_never_touched(bench: SimulatedBench) -> None:
     """A foreign object with our name is an error, and it is never listed, changed or deleted."""
     path = f"/{DEPLOYMENTS}/{bench.namespace}/deployments"
     theirs = bench.cluster.must("POST", path, foreign(bench))
@@ -196,7 +196,7 @@ def test_an_object_of_somebody_else_is_never_touched(bench: SimulatedBench) -> N
 
 
 @pytest.mark.parametrize("status", [409, 429, 500, 503])
-def test_a_stumbling_server_is_asked_again(
+def test_a_failing_server_is_retried(
     proxied: SimulatedBench, proxy: FaultyProxy, status: int
 ) -> None:
     """Every call that fails once for a temporary reason succeeds in the end."""

@@ -44,8 +44,8 @@ def test_the_deployment_shows_whether_its_consumer_runs(bench: SimulatedBench) -
     pod = bench.running_pod(ONE)["metadata"]["name"]
     waiting = {"reason": "ErrImagePull", "message": "no such image: penstock:9"}
     bench.set_container(pod, {"state": {"waiting": waiting}})
-    told = shows(bench, "False", "ImageNotPulled")
-    assert told["message"] == "no such image: penstock:9"
+    condition = shows(bench, "False", "ImageNotPulled")
+    assert condition["message"] == "no such image: penstock:9"
     assert {"Available", "Progressing"} <= set(conditions(bench))
     bench.cluster.must("DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod}")
     shows(bench, "True", "Running")

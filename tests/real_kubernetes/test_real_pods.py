@@ -71,10 +71,10 @@ def test_data_is_carried_and_the_group_grows_and_shrinks(live: LiveGroup, pods: 
     gone = sorted(many - consumers(live))
     assert gone
     for consumer in gone:
-        ended_in_order(pods, consumer)
+        shut_down_cleanly(pods, consumer)
 
 
-def ended_in_order(pods: PodsGroup, consumer: int) -> None:
+def shut_down_cleanly(pods: PodsGroup, consumer: int) -> None:
     """Its pod is gone, and its state records a clean shutdown."""
     until(lambda: pods.consumer_pod(consumer) is None, "its pod is gone", 60)
     stored = pods.stored_state(consumer)
@@ -86,13 +86,11 @@ def incarnations_of(pods: PodsGroup, consumer: int) -> list[str]:
     """The previous shutdown that each incarnation found on the volume."""
     pod = pods.consumer_pod(consumer)
     lines = [] if pod is None else pods.log_of_pod(pod).splitlines()
-    told = [json.loads(line) for line in lines if '"consumer_starts"' in line]
-    return [str(one["previous_shutdown"]) for one in told]
+    starts = [json.loads(line) for line in lines if '"consumer_starts"' in line]
+    return [str(one["previous_shutdown"]) for one in starts]
 
 
-def test_a_consumer_killed_with_9_starts_again_and_knows_it(
-    live: LiveGroup, pods: PodsGroup
-) -> None:
+def test_a_killed_consumer_restarts_and_detects_the_crash(live: LiveGroup, pods: PodsGroup) -> None:
     """A killed consumer restarts, detects the crash on its volume, and loses nothing."""
     name = topic(live, "storm")
     with live.loading(f"{name}=30kB/s", seconds=25):
@@ -107,9 +105,7 @@ def test_a_consumer_killed_with_9_starts_again_and_knows_it(
     exact(live, name)
 
 
-def test_a_pod_that_is_deleted_ends_in_order_and_is_replaced(
-    live: LiveGroup, pods: PodsGroup
-) -> None:
+def test_a_deleted_pod_shuts_down_cleanly_and_is_replaced(live: LiveGroup, pods: PodsGroup) -> None:
     """A deleted pod shuts down cleanly, and its partitions are read elsewhere."""
     name = topic(live, "drain")
     with live.loading(f"{name}=30kB/s", seconds=25):

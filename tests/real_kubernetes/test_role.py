@@ -42,7 +42,7 @@ def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
     access = bench.cluster.access_with(bench.cluster.token(bench.namespace), bench.namespace)
     backend = kubernetes_deployment(loaded, allowed=access, on_call=used.add)
     try:
-        life_of_a_group(bench, backend)
+        lifecycle_of_a_group(bench, backend)
         until(lambda: Right("create", "events") in used, "an Event was written")
         conditions = Right("patch", "deployments/status", "apps")
         until(lambda: conditions in used, "a condition was written")
@@ -53,7 +53,7 @@ def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
     return used
 
 
-def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> None:
+def lifecycle_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> None:
     backend.create(ONE, FIRST)
     backend.create(ONE, FIRST)  # the object exists, so its labels are read
     bench.kill(ONE)

@@ -15,7 +15,7 @@ ONE = ConsumerId(1)
 FIRST, SECOND = DeploymentTemplate(version=1), DeploymentTemplate(version=2)
 
 
-def test_a_claim_of_somebody_else_is_never_used(bench: SimulatedBench) -> None:
+def test_a_foreign_claim_is_never_used(bench: SimulatedBench) -> None:
     """A foreign claim with our name is an error."""
     path = f"/api/v1/namespaces/{bench.namespace}/persistentvolumeclaims"
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

@@ -98,7 +98,7 @@ def test_without_a_bug_nothing_is_found(detector: str) -> None:
     assert finding(detector) is None
 
 
-def test_the_table_is_in_step() -> None:
+def test_the_table_is_up_to_date() -> None:
     """docs/invariants.md lists every planted bug and what catches it."""
     lines = ["| planted bug | what it does | caught by |", "| --- | --- | --- |"]
     lines += [f"| {b.name} | {b.explanation} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]

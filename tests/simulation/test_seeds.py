@@ -36,7 +36,7 @@ def green(seed: int) -> SeedResult:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_safe_under_fire_and_converged_after(first: int) -> None:
+def test_safe_under_faults_and_converged_after(first: int) -> None:
     """Safety holds after every event; after the faults the group converges and drains."""
     for seed in range(first, first + SEEDS_PER_TEST):
         green(seed)
@@ -57,7 +57,7 @@ def test_every_kind_of_fault_really_happens() -> None:
     assert {"lost", "doubled", "delayed"} <= seen
 
 
-def test_too_little_trouble_is_void() -> None:
+def test_too_few_faults_are_void() -> None:
     """A run with too few faults is void."""
     outcome = run(replace(scenario(1), faults=(), delivery_faults=DeliveryFaults()))
     assert outcome.verdict == "void"

@@ -6,7 +6,7 @@ from penstock.cli.consumer import _id_from_environment
 from penstock.errors import SettingsError
 
 
-def test_the_environment_tells_which_consumer_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_id_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The id comes from PENSTOCK_CONSUMER_ID, as the downward API sets it."""
     monkeypatch.setenv("PENSTOCK_CONSUMER_ID", "17")
     assert _id_from_environment() == 17

@@ -33,7 +33,7 @@ def as_data(*arguments: str) -> Any:
     return json.loads(invoked(*arguments, "-o", "json").stdout)
 
 
-def test_status_tells_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
+def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
     """Lag is shown per consumer and for the group; seconds are at the present write speed."""
     where = written(tmp_path, *BEHIND)
     found = as_data("status", *where)
@@ -96,7 +96,7 @@ def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
     ]
 
 
-def test_history_tells_what_and_why(tmp_path: Path) -> None:
+def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
     """The newest decision comes last, and only the requested number is shown."""
     where = written(tmp_path, *TWO_CONSUMERS)
     decisions = as_data("history", *where)
@@ -112,7 +112,7 @@ def test_history_tells_what_and_why(tmp_path: Path) -> None:
         ("speeds orders-0=80 orders-1=80 orders-2=10", 7, 1),
     ],
 )
-def test_plan_says_by_its_exit_code_whether_something_would_change(
+def test_plan_has_an_exit_code_for_pending_changes(
     tmp_path: Path, speeds: str, exit_code: int, moves: int
 ) -> None:
     """The exit code is 0 without changes and 7 with changes, which are listed."""
@@ -124,7 +124,7 @@ def test_plan_says_by_its_exit_code_whether_something_would_change(
     assert bool(data["moves"]) == bool(moves)
 
 
-def test_plan_that_is_not_feasible_says_so(tmp_path: Path) -> None:
+def test_a_plan_that_is_not_feasible_is_an_error(tmp_path: Path) -> None:
     """Three partitions that need a consumer each do not fit two consumers."""
     speeds = "speeds orders-0=90 orders-1=90 orders-2=90"
     where = written(tmp_path, "settings consumers_max=2", *TWO_CONSUMERS, speeds)

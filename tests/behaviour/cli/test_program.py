@@ -30,7 +30,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_teaches(command: list[str]) -> None:
+def test_every_command_has_help(command: list[str]) -> None:
     """Every command has a help text that says more than its name."""
     done = penstock(*command, "--help")
     assert done.returncode == 0
@@ -57,7 +57,7 @@ def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
         (["load", "orders=1MB/s", "--report", "no/such/folder/a.csv"], "There is no directory"),
     ],
 )
-def test_usage_that_makes_no_sense(arguments: list[str], explanation: str) -> None:
+def test_wrong_arguments_are_one_message(arguments: list[str], explanation: str) -> None:
     """Exit code 2, one message on stderr, and nothing on stdout."""
     done = penstock(*arguments)
     assert done.returncode == 2
@@ -119,13 +119,13 @@ def test_settings_in_three_forms(tmp_path: Path) -> None:
     assert "penstock.yaml" in table.stdout
 
 
-def test_no_colour_when_nobody_looks() -> None:
+def test_no_colour_in_a_pipe() -> None:
     """Nothing written to a pipe has escape codes, not even errors."""
     done = penstock("doctor", "--bootstrap-server", "127.0.0.1:9")
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_the_schema_knows_every_section() -> None:
+def test_the_schema_has_every_section() -> None:
     """The JSON Schema has every section of the settings."""
     schema = json.loads(penstock("settings", "schema").stdout)
     assert {"kafka", "topics", "log"} <= set(schema["properties"])

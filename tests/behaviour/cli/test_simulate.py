@@ -134,7 +134,7 @@ def test_the_picture(recorded: Path, tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("capacity", ["0", "-5", "nan", "inf", "much", ""])
-def test_senseless_capacities_are_refused(recorded: Path, capacity: str) -> None:
+def test_wrong_capacities_are_refused(recorded: Path, capacity: str) -> None:
     """Each wrong capacity is one error."""
     assert "--capacity" in refused("--stream", recorded, "--capacity", capacity)
 
@@ -145,7 +145,7 @@ def test_capacity_may_have_a_unit(recorded: Path) -> None:
     assert rows[0]["consumers_max"] <= 3
 
 
-def test_senseless_calls_are_refused(recorded: Path, tmp_path: Path) -> None:
+def test_wrong_options_are_refused(recorded: Path, tmp_path: Path) -> None:
     """Each wrong option is one error message."""
     stream = ("--stream", recorded, "--capacity", "100")
     assert "either --stream" in refused("--capacity", "100")

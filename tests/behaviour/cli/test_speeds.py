@@ -62,7 +62,7 @@ def test_sparkline() -> None:
     assert sparkline([]) == ""
 
 
-def test_wrong_use_is_told() -> None:
+def test_wrong_use_is_an_error() -> None:
     """A pattern or duration that does not parse is a usage error."""
     for arguments in (("--topic", "("), ("--over", "soon")):
         assert penstock("speeds", *arguments).returncode == 2

@@ -36,7 +36,7 @@ class Clock:
         return self.now_s
 
 
-def test_a_process_that_merely_has_the_number_is_left_alone(tmp_path: Path) -> None:
+def test_another_process_with_the_number_is_left_alone(tmp_path: Path) -> None:
     """A process with another start time is not the consumer, and deleting leaves it running."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     local.create(ONE, TEMPLATE)
@@ -78,7 +78,7 @@ def test_restarts_slow_down_and_are_called_failed(tmp_path: Path) -> None:
     assert "6 restarts" in listed.detail
 
 
-def test_a_steady_consumer_earns_a_quick_restart(tmp_path: Path) -> None:
+def test_a_steady_consumer_restarts_quickly(tmp_path: Path) -> None:
     """After a steady run the restart count begins again."""
     clock = Clock()
     local = LocalProcesses(tmp_path, "g", quitter, monotonic=clock)

@@ -153,7 +153,7 @@ def test_a_corrupted_cache_is_refused_and_mended(repository: Path) -> None:
     assert leftovers() == [target.name]
 
 
-def test_nothing_fetched_yet_says_what_to_run(repository: Path) -> None:
+def test_missing_jars_are_an_error_with_the_command(repository: Path) -> None:
     """The error names the command that fetches the jars."""
     with pytest.raises(JarsMissingError, match="penstock jars fetch"):
         jar_paths(JarSet.SPARK)

@@ -26,7 +26,7 @@ def test_messages_find_their_mailbox() -> None:
             assert message.sender == ConsumerId(message.consumer_id)
 
 
-def test_rows_speak_the_nouns_of_the_model() -> None:
+def test_rows_return_types_of_the_model() -> None:
     """A row returns its partition and epoch as types of the model."""
     row = EpochRow(topic="orders", partition=3, epoch="7.12")
     assert row.topic_partition == TopicPartition("orders", 3)

@@ -70,7 +70,7 @@ def test_an_unknown_field_in_a_message_of_our_own_version_is_refused() -> None:
     assert read.code == RefusalCode.FIELDS_INVALID
 
 
-def test_a_newer_reader_fills_in_what_an_older_writer_did_not_know() -> None:
+def test_a_newer_reader_uses_defaults_for_missing_fields() -> None:
     """A newer reader uses the default of a field that an older writer did not send."""
     old = StartConsumingCommand(
         consumer_id=1,
@@ -85,7 +85,7 @@ def test_a_newer_reader_fills_in_what_an_older_writer_did_not_know() -> None:
     assert read.deadline_ms is None
 
 
-def test_a_newer_message_must_still_be_right_in_what_we_know() -> None:
+def test_a_newer_message_with_wrong_known_fields_is_refused() -> None:
     """A newer message with a wrong value or a missing field is refused."""
     value, headers = renamed(NEWER, NEW)
     changes: list[dict[str, object]] = [{"plan_number": 0}, {"partitions": []}]

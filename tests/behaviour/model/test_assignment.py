@@ -26,7 +26,7 @@ def test_equal_content_is_equal() -> None:
     assert len(Assignment()) == 0
 
 
-def test_two_owners_cannot_be_said() -> None:
+def test_two_owners_are_refused() -> None:
     """An assignment with two owners of a partition is refused."""
     with pytest.raises(ValueError, match="orders-0 has two owners: 1 and 2"):
         Assignment({ONE: ORDERS[:1], TWO: ORDERS})

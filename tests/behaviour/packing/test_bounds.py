@@ -84,14 +84,14 @@ def test_exact_where_floating_point_is_not(algorithm: PackingAlgorithm) -> None:
 
 
 @pytest.mark.parametrize("speed", [float("nan"), float("inf"), -1.0])
-def test_poison_speeds_never_reach_an_algorithm(speed: float) -> None:
+def test_wrong_speeds_never_reach_an_algorithm(speed: float) -> None:
     """A NaN, infinite or negative speed is refused with its partition."""
     with pytest.raises(ValueError, match="orders-0: a speed is a finite number >= 0"):
         problem([speed])
 
 
 @pytest.mark.parametrize("capacity", [0.0, -1.0, float("nan"), float("inf")])
-def test_poison_capacities_are_refused(capacity: float) -> None:
+def test_wrong_capacities_of_a_problem_are_refused(capacity: float) -> None:
     """A zero, negative, infinite or NaN capacity is refused."""
     with pytest.raises(ValueError, match="a capacity is a finite number > 0"):
         problem([1], capacity=capacity)

@@ -60,20 +60,20 @@ def test_two_small_ones_may_be_cheaper_than_one_big() -> None:
     assert numbers(packing)[1] == {0, 3}
 
 
-def test_an_ejection_chain_makes_room_where_there_is_none() -> None:
+def test_an_ejection_chain_frees_capacity() -> None:
     """30 fits nowhere, so it takes the place of 20, which fits beside 75."""
     packing = ChainPacking(0.5).pack(problem([30, 20, 70, 75], [0, 2, 2, 3]))
     assert numbers(packing) == {2: {0, 2}, 3: {1, 3}}
 
 
 @pytest.mark.parametrize(("knob", "consumers"), [(0.0, 2), (0.4, 2), (0.9, 3), (1.0, 3)])
-def test_the_knob_says_what_a_consumer_is_worth(knob: float, consumers: int) -> None:
+def test_the_knob_sets_what_a_consumer_is_worth(knob: float, consumers: int) -> None:
     """A consumer is emptied if the knob makes it worth moving half a capacity."""
     packing = ChainPacking(knob).pack(problem([60, 40, 50, 50], [1, 2, 3, 2]))
     assert len(packing.assignment) == consumers
 
 
-def test_look_ahead_chooses_the_consumer_that_will_still_have_room() -> None:
+def test_look_ahead_chooses_by_expected_free_capacity() -> None:
     """Consumer 3 has more free capacity now, but its load rises, so 2 gets the new partition."""
     question = problem([60, 50, 20], [2, 3, 0])
     rising = {named(0): 60.0, named(1): 95.0, named(2): 20.0}
@@ -84,7 +84,7 @@ def test_look_ahead_chooses_the_consumer_that_will_still_have_room() -> None:
     assert numbers(ChainPacking(0.5).pack(ahead)) == {2: {0, 2}, 3: {1}}
 
 
-def test_look_ahead_never_leaves_capacity_unheld() -> None:
+def test_look_ahead_never_opens_an_unneeded_consumer() -> None:
     """If only the rising consumer has free capacity, it is used; no consumer is opened."""
     question = PackingProblem(
         {named(0): 90, named(1): 50, named(2): 20},

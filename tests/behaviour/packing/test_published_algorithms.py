@@ -32,7 +32,7 @@ def test_scores_come_close_to_the_published_table(name: str) -> None:
         ("WFD", [60, 55, 10], {1: {0}, 2: {1, 2}}),
     ],
 )
-def test_each_rule_on_a_case_that_tells_them_apart(
+def test_each_rule_chooses_differently(
     name: str, sizes: list[int], expected: dict[int, set[int]]
 ) -> None:
     """Next, first, best and worst fit choose differently on the same case."""

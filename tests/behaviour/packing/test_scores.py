@@ -35,7 +35,7 @@ def test_cbs_is_measured_against_the_fewest_of_each_run() -> None:
     assert scores == {"A": pytest.approx(0.1), "B": pytest.approx(0.05)}
 
 
-def test_what_service_feels() -> None:
+def test_consumer_hours_moves_and_balance() -> None:
     """Consumer-hours, moves per hour and balance have the expected values."""
     assert consumer_hours([2, 4], 1800) == pytest.approx(3)
     assert per_hour(10, 720, 5) == pytest.approx(10)

@@ -68,7 +68,7 @@ def test_one_partition_alone_is_never_an_alarm() -> None:
     assert reason(speeds(150), held([0])) is Reason.CALM
 
 
-def test_what_nobody_reads_and_what_is_gone() -> None:
+def test_new_and_deleted_partitions_trigger() -> None:
     """A new and a deleted partition each trigger a repack."""
     assert reason(speeds(10, 10), held([0])) is Reason.UNASSIGNED_PARTITION
     assert reason(speeds(10), held([0, 1])) is Reason.PARTITION_VANISHED
@@ -106,7 +106,7 @@ def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
     assert not is_worthwhile(policy, Reason.CALM, three, two)
 
 
-def test_who_is_between_the_two_capacities_is_left_alone() -> None:
+def test_a_consumer_between_the_two_capacities_is_unchanged() -> None:
     """Packed to 80 of 100, a consumer at 95 keeps its partitions and gets no more."""
     assignment = held([0, 1], [2, 3], [4])
     question = problem_for(
@@ -120,7 +120,7 @@ def test_who_is_between_the_two_capacities_is_left_alone() -> None:
     assert after.owner_of(named(3)) == THREE
 
 
-def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
+def test_a_repair_without_effect_waits_before_the_next() -> None:
     """After a repack without effect the next one waits, unless something changes."""
     over = Reason.OVER_CAPACITY
     memory = after_repack(FRESH, over, 0, changed=False)
@@ -172,7 +172,7 @@ def test_each_consumer_has_its_own_capacity() -> None:
     assert decide(POLICY, memory, calm, 300)[1].explanation == "1 consumers may do instead of 2"
 
 
-def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
+def test_a_failed_scale_down_does_not_delay_a_repair() -> None:
     """A scale-down without result does not delay a repair."""
     memory = after_repack(FRESH, Reason.FEWER_CONSUMERS, 0, changed=False)
     assert decide(POLICY, memory, view_of(POLICY, speeds(60, 60), held([0, 1])), 1)[1].repack
@@ -190,7 +190,7 @@ def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
         {"consumers_saved_min": 0},
     ],
 )
-def test_a_senseless_policy_is_refused(wrong: dict[str, float]) -> None:
+def test_a_wrong_policy_is_refused(wrong: dict[str, float]) -> None:
     """A policy with a number outside its range is refused."""
     with pytest.raises(ValueError, match="got"):
         TriggerPolicy(**{"capacity_bytes_per_s": 100, **wrong})  # type: ignore[arg-type]  # the wrong value is the test

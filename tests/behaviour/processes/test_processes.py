@@ -67,7 +67,7 @@ def test_no_such_process() -> None:
     assert identity_of(2**22 + 1) is None
 
 
-def test_the_deaf_are_killed_after_the_grace(tmp_path: Path) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     """A process that ignores SIGTERM is killed after the grace period."""
     log = tmp_path / "log"
     process = start_child(STUBBORN, log_file=log)
@@ -76,7 +76,7 @@ def test_the_deaf_are_killed_after_the_grace(tmp_path: Path) -> None:
     assert not is_alive(process)
 
 
-def test_the_paused_are_woken_to_end(tmp_path: Path) -> None:
+def test_a_paused_process_is_continued_to_end(tmp_path: Path) -> None:
     """A paused process is continued so that it handles SIGTERM."""
     process = start_child(SLEEPER, log_file=tmp_path / "log")
     send_signal(process, signal.SIGSTOP)

@@ -14,7 +14,7 @@ print(pyarrow.default_memory_pool().backend_name, os.environ["_RJEM_MALLOC_CONF"
 """
 
 
-def told(**environment: str) -> list[str]:
+def allocator_settings(**environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         capture_output=True,
@@ -25,11 +25,11 @@ def told(**environment: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_consumer_tells_its_allocators_before_they_begin() -> None:
+def test_allocators_are_configured_before_they_start() -> None:
     """Deltalake uses one arena that keeps nothing, and pyarrow the system's allocator."""
-    assert told() == ["system", "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"]
+    assert allocator_settings() == ["system", "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"]
 
 
 def test_what_the_operator_set_stays() -> None:
     """A setting of the operator is not overwritten."""
-    assert told(_RJEM_MALLOC_CONF="narenas:4")[1] == "narenas:4"
+    assert allocator_settings(_RJEM_MALLOC_CONF="narenas:4")[1] == "narenas:4"

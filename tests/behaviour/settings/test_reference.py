@@ -11,7 +11,7 @@ from penstock.settings.tree import known_options
 ROOT = Path(__file__).parents[3]
 
 
-def test_committed_pages_are_in_step() -> None:
+def test_committed_pages_are_up_to_date() -> None:
     """The committed pages are what `make docs` writes."""
     assert (ROOT / "docs/options.md").read_text(encoding="utf-8") == options_markdown()
     reference = (ROOT / "docs/penstock.reference.yaml").read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ def test_no_text_form_shows_it() -> None:
 
 
 @pytest.mark.parametrize("copier", [pickle.dumps, copy.deepcopy])
-def test_it_is_not_written_down(copier: Callable[[object], object]) -> None:
+def test_it_cannot_be_copied_or_pickled(copier: Callable[[object], object]) -> None:
     """Copying and pickling a secret are refused."""
     with pytest.raises(TypeError, match="cannot be pickled"):
         copier(Secret(CANARY))

@@ -36,7 +36,7 @@ def test_what_is_written_is_read_by_the_next_holder(tmp_path: Path) -> None:
     assert stat.S_IMODE((place / "state").stat().st_mode) == 0o600
 
 
-def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_process_gets_an_error_with_the_holder(tmp_path: Path) -> None:
     """A second process gets an error that names the holder, until the holder ends."""
     code = (
         "import sys; from pathlib import Path; from penstock.state_directory import StateDirectory;"
@@ -109,7 +109,7 @@ def test_a_pipe_in_the_states_place_does_not_hang_the_start(tmp_path: Path) -> N
         assert isinstance(held.read(), BrokenState)
 
 
-def test_a_place_that_takes_nothing_is_remembered_and_survived(tmp_path: Path) -> None:
+def test_an_unusable_directory_is_no_error(tmp_path: Path) -> None:
     """An unusable directory gives a reason and no error."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     with StateDirectory(tmp_path / "file" / "consumer-1", "o") as held:

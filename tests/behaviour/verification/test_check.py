@@ -100,7 +100,7 @@ def test_a_hole_in_the_log_is_no_answer(tmp_path: Path) -> None:
         read_table(pyarrow.fs.LocalFileSystem(), str(tmp_path / "t"))
 
 
-def test_rows_that_do_not_say_where_they_came_from(tmp_path: Path) -> None:
+def test_rows_without_partition_and_offset_are_an_error(tmp_path: Path) -> None:
     """A table without partition and offset columns is an error."""
     write_deltalake(tmp_path / "t", pa.table({"x": [1]}))
     lake = Lake.at(str(tmp_path))

@@ -7,7 +7,7 @@ from kit.processes import processes_naming
 from kit.program import penstock
 
 
-def assert_the_demo_holds(out: Path, *options: str, partitions: int, timeout_s: float) -> None:
+def assert_the_demo_succeeds(out: Path, *options: str, partitions: int, timeout_s: float) -> None:
     """Every record is stored once, all disruptions happened, and a picture is written."""
     done = penstock("demo", *options, "--out", str(out), timeout_s=timeout_s)
     assert done.returncode == 0, done.stderr[-3000:]

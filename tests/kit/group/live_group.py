@@ -77,9 +77,9 @@ class LiveGroup:
             if status and condition(status):
                 return status
             time.sleep(LOOK_EVERY_S)
-        told = "\n".join(str(one) for one in status.get("history", [])[-15:])
+        history = "\n".join(str(one) for one in status.get("history", [])[-15:])
         log = self.group.log_of("controller").read_text(encoding="utf-8")[-3000:]
-        raise AssertionError(f"not within {within_s} s: {what}\n{told}\n{log}")
+        raise AssertionError(f"not within {within_s} s: {what}\n{history}\n{log}")
 
     def converged(self, topics: dict[str, int] | None = None) -> dict[str, Any]:
         """Wait until every partition has a ready owner and none moves."""
@@ -174,7 +174,7 @@ class LiveGroup:
         finally:
             follower.close()
 
-    def led_by_one_that_dies(self, phase: str, moment: str) -> ProcessIdentity:
+    def replace_by_crashing_controller(self, phase: str, moment: str) -> ProcessIdentity:
         """Replace the controller by one that kills itself in the given state."""
         stop(self.group.process_of("controller"), grace_s=20)
         command = [
@@ -187,7 +187,7 @@ class LiveGroup:
     def consumer_process(self, consumer: int) -> ProcessIdentity:
         return self.group.deployment.process_of(ConsumerId(consumer))
 
-    def hurt(self, process: ProcessIdentity, number: signal.Signals) -> None:
+    def send(self, process: ProcessIdentity, number: signal.Signals) -> None:
         assert send_signal(process, number)
 
 

@@ -236,12 +236,12 @@ class PodsGroup:
         file = self._folder / f"{name}.log"
         pod = self.controller_pod()
         if name == "controller" and pod is not None:
-            told = self.log_of_pod(pod)
+            text = self.log_of_pod(pod)
             consumers = [one for one in self.pods() if one is not pod]
             for one in consumers:
-                told += f"\n--- {one['metadata']['name']} {json.dumps(one['status'])[:600]}\n"
-                told += self.log_of_pod(one)[-1500:]
-            file.write_text(told, encoding="utf-8")
+                text += f"\n--- {one['metadata']['name']} {json.dumps(one['status'])[:600]}\n"
+                text += self.log_of_pod(one)[-1500:]
+            file.write_text(text, encoding="utf-8")
         return file
 
     def delete_pod(self, pod: Any) -> None:

@@ -66,9 +66,7 @@ def test_in_a_pod_its_own_token_is_used(account: Path) -> None:
     assert access(settings(namespace="ponds"), service_account=account).namespace == "ponds"
 
 
-def test_an_address_of_the_new_kind_is_bracketed(
-    account: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ipv6_address_is_bracketed(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An IPv6 address is put in brackets."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     found = access(settings(), service_account=account)
@@ -141,7 +139,7 @@ def test_explicit_access_is_whole_or_an_error(account: Path, tmp_path: Path) -> 
         TokenFile(empty)
 
 
-def test_nothing_of_it_is_printed(account: Path) -> None:
+def test_the_token_is_never_printed(account: Path) -> None:
     """Neither the token's holder nor the settings print the token."""
     token = TokenFile(account / "token")
     assert CANARY not in repr(token)

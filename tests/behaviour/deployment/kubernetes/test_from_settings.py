@@ -85,7 +85,7 @@ def test_a_pod_template_is_read_or_refused(tmp_path: Path) -> None:
         read_pod_template(str(tmp_path / "none"))
 
 
-def test_an_owner_that_is_not_there_is_said() -> None:
+def test_a_missing_owner_is_an_error() -> None:
     """An owner that does not exist is a settings error."""
 
     def nothing(*_: Any) -> tuple[int, Any, dict[str, str]]:

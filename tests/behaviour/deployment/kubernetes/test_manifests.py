@@ -76,7 +76,7 @@ def test_the_pod_learns_its_number_from_its_own_label() -> None:
     assert command[-2:] == ["--set", "a=b"]
 
 
-def test_the_pod_has_no_rights_and_little_room() -> None:
+def test_the_pod_has_no_rights_and_has_limits() -> None:
     """A pod has no token, no root, no capabilities, a read-only root and limits."""
     made = deployment_manifest(plan(), SEVEN, DeploymentTemplate())
     pod, container = pod_of(made), container_of(made)
@@ -157,7 +157,7 @@ def test_the_owner_takes_the_deployment_along_but_not_the_kept_volume() -> None:
     assert removed["metadata"]["ownerReferences"] == [reference]
 
 
-def test_the_users_template_is_laid_over_ours() -> None:
+def test_the_users_template_is_merged_into_ours() -> None:
     """Mappings and named entries are merged, other lists replaced, null removes a value."""
     over = {
         "metadata": {"labels": {"team": "lake", "penstock.io/consumer": "99"}},
@@ -199,7 +199,7 @@ def test_the_users_template_is_laid_over_ours() -> None:
     assert "value" not in variables["PENSTOCK_CONSUMER_ID"]
 
 
-def test_laying_over_changes_neither_of_the_two() -> None:
+def test_merging_changes_neither_template() -> None:
     """Merging changes neither of its arguments."""
     over = {"spec": {"containers": [{"name": "consumer", "env": [{"name": "A", "value": "1"}]}]}}
     kept = repr(over)
@@ -219,7 +219,7 @@ def test_laying_over_changes_neither_of_the_two() -> None:
         ({"spec": {"containers": [{"image": "x"}]}}, "needs a name"),
     ],
 )
-def test_a_template_that_is_none_is_said_to_be(template: Any, explanation: str) -> None:
+def test_an_invalid_template_is_refused(template: Any, explanation: str) -> None:
     """An invalid pod template is refused with the reason."""
     found = invalid_reason(template)
     assert found is not None

@@ -112,7 +112,9 @@ def unscheduled(since: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_reason_is_told(pods: list[Any], state: DeploymentState, explanation: str) -> None:
+def test_state_and_reason_are_found(
+    pods: list[Any], state: DeploymentState, explanation: str
+) -> None:
     """The state and the reason come from where Kubernetes has them."""
     found = deployed(ONE, deployment(), pods, NOW_S)
     assert (found.version, found.state, found.detail) == (2, state, explanation)
@@ -136,7 +138,7 @@ def test_a_new_pod_may_wait_a_moment_for_its_volume() -> None:
     assert trouble_of(deployment(), [one], NOW_S + 6) is not None
 
 
-def test_a_refused_pod_is_told_by_the_deployment() -> None:
+def test_a_refused_pod_is_explained_by_the_deployment() -> None:
     """Without a pod, the Deployment's condition gives the reason, such as a full quota."""
     made = deployment()
     failure = {
@@ -156,7 +158,7 @@ def test_one_that_is_being_deleted_is_still_there() -> None:
     assert deployed(ONE, made, [], NOW_S).detail == "Ending: it is being deleted"
 
 
-def test_a_version_that_somebody_scribbled_on_is_zero() -> None:
+def test_a_damaged_version_is_zero() -> None:
     """A damaged version counts as 0, so that a roll-out replaces it."""
     made = deployment(metadata={"annotations": {"penstock.io/template-version": "new"}})
     assert deployed(ONE, made, [], NOW_S).version == 0
@@ -188,7 +190,7 @@ def incidents_of(
     return [f"{one.reason}: {one.explanation}" for one in found.incidents], found.observed[ONE]
 
 
-def test_a_restart_is_told_once_when_it_is_up_again() -> None:
+def test_a_restart_is_reported_once_when_it_is_up_again() -> None:
     """A restart is reported once, when the pod is up again, and not for earlier ones."""
     ended = {"state": {"terminated": {"exitCode": 137}}, "restartCount": 0}
     up = {"lastState": {"terminated": {"exitCode": 137}}, "restartCount": 1}
@@ -205,7 +207,7 @@ def test_a_restart_is_told_once_when_it_is_up_again() -> None:
     assert incidents_of(None, [pod(container=up)])[0] == []
 
 
-def test_a_restart_that_was_seen_down_with_a_higher_count_is_still_told() -> None:
+def test_a_restart_counted_while_down_is_still_reported() -> None:
     """A restart that was counted while the pod was down is still reported."""
     held = waiting("CrashLoopBackOff", restartCount=1)
     explanation, observed = incidents_of(ObservedConsumer("u-p1", 0), [pod(container=held)])
@@ -214,7 +216,7 @@ def test_a_restart_that_was_seen_down_with_a_higher_count_is_still_told() -> Non
     assert [one.partition(":")[0] for one in explanation] == ["Restarted"]
 
 
-def test_a_replaced_pod_is_told() -> None:
+def test_a_replaced_pod_is_reported() -> None:
     """A new pod in place of the known one is reported."""
     explanation, _ = incidents_of(ObservedConsumer("u-p0", 4), [pod("p1")])
     assert explanation == ["PodReplaced: its pod is gone; p1 was started again in its place"]
@@ -236,7 +238,7 @@ def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> Non
     assert incident.explanation == "its pod is gone; p3 was started again in its place"
 
 
-def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
+def test_trouble_is_reported_when_it_begins_and_when_it_changes() -> None:
     """A problem is reported once for each reason."""
     explanation, observed = incidents_of(
         ObservedConsumer(), [pod(container=waiting("ErrImagePull", "no such image"))]
@@ -255,7 +257,7 @@ def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
     assert observed.trouble is None
 
 
-def test_a_consumer_is_known_by_its_label() -> None:
+def test_a_consumer_is_identified_by_its_label() -> None:
     """The label names the consumer; an object without labels has none."""
     assert consumer_of_object(deployment(7)) == 7
     assert consumer_of_object({"metadata": {"name": "x"}}) is None
@@ -288,7 +290,7 @@ def shown(deployment_before: dict[str, Any], condition: Condition, at: datetime)
     return {**deployment_before, "status": {**deployment_before["status"], **patch["status"]}}
 
 
-def test_the_condition_says_whether_it_runs_and_why_not() -> None:
+def test_the_condition_shows_whether_it_runs() -> None:
     """The condition is starting, running or a problem; its time is the last change of status."""
     new = deployment()
     assert shown_condition(new) is None

@@ -27,7 +27,7 @@ COUNTS = {"orders": 4}
         ("burst:1kB/s,9kB/s,10s,3s", {0: 1e3, 6.9: 1e3, 7: 9e3, 9.9: 9e3, 10: 1e3}),
     ],
 )
-def test_shapes_are_what_they_say(text: str, speeds: dict[float, float]) -> None:
+def test_shapes_have_the_expected_speeds(text: str, speeds: dict[float, float]) -> None:
     """Each shape has the expected speed at the expected times."""
     shape = parse_shape(text, seed="s")
     for elapsed_s, speed in speeds.items():
@@ -62,7 +62,7 @@ def test_walks_of_different_partitions_differ() -> None:
         "step:a,b,c",
     ],
 )
-def test_shapes_that_make_no_sense_are_refused(text: str) -> None:
+def test_wrong_shapes_are_refused(text: str) -> None:
     """Unknown kinds, missing parts and impossible times are refused."""
     with pytest.raises(UsageError, match="orders="):
         parse_target(f"orders={text}", COUNTS, seed=0)
@@ -119,7 +119,7 @@ def test_speeds_are_replayed_from_a_file(tmp_path: Path) -> None:
         ("orders-0\ninf\n", "'inf' is not a speed"),
     ],
 )
-def test_files_that_cannot_be_replayed_say_where(
+def test_wrong_replay_files_are_errors_with_line_and_column(
     tmp_path: Path, content: str, explanation: str
 ) -> None:
     """The error names the line and column of the first mistake."""

@@ -24,7 +24,7 @@ def outcomes(hardness: list[float], *, unfaithful: str = "") -> list[PackingRunR
     return found
 
 
-def test_like_with_like_does_not_mind_an_easy_set_of_streams() -> None:
+def test_like_with_like_corrects_for_easy_streams() -> None:
     """On easier streams the mean differs from the published score, the fitted line does not."""
     found = closeness(outcomes([0.80, 0.84, 0.87, 0.90, 0.93]), [10])["NF", 10]
     assert found.cbs.mean - found.cbs.published < -0.03
@@ -33,7 +33,7 @@ def test_like_with_like_does_not_mind_an_easy_set_of_streams() -> None:
     assert found.r.spread > 0.5
 
 
-def test_like_with_like_still_sees_who_is_not_faithful() -> None:
+def test_like_with_like_detects_an_unfaithful_algorithm() -> None:
     """An algorithm that moves a fifth more than published is detected."""
     streams = outcomes([0.9, 0.95, 1.0, 1.05, 1.1], unfaithful="MWF")
     found = closeness(streams, [10])

@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read_stream(tmp_path)
 
 
-def test_too_many_columns_for_anyone(tmp_path: Path) -> None:
+def test_too_many_columns_are_refused(tmp_path: Path) -> None:
     """The number of columns is limited."""
     header = ",".join(f"o-{n}" for n in range(100_001))
     with pytest.raises(UsageError, match="line 1, column 100001: more than 100000 partitions"):
@@ -118,7 +118,7 @@ def test_the_walk_is_the_published_one() -> None:
         {"start": "101"},
     ],
 )
-def test_a_senseless_recipe_is_refused(wrong: dict[str, object]) -> None:
+def test_a_wrong_recipe_is_refused(wrong: dict[str, object]) -> None:
     """The error names the field."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Recipe(**wrong)  # type: ignore[arg-type]  # the wrong value is the test

@@ -61,7 +61,7 @@ def test_frequency_costs_weigh_late_seconds() -> None:
     assert frequency_study.best([calm, late], 1) == setting
 
 
-def test_a_frequency_run_scores_what_service_feels() -> None:
+def test_a_frequency_run_has_figures_per_hour() -> None:
     """On a bursty load partitions move, and all figures are per hour."""
     setting = frequency_study.Setting(5, 0.1, 60)
     found = frequency_study.carry_out(frequency_study.FrequencyRun(setting, "bursty", 3, 61, 20))
@@ -80,10 +80,10 @@ def test_seeds_that_are_no_numbers_are_refused() -> None:
 @pytest.mark.timeout(300)
 def test_spark_spreads_the_runs_and_the_page_is_written(tmp_path: Path) -> None:
     """Both quick studies run on real Spark and write a report with command and seeds."""
-    told: list[int] = []
-    numbers = spread([3, 1, 2], str, master="local[2]", on_progress=told.append)
+    done: list[int] = []
+    numbers = spread([3, 1, 2], str, master="local[2]", on_progress=done.append)
     assert numbers == ["3", "1", "2"]
-    assert told[-1] == 3
+    assert done[-1] == 3
     keep = tmp_path / "kept.jsonl"
     arguments = ["study", "packing", "--quick", "--folder", str(tmp_path), "--keep", str(keep)]
     result = invoked(*arguments, "--master", "local[2]")

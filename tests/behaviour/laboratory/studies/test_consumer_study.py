@@ -35,7 +35,7 @@ def test_every_question_has_at_least_two_cases(quick: bool) -> None:
     assert all(one.filling.total_bytes == 10**6 for one in found)
 
 
-def test_the_page_compares_with_the_first_row_and_says_how_noisy_it_was(tmp_path: Path) -> None:
+def test_the_page_has_ratios_and_spreads(tmp_path: Path) -> None:
     """The report has ratios, the spread of the runs and one picture per question."""
     first, second = cases(10**6, quick=True)[:2]
     findings = [StudyFinding(first, (run(10), run(20), run(30))), StudyFinding(second, (run(60),))]

@@ -80,7 +80,7 @@ def test_settling_means_to_stay() -> None:
     assert plateau_score(one, Curve(curve.at_s, tuple(left_again))).settling_s is None
 
 
-def test_a_restless_producer_is_no_yardstick() -> None:
+def test_a_disturbed_producer_is_marked() -> None:
     """A producer that stalls on the plateau is marked as disturbed."""
     one = trace()
     stalled = tuple((at_s, min(n, 9000) if at_s < 50 else n) for at_s, n in one.acknowledged)
