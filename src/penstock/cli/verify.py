@@ -1,12 +1,16 @@
 """`penstock verify`: checks that every record of Kafka is in the lake exactly once."""
 
-from typing import Annotated
-
 import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    Overrides,
+    SettingsFile,
+    TopicNames,
+    effective_settings,
+)
 from penstock.verification import VerificationResult
 from penstock.verification import verify as verify_lake
 
@@ -25,9 +29,7 @@ _COLUMNS = (
 
 
 def verify(
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
-    ] = None,
+    topic: TopicNames = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,

@@ -10,7 +10,6 @@ import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import yaml
@@ -53,12 +52,7 @@ class PodsGroup:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._parts.close()
 
     def _start(self) -> None:

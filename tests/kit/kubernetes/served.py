@@ -2,7 +2,6 @@
 
 import threading
 from http.server import ThreadingHTTPServer
-from types import TracebackType
 from typing import Self
 
 
@@ -19,11 +18,6 @@ class Served:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
