@@ -145,9 +145,16 @@ def test_jars_are_baked_in_and_found_without_a_download() -> None:
     assert "packages-thin" in thin
 
 
-def test_each_image_has_its_own_lock() -> None:
-    """The full image uses the lock with Spark, the thin one the lock with its client."""
-    for stage, lock in (("packages", "runtime"), ("packages-thin", "thin")):
+def test_each_image_has_its_own_lock_and_extra() -> None:
+    """The full image installs Spark, the thin one its client, only from locked wheels."""
+    for stage, lock, extra in (
+        ("packages", "runtime", "all"),
+        ("packages-thin", "thin", "connect"),
+    ):
+        (install,) = (text for text in stages()[stage].arguments("RUN") if " install " in text)
+        assert f"'penstock[{extra}]'" in install
+        assert "--no-index --find-links wheels --find-links own" in install
+        assert "--no-deps" not in install
         named = {
             Path(path).stem
             for text in stages()[stage].arguments("COPY")

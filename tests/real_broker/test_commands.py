@@ -128,7 +128,8 @@ def test_doctor_finds_everything_well(at: tuple[str, str]) -> None:
     after = penstock("doctor", *mine, "-o", "json")
     assert after.returncode == 0, after.stdout
     names = [one["check"] for one in json.loads(after.stdout)]
-    assert names == ["java", "broker jars", "spark jars", "ports", "broker", "topics", "rights"]
+    jars = ["broker jars", "spark jars"]
+    assert names == ["extras", "java", *jars, "ports", "broker", "topics", "rights"]
 
 
 def test_load_reaches_its_speed_with_unique_ids(

@@ -8,7 +8,7 @@ import pytest
 from kit.consumer.ownership_script import a_query_waits_for_the_commands_before_it
 from kit.controller.planted_bugs import BUGS, PlantedBug
 from kit.controller.story import told
-from kit.generated_files import ROOT, assert_section_up_to_date
+from kit.generated_files import ROOT
 from penstock.controller.core.invariants import InvariantError
 from penstock.laboratory.exhaustive_model.search import explore
 from penstock.laboratory.protocol_simulation.campaign import run
@@ -98,10 +98,7 @@ def test_without_a_bug_nothing_is_found(detector: str) -> None:
     assert finding(detector) is None
 
 
-def test_the_table_is_up_to_date() -> None:
-    """docs/invariants.md lists every planted bug and what catches it."""
-    lines = ["| planted bug | what it does | caught by |", "| --- | --- | --- |"]
-    lines += [f"| {b.name} | {b.explanation} | {', '.join(CAUGHT_BY[b.name])} |" for b in BUGS]
+def test_every_planted_bug_has_a_detector() -> None:
+    """Every planted bug has a detector, and there are at least twelve bugs."""
+    assert {bug.name for bug in BUGS} == set(CAUGHT_BY)
     assert len(BUGS) >= 12
-    path = ROOT / "docs" / "invariants.md"
-    assert_section_up_to_date(path, "planted bugs", "\n".join(lines))

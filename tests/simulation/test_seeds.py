@@ -20,7 +20,7 @@ SEEDS_PER_TEST = 25
 # A void run proves nothing, so another seed replaces it.
 RESERVE = 1_000_000
 
-# docs/invariants.md describes what each of these found.
+# docs/development/invariants.md describes what each of these found.
 ONCE_FAILED = (2, 5, 74, 80, 91, 112, 124, 131, 144, 151, 161, 240, 439, 478, 621, 758)
 
 

@@ -28,11 +28,12 @@ def compact(
     overrides: Overrides = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Join small files, remove obsolete files and shorten the tables' logs.
+    """Join small files, remove replaced and orphaned ones, shorten the tables' logs.
 
-    It is safe while consumers write: it does not disturb their commits, and files of a writer
-    that has not committed yet are left alone. Replaced files stay for
-    `lake.removed_file_retention`.
+    Touches only tables that this group (`lake.group`) writes. Safe while consumers and foreign
+    tools write: commits, offsets and deleted rows stay as they are. Replaced files stay for the
+    table's `delta.deletedFileRetentionDuration` (from `lake.removed_file_retention` when Penstock
+    made the table).
 
     Example: `penstock lake compact --table orders --set lake.file_size=256MiB`
     """
@@ -43,9 +44,12 @@ def compact(
     shown.box = None
     reports = []
     for report in keep_up(loaded.settings.lake, table or []):
-        say(f"compacted {report.table}")
-        if report.another_compaction:
-            say(f"skipped {report.table}: another compaction is working on it")
+        if report.left_alone:
+            say(f"{report.table}: not compacted, because {report.left_alone}")
+        else:
+            say(f"{report.table}: compacted")
+        if report.joins_refused:
+            say(f"{report.table}: {report.joins_refused} joins dropped; their files were replaced")
         reports.append(asdict(report))
         shown.add_row(
             report.table,

@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from penstock import __version__
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
+from penstock.extras import missing_extra
 
 # Name, module and attribute, and one sentence; in the order in which a newcomer needs them.
 COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -127,5 +128,12 @@ def main() -> None:
     except PenstockError as error:
         say_error(error)
         sys.exit(error.exit_code)
+    except ImportError as error:
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        missing = missing_extra(error, command)
+        if missing is None:
+            raise
+        say_error(missing)
+        sys.exit(missing.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -91,7 +91,7 @@ def resume(
 def send(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")],
     content: Annotated[
-        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/messages/.")
+        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/development/messages/.")
     ] = "{}",
     wait: Wait = "5m",
     settings: SettingsFile = None,
@@ -154,7 +154,7 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
         wait_s = parse_duration(wait)
     except ValueError as error:
         raise UsageError(f"--wait: {error}.") from error
-    partition = TopicPartition(f"{settings.topics.prefix}-service", 0)
+    partition = TopicPartition(settings.topics.names.service, 0)
     answers = FollowedTopics(settings.kafka, {partition: AT_THE_END})
     try:
         _send(settings, partition.topic, request)

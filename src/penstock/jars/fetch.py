@@ -18,6 +18,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from penstock.errors import PenstockError
+from penstock.extras import Extra, MissingExtraError, install_command
 from penstock.jars.cache import JarCorruptError, set_directory, unsound_jars
 from penstock.jars.java import find_java
 from penstock.jars.lock import JarSet, LockedJar, locked_jars
@@ -142,11 +143,13 @@ def _first_complaint(output: str) -> str:
 def _ivy_jar() -> Path:
     # Located without importing pyspark, which takes seconds and is only for the pipeline.
     spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise PenstockError("PySpark is not installed.", remedy="Run `make setup`.")
-    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    origin = None if spec is None else spec.origin
+    found = sorted((Path(origin).parent / "jars").glob("ivy-*.jar")) if origin else []
     if not found:
-        raise PenstockError("PySpark has no Ivy jar.", remedy="Run `make clean setup`.")
+        raise MissingExtraError(
+            "Jars are fetched by the Ivy inside PySpark, and all of PySpark is not installed here.",
+            remedy=f"Run: {install_command(Extra.SPARK)}",
+        )
     return found[-1]
 
 

@@ -49,7 +49,7 @@ from penstock.messages.service import (
     ServiceRequest,
     UpdateDeployments,
 )
-from penstock.messages.whole_measurement import NewestMeasurement, WholeMeasurement
+from penstock.messages.whole_measurement import WholeMeasurement
 from penstock.messages.write_speed import PartitionSpeed, SpeedSource, WriteSpeedMeasurement
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "FromConsumer",
     "LeadershipClaim",
     "Message",
-    "NewestMeasurement",
     "OwnedPartition",
     "PartAssembler",
     "PartitionSpeed",

@@ -7,7 +7,7 @@ headers and body agree.
 Versions are `major.minor`. A minor version may only add optional fields; it never changes, removes
 or narrows one. So an older reader ignores unknown fields in a message with a newer minor version,
 and refuses them otherwise; a newer reader uses defaults for fields that an older writer did not
-send. Another major version is refused: see docs/protocol.md.
+send. Another major version is refused: see docs/development/protocol.md.
 """
 
 import json

@@ -10,6 +10,7 @@ from typing import Any
 from penstock.messages.catalogue import MESSAGE_TYPES
 from penstock.messages.codec import SCHEMA_VERSION
 from penstock.messages.fields import Message
+from penstock.model.control_topic_names import ControlTopicNames
 
 
 def schema_of(kind: type[Message]) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def schema_of(kind: type[Message]) -> dict[str, Any]:
         "$id": f"urn:penstock:messages:{SCHEMA_VERSION.major}:{kind.__name__}",
         **schema,
         "x-schema-version": str(SCHEMA_VERSION),
-        "x-topic": f"<prefix>-{kind.topic_role}",
+        "x-topic": ControlTopicNames("<prefix>").of_role(kind.topic_role),
         "x-headers": ["event_type", "schema_version", *kind.header_fields],
     }
 

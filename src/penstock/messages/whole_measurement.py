@@ -21,10 +21,17 @@ class WholeMeasurement:
     age_ms: int
     window_ms: int
     partitions: tuple[PartitionSpeed, ...]
+    read_at_s: float
+    age_when_read_s: float
 
     @classmethod
-    def from_parts(cls, parts: Sequence[WriteSpeedMeasurement]) -> Self:
-        """`parts` are all parts of one measurement, in order, as `PartAssembler` returns them."""
+    def from_parts(
+        cls, parts: Sequence[WriteSpeedMeasurement], *, read_at_s: float, unread_s: float = 0.0
+    ) -> Self:
+        """`parts` are all parts of one measurement, in order, as `PartAssembler` returns them.
+
+        `unread_s` is the time between publication and reading, where it is known.
+        """
         first = parts[0]
         return cls(
             monitor_incarnation=first.monitor_incarnation,
@@ -33,14 +40,9 @@ class WholeMeasurement:
             age_ms=first.age_ms,
             window_ms=first.window_ms,
             partitions=tuple(row for part in parts for row in part.partitions),
+            read_at_s=read_at_s,
+            age_when_read_s=first.age_ms / 1000 + unread_s,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class NewestMeasurement:
-    measurement: WholeMeasurement
-    read_at_s: float
-    age_when_read_s: float
 
     def age_s(self, now_s: float) -> float:
         """`now_s` comes from the same monotonic clock as `read_at_s`."""

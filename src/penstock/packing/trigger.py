@@ -55,7 +55,7 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class TriggerPolicy:
-    """When the packer runs. The defaults are what docs/studies/frequency.md found.
+    """When the packer runs. The defaults are what docs/development/studies/frequency.md found.
 
     `hysteresis` is the share of a consumer's capacity left free when packing.
     """

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kit.controller.story import TWO_CONSUMERS, after
-from kit.generated_files import ROOT, assert_section_up_to_date
 from penstock.controller.core.decisions import HISTORY_MAX
 from penstock.controller.core.effects import DeleteConsumer, Effect, Send
 from penstock.controller.core.invariants import InvariantError, check_step, check_whole
@@ -18,7 +17,6 @@ from penstock.controller.core.state import (
     HoldingStatus,
     State,
 )
-from penstock.controller.core.transitions import drawn
 from penstock.errors import PenstockError
 from penstock.messages import (
     PartitionToStart,
@@ -165,9 +163,3 @@ def test_the_books_agree_with_one_another() -> None:
     with pytest.raises(InvariantError) as caught:
         check_whole(replace(state, plan=moved))
     assert caught.value.name == "S6"
-
-
-def test_the_picture_in_the_docs_is_drawn_from_the_table() -> None:
-    """Whoever changes a transition sees it in docs/protocol.md."""
-    text = "```mermaid\n" + drawn() + "```"
-    assert_section_up_to_date(ROOT / "docs" / "protocol.md", "transitions", text)

@@ -1,4 +1,4 @@
-"""The values schema is complete, matches Penstock's settings and refuses wrong values."""
+"""The values schema is complete and refuses wrong values."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.generated_files import assert_up_to_date
-from kit.kubernetes.chart_schema import with_settings
 from kit.kubernetes.helm import CHART, template
 
 pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles Helm
@@ -16,11 +14,6 @@ SCHEMA = CHART / "values.schema.json"
 # Empty on purpose: the schema describes their content.
 OPEN = {"consumer.image", "consumer.resources", "controller.kafka", "monitor.kafka", "global"}
 OPEN |= {"consumer.kafka", "consumer.podTemplate", "settings", "podSecurityContext"}
-
-
-def test_settings_in_the_schema_are_penstocks_own() -> None:
-    """The schema has every option and no secret; `PENSTOCK_REWRITE=1` writes it again."""
-    assert_up_to_date(SCHEMA, with_settings(SCHEMA.read_text(encoding="utf-8")))
 
 
 def test_every_value_has_a_default_and_a_rule() -> None:

@@ -215,7 +215,7 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("epoch check dropped", "a consumer obeys any command", _epoch_check_dropped),
     PlantedBug(
-        "highest offset wins", "the ledger takes whatever ends higher (H1)", _highest_offset_wins
+        "highest offset wins", "the ledger takes whatever ends higher", _highest_offset_wins
     ),
     PlantedBug("partition forgotten", "a plan leaves one partition out", _partition_forgotten),
     PlantedBug("epoch used again", "two starts share an epoch", _epoch_used_again),

@@ -165,9 +165,9 @@ class LiveGroup:
     @contextmanager
     def commands(self) -> Iterator["Commands"]:
         """The controller's commands from now on."""
-        prefix = self.group.settings.topics.prefix
-        count = self.administration.cluster().partition_counts[f"{prefix}-controller"]
-        mailboxes = {TopicPartition(f"{prefix}-controller", n): AT_THE_END for n in range(1, count)}
+        topic = self.group.settings.topics.names.controller
+        count = self.administration.cluster().partition_counts[topic]
+        mailboxes = {TopicPartition(topic, n): AT_THE_END for n in range(1, count)}
         follower = FollowedTopics(self.group.settings.kafka, mailboxes)
         try:
             yield Commands(follower, self.group)

@@ -68,7 +68,7 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="May be repeated. A name (see docs/packing.md), `CHAIN@0.3` for a knob, "
+            help="May be repeated. A name (see docs/sizing.md), `CHAIN@0.3` for a knob, "
             "`published` for the twelve, `front` for CHAIN with seven knobs, or `all`. "
             "Default: the algorithm in the settings.",
         ),
@@ -169,7 +169,7 @@ def _algorithms(
             chosen.update((one.name, one) for one in _named(name, knob))
         return list(chosen.values())
     except ValueError as error:
-        raise UsageError(f"{error}", remedy="docs/packing.md describes the algorithms.") from error
+        raise UsageError(f"{error}", remedy="docs/sizing.md describes the algorithms.") from error
 
 
 def _named(name: str, knob: float | None) -> list[PackingAlgorithm]:

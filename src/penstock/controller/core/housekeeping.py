@@ -1,7 +1,7 @@
 """What is due on every tick in every state but synchronisation: re-sending, giving up, tidying.
 
 Commands are sent again until they are acknowledged or their bound is reached; then the consumer
-that does not answer is fenced (H5). Nothing here waits for ever.
+that does not answer is fenced. Nothing here waits for ever.
 """
 
 from penstock.controller.core.decisions import Code

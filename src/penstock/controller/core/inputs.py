@@ -56,7 +56,7 @@ class ConsumerIncident(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDeleted(Input):
-    """The deployment is gone, or never was. It says nothing about the process (H10)."""
+    """The deployment is gone, or never was. It says nothing about the process."""
 
     consumer: ConsumerId
 

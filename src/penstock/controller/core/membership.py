@@ -1,7 +1,7 @@
 """Consumers come, speak, fall silent and go.
 
 A consumer that is not heard of within its bound is fenced: whatever it held is free to be started
-elsewhere under a higher epoch, and its deployment is deleted. It may still run (H10); the lake
+elsewhere under a higher epoch, and its deployment is deleted. It may still run; the lake
 refuses what it then tries to commit.
 """
 
@@ -209,7 +209,7 @@ def _hold_creations_back(draft: StepDraft) -> None:
 def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
     """Adopt what is deployed and unknown; forget what departs and is gone.
 
-    A consumer of ours that is not listed is left to its silence: a list may be stale (K2), and
+    A consumer of ours that is not listed is left to its silence: a list may be stale, and
     only reports tell whether a process lives.
     """
     draft.change(listed_ms=draft.now_ms)

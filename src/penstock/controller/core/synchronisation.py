@@ -2,7 +2,7 @@
 
 List the deployments, ask each consumer for its state, take nothing but answers, and go on when all
 have answered. The notes would wait for ever for a dead one; here the wait is bounded, and whoever
-is silent is fenced (H4). When nothing is deployed this is the first start, and there is nothing to
+is silent is fenced. When nothing is deployed this is the first start, and there is nothing to
 learn.
 """
 

@@ -1,6 +1,6 @@
 """The table of transitions: where the machine may go from where, and why.
 
-What is not in the table raises. The picture in docs/protocol.md is drawn from it.
+What is not in the table raises. The picture in docs/development/protocol.md is drawn from it.
 """
 
 from dataclasses import dataclass

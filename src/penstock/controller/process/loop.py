@@ -69,7 +69,7 @@ class ControllerProcess:
         self._directory = StateDirectory(self._path / "controller", owner)
         self._deployment = deployment
         self._producer = LeadingProducer(
-            settings.kafka, f"{settings.topics.prefix}-{settings.lake.group}-controller"
+            settings.kafka, settings.topics.names.transactional_id(settings.lake.group)
         )
         self._mailboxes = 0
         self._mailboxes_lock = threading.Lock()
@@ -227,7 +227,7 @@ class ControllerProcess:
 
     def _outgoing(self, message: Message) -> Outgoing:
         encoded = encode(message)
-        topic = f"{self._settings.topics.prefix}-{message.topic_role}"
+        topic = self._settings.topics.names.of_role(message.topic_role)
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 
     def _answer_unreadable(self, record: Followed, refusal: Refusal) -> None:

@@ -41,7 +41,7 @@ class KillDuringMove:
             self._thread.join()
 
     def _wait(self) -> None:
-        topic = f"{self._settings.topics.prefix}-controller"
+        topic = self._settings.topics.names.controller
         count = Administration(self._settings.kafka).cluster().partition_counts[topic]
         mailboxes = {TopicPartition(topic, number): AT_THE_END for number in range(1, count)}
         follower = FollowedTopics(self._settings.kafka, mailboxes)

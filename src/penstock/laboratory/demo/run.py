@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.whole_topic import read_partition
+from penstock.kafka_io.committed_records import all_records
 from penstock.laboratory.broker import small_broker
 from penstock.laboratory.demo.kill_during_a_move import KillDuringMove
 from penstock.laboratory.demo.observation import (
@@ -29,6 +29,7 @@ from penstock.laboratory.demo.story import (
 from penstock.laboratory.load import LoadGenerator, LoadResult, Target
 from penstock.local_group import LocalGroup
 from penstock.messages import Refusal, StartConsumingEvent, StopConsumingEvent, decode
+from penstock.model import TopicPartition
 from penstock.processes import send_signal
 from penstock.settings import Settings
 from penstock.verification import VerificationResult, carried_so_far, verify
@@ -234,7 +235,7 @@ class _Disruption:
 def consumption_changes(settings: Settings) -> list[ConsumptionChange]:
     """Every stop and start that consumers reported to the controller."""
     changes = []
-    for kept in read_partition(settings.kafka, f"{settings.topics.prefix}-controller", 0):
+    for kept in all_records(settings.kafka, TopicPartition(settings.topics.names.controller, 0)):
         message = decode(kept.value, kept.headers, topic_role="controller", mailbox=0)
         if isinstance(message, Refusal):
             continue
@@ -242,7 +243,7 @@ def consumption_changes(settings: Settings) -> list[ConsumptionChange]:
             is_start = isinstance(message, StartConsumingEvent)
             changes += [
                 ConsumptionChange(
-                    kept.at_ms, message.consumer_id, f"{row.topic}-{row.partition}", is_start
+                    kept.timestamp_ms, message.consumer_id, f"{row.topic}-{row.partition}", is_start
                 )
                 for row in message.partitions
             ]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from penstock.model.topic_partition import is_topic_name
 from penstock.settings.sections.base import Section, option
@@ -58,7 +58,9 @@ class LakeSettings(Section):
         {}, "For each topic: `table`, `transformation`, `columns`, `partition_by`."
     )
     dead_letters: str = option(
-        "dead_letters", "The table for records that a transformation marks as undecodable."
+        "",
+        "The table for records that a transformation marks undecodable; `<group>_dead_letters` "
+        "when empty, so that no two groups share one.",
     )
     storage_options: dict[str, str] = option(
         {}, "Object store options under deltalake's names; secrets come from AWS_... and the like."
@@ -96,10 +98,15 @@ class LakeSettings(Section):
 
     @field_validator("group", "dead_letters")
     @classmethod
-    def _is_name(cls, value: str) -> str:
-        if not is_topic_name(value):
-            raise ValueError(f"{value!r} is not a valid name; use letters, digits, . _ -")
+    def _is_name(cls, value: str, info: ValidationInfo) -> str:
+        may_be_empty = info.field_name == "dead_letters"
+        if not is_topic_name(value) and not (may_be_empty and not value):
+            raise ValueError(f"{value!r} cannot be a name here; use letters, digits, . _ -")
         return value
+
+    @property
+    def dead_letter_table(self) -> str:
+        return self.dead_letters or f"{self.group}_dead_letters"
 
     def table_of(self, topic: str) -> TableSettings:
         """The settings of a topic's table, with its name filled in."""

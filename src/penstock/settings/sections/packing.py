@@ -13,7 +13,7 @@ class PackingSettings(Section):
     """How partitions are packed onto consumers, and when that is thought over."""
 
     algorithm: str = option(
-        "CHAIN", "The packing algorithm; docs/packing.md says when to use which."
+        "CHAIN", "The packing algorithm; docs/sizing.md says when to use which."
     )
     knob: float = option(
         KNOB_DEFAULT, "CHAIN's balance: 0 is fewest consumers, 1 is fewest moves.", ge=0, le=1

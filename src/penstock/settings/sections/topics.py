@@ -2,6 +2,7 @@
 
 from pydantic import field_validator
 
+from penstock.model.control_topic_names import ControlTopicNames
 from penstock.model.topic_partition import is_topic_name
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import ByteSize
@@ -33,6 +34,10 @@ class TopicsSettings(Section):
     @field_validator("prefix")
     @classmethod
     def _is_name(cls, value: str) -> str:
-        if not is_topic_name(f"{value}-controller"):
+        if not all(is_topic_name(name) for name in ControlTopicNames(value).all):
             raise ValueError(f"{value!r} is not a valid prefix of a Kafka topic name")
         return value
+
+    @property
+    def names(self) -> ControlTopicNames:
+        return ControlTopicNames(self.prefix)

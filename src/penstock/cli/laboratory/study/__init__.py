@@ -1,4 +1,4 @@
-"""`penstock study`: measurements behind the design, each with a report in docs/studies.
+"""`penstock study`: measurements behind the design, each with a report in docs/development/studies.
 
 One file per study. A new study is a file and a line here.
 """

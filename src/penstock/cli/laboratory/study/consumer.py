@@ -46,7 +46,7 @@ def consumer(
     Examples:
     `penstock study consumer --quick`
 
-    `penstock study consumer --runs 3 --directory docs/studies`
+    `penstock study consumer --runs 3 --directory docs/development/studies`
 
     """
     # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.

@@ -17,7 +17,7 @@ def frequency(
     master: SparkMaster = MASTER_DEFAULT,
     folder: Annotated[
         Path, typer.Option(help="Where frequency.md, frequency.png and frequency.csv are written.")
-    ] = Path("docs/studies"),
+    ] = Path("docs/development/studies"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Two settings, short streams: half a minute.")
     ] = False,

@@ -50,7 +50,7 @@ def monitor(
     Examples:
     `penstock study monitor --quick`
 
-    `penstock study monitor --directory docs/studies/monitor --set monitor.filter=exponential`
+    `penstock study monitor --directory out/monitor --set monitor.filter=exponential`
 
     """
     directory.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ def packing(
     master: SparkMaster = MASTER_DEFAULT,
     folder: Annotated[
         Path, typer.Option(help="Where packing.md, packing.png and packing.csv are written.")
-    ] = Path("docs/studies"),
+    ] = Path("docs/development/studies"),
     seeds: Annotated[
         str, typer.Option(help="Seeds of the streams with uniform start, with commas.")
     ] = "1,2,3",

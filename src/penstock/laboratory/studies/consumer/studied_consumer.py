@@ -54,11 +54,11 @@ class StudiedConsumer:
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
         command = [sys.executable, "-m", "penstock", "consumer", "--id", str(CONSUMER)]
         self.process = start_child([*command, "-f", str(file)], log_file=self.log_file)
-        prefix = self.settings.topics.prefix
+        names = self.settings.topics.names
         self._mailbox = Mailbox(
             self.settings.kafka,
-            TopicPartition(f"{prefix}-controller", 0),
-            TopicPartition(f"{prefix}-query", 0),
+            TopicPartition(names.controller, 0),
+            TopicPartition(names.query, 0),
         )
         self._mailbox.open({})
         return self
@@ -113,7 +113,7 @@ class StudiedConsumer:
         encoded = encode(command)
         producer = RecordProducer(self.settings.kafka)
         producer.send(
-            f"{self.settings.topics.prefix}-controller",
+            self.settings.topics.names.controller,
             command.mailbox,
             encoded.value,
             headers=encoded.headers,

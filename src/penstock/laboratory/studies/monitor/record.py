@@ -146,9 +146,9 @@ def _note_measurements(reader: MeasurementReader, notes: _Notes, stop: Event) ->
     seen = None
     while not stop.is_set():
         newest = reader.newest(wait_s=0.5)
-        if newest is not None and newest.measurement.sequence != seen:
-            seen = newest.measurement.sequence
-            notes.measurements.append(newest.measurement)
+        if newest is not None and newest.sequence != seen:
+            seen = newest.sequence
+            notes.measurements.append(newest)
 
 
 def _trace(
