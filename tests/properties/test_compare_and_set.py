@@ -13,11 +13,11 @@ from penstock.pipeline.lake_commit import LedgerMove
 
 LAST = 4
 Range: TypeAlias = tuple[int | None, int, int]
-Law: TypeAlias = Callable[[int | None, Range], bool]
+Rule: TypeAlias = Callable[[int | None, Range], bool]
 
 
 @dataclass(frozen=True)
-class World:
+class TwoWriters:
     ledger: int | None = None
     copies: tuple[int, ...] = (0,) * LAST
     held: tuple[Range | None, Range | None] = (None, None)
@@ -34,50 +34,50 @@ def highest_end_wins(stored: int | None, held: Range) -> bool:
     return stored is None or held[2] > stored
 
 
-def _steps(world: World, law: Law) -> Iterator[World]:
+def _steps(state: TwoWriters, rule: Rule) -> Iterator[TwoWriters]:
     for writer in (0, 1):
-        held = world.held[writer]
-        others = list(world.held)
+        held = state.held[writer]
+        others = list(state.held)
         if held is None:
-            start = world.ledger or 0
+            start = state.ledger or 0
             for end in range(start + 1, LAST + 1):
-                others[writer] = (world.ledger, start, end)
-                yield replace(world, held=(others[0], others[1]))
+                others[writer] = (state.ledger, start, end)
+                yield replace(state, held=(others[0], others[1]))
             continue
         others[writer] = None
-        after = replace(world, held=(others[0], others[1]))
+        after = replace(state, held=(others[0], others[1]))
         yield after  # the writer dies before its commit
-        if law(world.ledger, held):
+        if rule(state.ledger, held):
             _, start, end = held
-            copies = tuple(n + (start <= at < end) for at, n in enumerate(world.copies))
+            copies = tuple(n + (start <= at < end) for at, n in enumerate(state.copies))
             yield replace(after, ledger=end, copies=copies)
 
 
-def _reachable(law: Law) -> set[World]:
-    seen, ahead = {World()}, [World()]
+def _reachable(rule: Rule) -> set[TwoWriters]:
+    seen, ahead = {TwoWriters()}, [TwoWriters()]
     while ahead:
-        for world in _steps(ahead.pop(), law):
-            if world not in seen and max(world.copies) <= 2:
-                seen.add(world)
-                ahead.append(world)
+        for state in _steps(ahead.pop(), rule):
+            if state not in seen and max(state.copies) <= 2:
+                seen.add(state)
+                ahead.append(state)
     return seen
 
 
-def _is_exact(world: World) -> bool:
+def _is_exact(state: TwoWriters) -> bool:
     """Every record below the ledger is stored once, and none above it."""
-    ledger = world.ledger or 0
-    return world.copies == tuple(int(at < ledger) for at in range(LAST))
+    ledger = state.ledger or 0
+    return state.copies == tuple(int(at < ledger) for at in range(LAST))
 
 
 def test_compare_and_set_is_exact_in_every_order() -> None:
     """No interleaving of two writers loses or repeats a record under the pipeline's rule."""
-    worlds = _reachable(compare_and_set)
-    assert len(worlds) == 185
-    assert all(_is_exact(world) for world in worlds)
-    assert any(world.ledger == LAST for world in worlds)
+    states = _reachable(compare_and_set)
+    assert len(states) == 185
+    assert all(_is_exact(state) for state in states)
+    assert any(state.ledger == LAST for state in states)
 
 
 def test_highest_end_wins_repeats_records() -> None:
     """Under "the highest end wins" a zombie with a longer range repeats records."""
-    worlds = _reachable(highest_end_wins)
-    assert any(max(world.copies) == 2 for world in worlds)
+    states = _reachable(highest_end_wins)
+    assert any(max(state.copies) == 2 for state in states)

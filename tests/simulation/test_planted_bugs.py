@@ -21,21 +21,21 @@ STORIES = ROOT / "tests" / "stories"
 
 # The fastest detectors of each bug. Others may find it too; these are checked every time.
 CAUGHT_BY: dict[str, tuple[str, ...]] = {
-    "start before stop": ("story 06", "small world"),
-    "stop not waited for": ("story 06", "small world", "seed 0"),
-    "epoch check dropped": ("seed 0", "small world"),
+    "start before stop": ("story 06", "small group"),
+    "stop not waited for": ("story 06", "small group", "seed 0"),
+    "epoch check dropped": ("seed 0", "small group"),
     "highest offset wins": ("seed 39",),
     "partition forgotten": ("story 01", "seed 0"),
     "epoch used again": ("story 01", "seed 42"),
-    "busy consumer deleted": ("story 01", "small world", "seed 0"),
+    "busy consumer deleted": ("story 01", "small group", "seed 0"),
     "waits for ever": ("story 23", "seed 2"),
-    "answers before its commands": ("law",),
+    "answers before its commands": ("script",),
     "stops in mid-batch": ("seed 0",),
-    "late words believed": ("seed 144",),
-    "former life believed": ("story 12", "seed 144"),
+    "late message accepted": ("seed 144",),
+    "former incarnation accepted": ("story 12", "seed 144"),
     "report acknowledges too much": ("story 31",),
     "clock put off": ("seed 0",),
-    "sends before it saves": ("story 01", "small world", "seed 0"),
+    "sends before it saves": ("story 01", "small group", "seed 0"),
     "ended epochs forgotten": ("seed 0",),
     "vanished still read": ("seed 14",),
     "refusal swallowed": ("seed 51",),
@@ -63,7 +63,7 @@ def finding(detector: str) -> str | None:
         outcome = run(scenario(int(which)))
         return None if outcome.is_green else outcome.explanation.partition(": ")[2][:90]
     try:
-        if kind == "law":
+        if kind == "script":
             a_query_waits_for_the_commands_before_it()
         else:
             explore(1, records=1)
