@@ -72,7 +72,7 @@ def test_a_group_above_its_maximum_is_repacked() -> None:
     group = group_load(policy, speeds(10, 10), held([0], [1]))
     _, decision = decide(policy, FRESH, group, 0)
     assert decision.reason is Reason.OVER_MAXIMUM
-    assert decision.explanation == "2 consumers have partitions, 1 are allowed"
+    assert decision.explanation == "2 consumers have partitions, the maximum is 1"
     memory = after_repack(FRESH, Reason.OVER_MAXIMUM, 0, changed=False)
     assert decide(policy, memory, group, 14_999)[1].reason is Reason.CALM
     assert decide(policy, try_again(memory), group, 0)[1].reason is Reason.OVER_MAXIMUM
