@@ -1,4 +1,4 @@
-"""Each planted bug is caught by the detectors that docs/invariants.md lists."""
+"""Each planted bug is caught by the detectors that docs/development/invariants.md lists."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +21,9 @@ STORIES = ROOT / "tests" / "stories"
 
 # The fastest detectors of each bug. Others may find it too; these are checked every time.
 CAUGHT_BY: dict[str, tuple[str, ...]] = {
-    "start before stop": ("story 06", "small world"),
-    "stop not waited for": ("story 06", "small world", "seed 6"),
-    "epoch check dropped": ("seed 0", "small world"),
+    "start before stop": ("story 06", "small group"),
+    "stop not waited for": ("story 06", "small group", "seed 6"),
+    "epoch check dropped": ("seed 0", "small group"),
     "highest offset wins": ("seed 39",),
     "partition forgotten": ("story 01", "seed 0"),
     "epoch used again": ("story 01", "seed 42"),
@@ -31,11 +31,11 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "waits for ever": ("story 23", "seed 2"),
     "answers before its commands": ("script",),
     "stops in mid-batch": ("seed 0",),
-    "late words believed": ("seed 2",),
-    "former life believed": ("story 12", "seed 2"),
+    "late message accepted": ("seed 2",),
+    "former incarnation accepted": ("story 12", "seed 2"),
     "report acknowledges too much": ("story 31",),
     "clock put off": ("seed 0",),
-    "sends before it saves": ("story 01", "small world", "seed 0"),
+    "sends before it saves": ("story 01", "small group", "seed 0"),
     "ended epochs forgotten": ("seed 12",),
     "vanished still read": ("seed 14",),
     "refusal swallowed": ("seed 51",),

@@ -244,6 +244,6 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("vanished still read", "a deleted topic is not stopped", _vanished_still_read),
     PlantedBug("refusal swallowed", "a refused commit is not given up", _refusal_swallowed),
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
-    PlantedBug("stops are not sent", "a stop stays in the books", _stray_left_alone),
+    PlantedBug("stops are not sent", "a stop stays recorded as sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
 )
