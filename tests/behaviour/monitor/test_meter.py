@@ -221,6 +221,22 @@ def test_answers_of_different_moments_do_not_bend_the_mean() -> None:
     assert speeds.bytes_per_s[0] == pytest.approx(100_000, rel=0.15)
 
 
+def test_sizes_that_return_before_offsets_do_not_bend_the_mean() -> None:
+    """After a silence, sizes come one round before offsets: a record still weighs the same."""
+    one = meter(ORDERS, speed_filter=StepAdapting(2.0, tolerance=0.02, noise=4.0))
+    for number in range(5):
+        sample(one, 0.3 * number, {ORDERS: 90 * number})
+    records = 360
+    for number in range(15):
+        now_s, records = 31.2 + 0.3 * number, records + 90
+        sizes = BrokerLogSizes(1, now_s, {ORDERS: records * RECORD_BYTES})
+        offsets = LogOffsets(1, now_s, {ORDERS: 0}, {ORDERS: records})
+        one.add_round(now_s, [sizes], [offsets] if number else [])
+    speeds = one.speeds(now_s)
+    assert speeds.mean_bytes_per_record[0] == pytest.approx(RECORD_BYTES, rel=0.05)
+    assert speeds.bytes_per_s[0] == pytest.approx(300 * RECORD_BYTES, rel=0.05)
+
+
 def test_bytes_without_records_give_no_mean() -> None:
     """A size that grew while no offset did does not show what a record weighs."""
     one = meter(ORDERS)
