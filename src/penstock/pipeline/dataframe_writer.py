@@ -24,6 +24,7 @@ from penstock.pipeline.dead_letters import (
     without,
 )
 from penstock.pipeline.failures import TransformationFailedError
+from penstock.pipeline.file_statistics import TEXT_CHARACTERS_MAX
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.read_range import read_ranges
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch, Written
@@ -42,6 +43,8 @@ _WRITE_OPTIONS = {
     "parquet.enable.dictionary#offset": "false",
     "parquet.block.size": str(ROW_GROUP_BYTES),
     "parquet.compression.codec.zstd.level": str(ZSTD_LEVEL),
+    # The footer would leave out a range of more than 4 kB; this many bytes of a text are used.
+    "parquet.statistics.truncate.length": str(4 * TEXT_CHARACTERS_MAX),
 }
 
 
