@@ -16,6 +16,7 @@ from penstock.pipeline.failures import (
     StaleWriterError,
     TopicMadeAgainError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.session import start_session
 
@@ -34,6 +35,7 @@ __all__ = [
     "Timings",
     "TopicMadeAgainError",
     "TransformationFailedError",
+    "UnforeseenError",
     "Writer",
     "start_session",
 ]

@@ -1,4 +1,4 @@
-"""The way through a DataFrame: Spark's connector reads, the transformation runs, Spark writes.
+"""The way through a DataFrame: Spark reads, the transformation runs, Spark writes.
 
 Every record takes this way whose table has a transformation, lies in an object store or gets
 several topics; so does whatever the pass-through way cannot carry. Spark moves its files into the
@@ -26,7 +26,7 @@ from penstock.pipeline.dead_letters import (
 from penstock.pipeline.failures import TransformationFailedError
 from penstock.pipeline.file_statistics import TEXT_CHARACTERS_MAX
 from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.read_range import read_ranges
+from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch, Written
 from penstock.pipeline.transformation import Transformed, transform
 from penstock.pipeline.written_files import written_files
@@ -69,7 +69,10 @@ class DataFrameWriter:
         session: Any,
         dead_letters: LakeTable,
         at_point: Callable[[str], None],
+        *,
+        reads_in_workers: bool = False,
     ) -> None:
+        self._read = read_ranges_in_workers if reads_in_workers else read_ranges
         self._settings = settings
         self._session = session
         self._dead_letters = dead_letters
@@ -158,7 +161,7 @@ class DataFrameWriter:
 
     def _raw(self, planned: Sequence[PlannedRange], kept: Sequence[tuple[str, int, int]]) -> Any:
         settings = self._settings
-        raw = read_ranges(self._session, settings.kafka, planned, settings.spark.tasks)
+        raw = self._read(self._session, settings.kafka, planned, settings.spark.tasks)
         return without(self._session, raw, kept)
 
     def _run(self, rows: Any, table: LakeTable, folder: str, partition_by: Sequence[str]) -> None:

@@ -39,6 +39,12 @@ class SchemaChangedError(PipelineError):
     """The records no longer fit the table's columns."""
 
 
+class UnforeseenError(PipelineError):
+    """Something failed in a batch that nobody expected. It concerns the batch's table alone."""
+
+    is_lasting = False
+
+
 class LakeRefusedError(PipelineError):
     """The lake takes no writes: full, read-only or not permitted."""
 

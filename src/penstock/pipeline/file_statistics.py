@@ -49,7 +49,7 @@ class _Column:
     @property
     def nulls(self) -> int | None:
         if all(one is not None and one.has_null_count for one in self.statistics):
-            return sum(one.null_count for one in self.statistics)
+            return sum(int(one.null_count) for one in self.statistics)
         return None
 
     def ends(self, *, is_nan_visible: bool) -> tuple[Any, Any] | None:
