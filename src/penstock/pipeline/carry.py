@@ -36,6 +36,7 @@ from penstock.pipeline.diagnosis import (
     what_workers_lack,
 )
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     SchemaChangedError,
     SparkFailedError,
     TransformationFailedError,
@@ -51,6 +52,8 @@ from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
+# Workers that lacked our code may have been mended, or the server started anew.
+WORKERS_TRIED_AGAIN_AFTER_S = 300.0
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
 _SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError)
@@ -72,8 +75,16 @@ class Way(Enum):
 class Pipeline:
     """Tables stay open between batches. One thread at a time may call `carry`."""
 
-    def __init__(self, settings: Settings, session: Any, *, at_point: Point = _ignore) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        session: Any,
+        *,
+        at_point: Point = _ignore,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._settings = settings
+        self._clock = clock
         self._session = session
         self._kafka = Administration(settings.kafka)
         self._at_point = at_point
@@ -84,6 +95,7 @@ class Pipeline:
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         # Why Spark's workers cannot run the pass-through way; empty if they can.
         self._workers_lack = ""
+        self._workers_tried_again_at_s = 0.0
 
     def table(self, name: str) -> LakeTable:
         with self._lock:
@@ -133,6 +145,8 @@ class Pipeline:
         self._pass_through.close()
 
     def _pass_through_tables(self, by_table: RangesByTable) -> list[str]:
+        if self._workers_lack and self._clock() >= self._workers_tried_again_at_s:
+            self._workers_lack = ""
         if not self._settings.spark.pass_through or self._workers_lack:
             return []
         is_local = TableStorage(self._settings.lake, "").is_local
@@ -236,7 +250,9 @@ class Pipeline:
         """The way that may carry what this one cannot."""
         if way is Way.PASS_THROUGH:
             self._note_what_workers_lack(error)
-            return None if isinstance(reason, _SAME_BOTH_WAYS) else Way.CONNECTOR
+            # Kafka has just answered: if only the workers do not get its records, others may.
+            is_same = isinstance(reason, _SAME_BOTH_WAYS)
+            return None if is_same and not isinstance(reason, KafkaNotReadError) else Way.CONNECTOR
         if way is Way.CONNECTOR and connector_cannot_read(error):
             return Way.WORKERS_READ
         return None
@@ -254,6 +270,7 @@ class Pipeline:
     def _note_what_workers_lack(self, error: BaseException) -> None:
         self._workers_lack = what_workers_lack(error)
         if self._workers_lack:
+            self._workers_tried_again_at_s = self._clock() + WORKERS_TRIED_AGAIN_AFTER_S
             self._log.warning("workers_cannot_carry", why=self._workers_lack)
 
 

@@ -14,6 +14,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
@@ -113,7 +114,7 @@ def as_penstock_error(error: BaseException, table: str) -> PenstockError:
             f"Spark failed or cannot be reached: {_quoted(text, _SPARK_IS_GONE)}"
         )
     if _KAFKA_IS_GONE.search(text):
-        return SparkFailedError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+        return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
     if not isinstance(error, SPARK_ERRORS):
         return UnforeseenError(
             f"The batch of table {table} failed with {type(error).__name__}: {text}"[

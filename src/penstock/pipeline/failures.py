@@ -57,5 +57,9 @@ class SparkFailedError(PipelineError):
     is_lasting = False
 
 
+class KafkaNotReadError(SparkFailedError):
+    """Spark got no record from Kafka in time."""
+
+
 class TransformationMissingError(SettingsError):
     """The settings name a transformation that cannot be imported."""

@@ -5,6 +5,7 @@ from pyspark.errors import PySparkException
 
 from penstock.pipeline.diagnosis import as_penstock_error, what_workers_lack
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     LakeRefusedError,
     SparkFailedError,
     TransformationFailedError,
@@ -17,7 +18,7 @@ from penstock.pipeline.failures import (
     [
         ("OSError: [Errno 28] No space left on device", LakeRefusedError),
         ("PermissionError: [Errno 13] Permission denied: '/lake'", LakeRefusedError),
-        ("...KafkaSilentError: Kafka did not give orders-0 up to 7", SparkFailedError),
+        ("...KafkaSilentError: Kafka did not give orders-0 up to 7", KafkaNotReadError),
         ("Python worker exited unexpectedly (crashed)", SparkFailedError),
         ("ZeroDivisionError: division by zero", TransformationFailedError),
     ],
