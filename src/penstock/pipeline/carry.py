@@ -39,6 +39,7 @@ from penstock.pipeline.failures import (
     KafkaNotReadError,
     SchemaChangedError,
     SparkFailedError,
+    TableNotServedError,
     TransformationFailedError,
     UnforeseenError,
 )
@@ -56,7 +57,7 @@ Point = Callable[[str], None]
 WORKERS_TRIED_AGAIN_AFTER_S = 300.0
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
-_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError)
+_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
 _FOUND_BY_HALVING = (TransformationFailedError, UnforeseenError)
 
 

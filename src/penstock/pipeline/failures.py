@@ -39,6 +39,10 @@ class SchemaChangedError(PipelineError):
     """The records no longer fit the table's columns."""
 
 
+class TableNotServedError(PipelineError):
+    """The table has a rule that our files would break."""
+
+
 class UnforeseenError(PipelineError):
     """Something failed in a batch that nobody expected. It concerns the batch's table alone."""
 

@@ -24,6 +24,7 @@ from penstock.pipeline.batch import Claim, epoch_ids
 from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.table_rules import require_servable
 from penstock.pipeline.table_schema import create_table, fit_columns, nullable_schema
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
@@ -212,10 +213,19 @@ class LakeTable:
         if schema_json == self._schema_seen:
             return
         schema = nullable_schema(schema_json)
+        failed: Exception | None = None
         with self._lock:
-            table = self._table() or self._create(schema, partition_by)
-            fit_columns(self.name, table, schema, partition_by)
-            self._schema_seen = schema_json
+            for _ in range(COMMIT_ATTEMPTS):
+                table = self._table() or self._create(schema, partition_by)
+                require_servable(self.name, table)
+                try:
+                    fit_columns(self.name, table, schema, partition_by)
+                except (DeltaError, OSError) as error:
+                    failed = error  # another writer may have added columns: look again
+                    continue
+                self._schema_seen = schema_json
+                return
+        raise self._refused(failed) from failed
 
     def _create(self, schema: Schema, partition_by: Sequence[str]) -> DeltaTable:
         try:
@@ -255,6 +265,7 @@ class LakeTable:
                 if failed is not None and self._holds(batch, since=base, until=table.version()):
                     return int(table.version())
                 self._require_current(table, moves)
+                require_servable(self.name, table)
                 base = table.version()
                 try:
                     table.create_write_transaction(
