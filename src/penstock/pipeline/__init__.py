@@ -14,8 +14,10 @@ from penstock.pipeline.failures import (
     SchemaChangedError,
     SparkFailedError,
     StaleWriterError,
+    TableNotServedError,
     TopicMadeAgainError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.session import start_session
 
@@ -31,9 +33,11 @@ __all__ = [
     "SchemaChangedError",
     "SparkFailedError",
     "StaleWriterError",
+    "TableNotServedError",
     "Timings",
     "TopicMadeAgainError",
     "TransformationFailedError",
+    "UnforeseenError",
     "Writer",
     "start_session",
 ]

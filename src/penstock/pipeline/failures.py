@@ -39,6 +39,16 @@ class SchemaChangedError(PipelineError):
     """The records no longer fit the table's columns."""
 
 
+class TableNotServedError(PipelineError):
+    """The table has a rule that our files would break."""
+
+
+class UnforeseenError(PipelineError):
+    """Something failed in a batch that nobody expected. It concerns the batch's table alone."""
+
+    is_lasting = False
+
+
 class LakeRefusedError(PipelineError):
     """The lake takes no writes: full, read-only or not permitted."""
 
@@ -49,6 +59,10 @@ class SparkFailedError(PipelineError):
     """Spark failed or cannot be reached."""
 
     is_lasting = False
+
+
+class KafkaNotReadError(SparkFailedError):
+    """Spark got no record from Kafka in time."""
 
 
 class TransformationMissingError(SettingsError):
