@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.model import TopicPartition
-from penstock.pipeline import UnforeseenError, file_statistics, written_files
+from penstock.pipeline import UnforeseenError, written_files
+from penstock.pipeline.file_statistics import file_stats
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 # Microseconds since 1970, where Kafka counts milliseconds.
@@ -80,10 +81,9 @@ def test_what_nobody_foresaw_puts_off_one_partition(
     for topic in (bad, good):
         carrier.kafka.create_topic(topic, partitions=3)
         produce(carrier.settings.kafka, topic, {number: [b"x"] * 4 for number in range(3)})
-    describe = file_statistics.file_stats
 
     def raises_for_one(footer: Any) -> str:
-        stats = describe(footer)
+        stats = file_stats(footer)
         if bad in stats and '"partition":2' in stats.partition('"maxValues"')[2]:
             raise kind("nobody foresaw this")
         return stats

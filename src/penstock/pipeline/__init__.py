@@ -16,6 +16,7 @@ from penstock.pipeline.failures import (
     StaleWriterError,
     TableNotServedError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "TableNotServedError",
     "Timings",
     "TopicMadeAgainError",
+    "TopicWithoutIdError",
     "TransformationFailedError",
     "UnforeseenError",
     "Writer",

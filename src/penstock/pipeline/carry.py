@@ -39,6 +39,7 @@ from penstock.pipeline.failures import (
     SchemaChangedError,
     SparkFailedError,
     TableNotServedError,
+    TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
 )
@@ -127,7 +128,10 @@ class Pipeline:
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; failures are in the result, by partition."""
         by_table: dict[str, list[PlannedRange]] = {}
+        refused = {one.partition: _without_id(one) for one in planned if not one.has_topic_id}
         for one in sorted(planned):
+            if one.partition in refused:
+                continue
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
@@ -138,7 +142,7 @@ class Pipeline:
         groups += [
             ({name: by_table[name]}, Way.CONNECTOR) for name in by_table if name not in together
         ]
-        return self._side_by_side(groups, writer)
+        return BatchResult(failures=refused) + self._side_by_side(groups, writer)
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
@@ -278,6 +282,14 @@ class Pipeline:
         if self._workers_lack:
             self._workers_tried_again_at_s = self._clock() + WORKERS_TRIED_AGAIN_AFTER_S
             self._log.warning("workers_cannot_carry", why=self._workers_lack)
+
+
+def _without_id(planned: PlannedRange) -> TopicWithoutIdError:
+    return TopicWithoutIdError(
+        f"The broker gives {planned.partition.topic} no topic id: if the topic were made again, "
+        "its records could not be told from the old ones.",
+        remedy="Use brokers from Kafka 2.8 on, with inter.broker.protocol.version 2.8 or later.",
+    )
 
 
 def _all_failed(planned: Sequence[PlannedRange], error: PenstockError) -> BatchResult:

@@ -31,6 +31,10 @@ class TopicMadeAgainError(PipelineError):
     """The topic was deleted, or made again, since the range was planned."""
 
 
+class TopicWithoutIdError(PipelineError):
+    """The broker gives the topic no id, so the ledger could not tell it from its namesakes."""
+
+
 class TransformationFailedError(PipelineError):
     """The transformation raised, or returned something that no table can take."""
 

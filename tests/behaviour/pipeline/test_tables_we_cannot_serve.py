@@ -15,13 +15,15 @@ MAPPED = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId":
 MAPS = {"minReaderVersion": 2, "minWriterVersion": 5}
 
 
-def _field(name: str, kind: str, nullable: Any = True, **metadata: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+def _field(
+    name: str, kind: str, metadata: dict[str, Any] | None = None, *, nullable: bool = True
+) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata or {}}
 
 
 def _schema(*fields: dict[str, Any]) -> str:
     mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
-    offset = _field("offset", "long", **mapping)
+    offset = _field("offset", "long", mapping)
     return json.dumps({"type": "struct", "fields": [offset, *fields]})
 
 
@@ -81,13 +83,13 @@ def test_a_rule_of_the_table_is_named(tmp_path: Path, made: dict[str, Any], name
 @pytest.mark.parametrize(
     ("field", "named"),
     [
-        (_field("day", "date", **{"delta.generationExpression": "CAST(t AS DATE)"}), "generated"),
+        (_field("day", "date", {"delta.generationExpression": "CAST(t AS DATE)"}), "generated"),
         (
-            _field("number", "long", **{"delta.identity.start": 1, "delta.identity.step": 1}),
+            _field("number", "long", {"delta.identity.start": 1, "delta.identity.step": 1}),
             "ident",
         ),
-        (_field("id", "long", **{"delta.invariants": '{"expression":{}}'}), "invariant"),
-        (_field("id", "long", CURRENT_DEFAULT="7"), "default"),
+        (_field("id", "long", {"delta.invariants": '{"expression":{}}'}), "invariant"),
+        (_field("id", "long", {"CURRENT_DEFAULT": "7"}), "default"),
         (_field("id", "long", nullable=False), "NOT NULL"),
     ],
 )
