@@ -226,10 +226,10 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
     PlantedBug(
-        "late words believed", "the order of messages is not checked", _late_messages_believed
+        "late messages believed", "the order of messages is not checked", _late_messages_believed
     ),
     PlantedBug(
-        "former life believed",
+        "former incarnation believed",
         "the incarnation of a message is not checked",
         _former_incarnation_believed,
     ),
@@ -244,6 +244,6 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("vanished still read", "a deleted topic is not stopped", _vanished_still_read),
     PlantedBug("refusal swallowed", "a refused commit is not given up", _refusal_swallowed),
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
-    PlantedBug("stops are not sent", "a stop stays in the books", _stray_left_alone),
+    PlantedBug("stops are not sent", "a stop is recorded and not sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
 )
