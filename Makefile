@@ -1,6 +1,6 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate bench studies
+.PHONY: help demo test setup lint lint-and-test-pure fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
@@ -13,7 +13,15 @@ help: ## List the targets
 demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo
 
-test: lint test-pure test-real test-kubernetes-short ## Run every check and test
+# A first run compiles the test cluster at low priority beside what needs neither broker nor Spark.
+test: setup ## Run every check and test
+	@$(MAKE) --no-print-directory --jobs=2 kubernetes lint-and-test-pure
+	@$(MAKE) --no-print-directory test-real
+	@$(MAKE) --no-print-directory test-kubernetes-short
+
+lint-and-test-pure:
+	@$(MAKE) lint
+	@$(MAKE) test-pure
 
 setup: $(READY) ## Make .venv with locked packages, and fetch the jars
 	@$(BIN)/penstock jars fetch --quiet
@@ -49,7 +57,7 @@ test-real: setup s3-server ## The tests that run a real broker and real Spark
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group
 
-kubernetes: setup ## Compile the test cluster once, where there is Go and none is named (six minutes)
+kubernetes: setup ## Compile the test cluster once, where there is Go (six minutes)
 	@$(BIN)/python tests/kit/kubernetes/compile_kubernetes.py
 
 test-kubernetes-short: kubernetes ## The tests against a real API server that take seconds

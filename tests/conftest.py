@@ -19,7 +19,6 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         "PENSTOCK_CACHE",
         "PENSTOCK_JAR_REPOSITORY",
         "PENSTOCK_TEST_KUBECONFIG",
-        "PENSTOCK_TEST_K8S_SETUP",
     }
     for name in set(os.environ) - kept:
         if name.startswith("PENSTOCK_"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from kit.kubernetes.helm import CHART
 from penstock.deployment.kubernetes.core.manifests import USER
 
@@ -146,9 +146,16 @@ def test_jars_are_baked_in_and_found_without_a_download() -> None:
     assert "packages-thin" in thin
 
 
-def test_each_image_has_its_own_lock() -> None:
-    """Spark for the one, Spark's client for the other."""
-    for stage, lock in (("packages", "runtime"), ("packages-thin", "thin")):
+def test_each_image_has_its_own_lock_and_extra() -> None:
+    """Spark for the one, Spark's client for the other, taken from the locked wheels alone."""
+    for stage, lock, extra in (
+        ("packages", "runtime", "all"),
+        ("packages-thin", "thin", "connect"),
+    ):
+        (install,) = (text for text in stages()[stage].arguments("RUN") if " install " in text)
+        assert f"'penstock[{extra}]'" in install
+        assert "--no-index --find-links wheels --find-links own" in install
+        assert "--no-deps" not in install
         named = {
             Path(path).stem
             for text in stages()[stage].arguments("COPY")

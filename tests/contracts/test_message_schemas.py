@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kit.controller.messages import EXAMPLES, LARGEST
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from penstock.messages import Message, encode
 from penstock.messages.catalogue import TYPE_BY_NAME
 from penstock.messages.schemas import schema_of, schema_texts

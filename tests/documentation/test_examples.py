@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from documents.examples import MARK, Example, examples_in
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from kit.kubernetes.helm import helm_program, template
 from penstock.settings import load_settings
 

@@ -3,20 +3,20 @@
 import pytest
 
 from documents.generated import CHART_SCHEMA, GENERATED, Generated, section
-from kit.kept_in_step import ROOT, assert_kept_in_step
+from kit.generated_files import ROOT, assert_up_to_date
 
 
 @pytest.mark.parametrize("generated", GENERATED, ids=lambda one: one.path)
 def test_the_committed_file_is_what_the_program_writes(generated: Generated) -> None:
     """`make docs` was run after the last change of what the file is generated from."""
-    assert_kept_in_step(ROOT / generated.path, generated.text())
+    assert_up_to_date(ROOT / generated.path, generated.text())
 
 
 def test_a_changed_section_is_seen() -> None:
     """A section that would be written otherwise fails the comparison, and the rest stays."""
     other = section("docs/sizing.md", "algorithms", lambda: "another table")
     with pytest.raises(AssertionError, match="make docs"):
-        assert_kept_in_step(ROOT / other.path, other.text())
+        assert_up_to_date(ROOT / other.path, other.text())
     assert other.text().startswith("# ")
 
 

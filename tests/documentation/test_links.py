@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from documents.links import anchors, broken_in, documents_named_in
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 
 
 def tracked(*patterns: str) -> list[Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from documents.examples import examples_in
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from penstock.laboratory.broker import EmbeddedKafka
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]

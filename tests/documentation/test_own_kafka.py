@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from documents.examples import Example, examples_in
+from kit.generated_files import ROOT
 from kit.kafka.secured_broker import SecuredBroker, secured_broker
-from kit.kept_in_step import ROOT
 from kit.program import penstock
 from penstock.kafka_io.administration import Administration
 

@@ -11,7 +11,7 @@ PLACE = ("id", 0)
 OFFSETS = 4
 
 
-def duplicates(*, refuses_the_late: bool) -> int:
+def duplicates(*, checks_start: bool) -> int:
     """Two writers, four offsets, all interleavings of read and commit: how often records double."""
     found = 0
     # A state: what is committed, and for each writer the range it holds (or nothing).
@@ -23,7 +23,7 @@ def duplicates(*, refuses_the_late: bool) -> int:
     while todo:
         commits, held = todo.pop()
         for writer in range(2):
-            for following in _moves(commits, held, writer, refuses_the_late):
+            for following in _moves(commits, held, writer, checks_start):
                 if following not in seen:
                     seen.add(following)
                     todo.append(following)
@@ -35,9 +35,9 @@ def _moves(
     commits: tuple[tuple[int, int], ...],
     held: tuple[tuple[int, int] | None, ...],
     writer: int,
-    refuses_the_late: bool,
+    checks_start: bool,
 ) -> list[tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int] | None, ...]]]:
-    ledger = Ledger(refuses_the_late=refuses_the_late)
+    ledger = Ledger(checks_start=checks_start)
     if commits:
         ledger.next_offset[PLACE] = commits[-1][1]
     mine = held[writer]
@@ -63,12 +63,12 @@ def _has_duplicates(commits: tuple[tuple[int, int], ...]) -> bool:
 
 def test_compare_and_set_never_doubles_a_record() -> None:
     """Of two writers at the same offset exactly one extends the chain."""
-    assert duplicates(refuses_the_late=True) == 0
+    assert duplicates(checks_start=True) == 0
 
 
 def test_highest_end_wins_doubles_records() -> None:
     """A longer range of a zombie is written over what is there already."""
-    assert duplicates(refuses_the_late=False) > 0
+    assert duplicates(checks_start=False) > 0
 
 
 def test_a_refused_commit_changes_nothing() -> None:
@@ -81,4 +81,4 @@ def test_a_refused_commit_changes_nothing() -> None:
     later = {PLACE: OffsetRange(PARTITION, 5, 9), there: OffsetRange(other, 4, 9)}
     assert ledger.commit(later, epochs, ConsumerId(1), 1) == (there,)
     assert ledger.read(PLACE) == 5
-    assert all(a.place != b.place or b.start == a.end for a, b in pairwise(ledger.commits))
+    assert all(a.key != b.key or b.start == a.end for a, b in pairwise(ledger.commits))

@@ -65,14 +65,14 @@ def test_constant_in_gives_constant_out(
 
 @every_filter
 @unhurried
-@given(given_tables=tables(), turn=st.integers(0, 29))
+@given(given_tables=tables(), gap_at=st.integers(0, 29))
 def test_unknown_intervals_have_no_effect(
-    speed_filter: SpeedFilter, given_tables: tuple[Table, Table], turn: int
+    speed_filter: SpeedFilter, given_tables: tuple[Table, Table], gap_at: int
 ) -> None:
-    """A turn in which a broker did not answer changes no speed of a longer window."""
+    """A round in which a broker did not answer changes no speed of a longer window."""
     durations, amounts = given_tables
     nothing = np.zeros((1, durations.shape[1]))
-    place = min(turn, len(durations))
+    place = min(gap_at, len(durations))
     more_durations = np.concatenate([durations[:place], nothing, durations[place:]])
     more_amounts = np.concatenate([amounts[:place], nothing, amounts[place:]])
     before = speed_filter.speeds(durations, amounts)
@@ -108,7 +108,7 @@ def test_partitions_do_not_touch_each_other(
     rounds_after=st.integers(3, 29),
     fell_at=st.floats(0, 1),
 )
-def test_a_step_is_followed_after_three_turns(
+def test_a_step_is_followed_after_three_rounds(
     before: float, after: float, rounds_after: int, fell_at: float
 ) -> None:
     """Whatever the heights, three whole intervals after a step the old speed is forgotten."""
@@ -128,7 +128,7 @@ def test_noise_alone_is_no_step() -> None:
 
 
 def test_the_plain_window_is_late_and_the_adapting_one_is_not() -> None:
-    """Five turns after a doubling the plain window still shows a sixth of it; ours all of it."""
+    """Five rounds after a doubling the plain window still shows a sixth of it; ours all of it."""
     amounts = np.array([1e6] * 25 + [2e6] * 5)[:, None]
     durations = np.ones_like(amounts)
     assert PlainWindow().speeds(durations, amounts)[0] == pytest.approx(1e6 * 35 / 30)

@@ -23,7 +23,7 @@ from penstock.packing import ALGORITHMS, PackingAlgorithm, PackingProblem, algor
 from penstock.packing.any_fit import AnyFit
 from penstock.packing.chain import ChainPacking
 from penstock.packing.lower_bound import consumers_at_least
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 EVERY = (*ALGORITHMS, ChainPacking(0), ChainPacking(0.2), ChainPacking(1))
 algorithms = st.sampled_from(EVERY)
@@ -101,7 +101,7 @@ def test_adding_a_partition_never_loses_another(
 @given(problems(bounded=False), st.sampled_from([x for x in ALGORITHMS if isinstance(x, AnyFit)]))
 def test_clever_any_fit_equals_naive(question: PackingProblem, algorithm: AnyFit) -> None:
     """The indexed rules choose what a plain scan would, in the same order of items."""
-    order = algorithm._order(Tally.of(question))
+    order = algorithm._order(IntegerProblem.of(question))
     owners = {str(p): int(c) for p, c in question.current.owners.items()}
     speeds = question.write_speed_bytes_per_s
     names = sorted(speeds)

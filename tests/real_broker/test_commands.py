@@ -36,7 +36,7 @@ def test_broker_start_status_stop(tmp_path: Path, broker_jars: None) -> None:
         address = started.stdout.strip()
         again = penstock("broker", "start", "--name", "life")
         assert again.returncode == 2
-        assert f"runs already at {address}" in again.stderr
+        assert f"is already running at {address}" in again.stderr
         status = json.loads(penstock("broker", "status", "-o", "json").stdout)
         mine = next(one for one in status if one["name"] == "life")
         assert (mine["address"], mine["state"]) == (address, "ready")
@@ -128,7 +128,8 @@ def test_doctor_finds_everything_well(at: tuple[str, str]) -> None:
     after = penstock("doctor", *mine, "-o", "json")
     assert after.returncode == 0, after.stdout
     names = [one["check"] for one in json.loads(after.stdout)]
-    assert names == ["java", "broker jars", "spark jars", "ports", "broker", "topics", "rights"]
+    jars = ["broker jars", "spark jars"]
+    assert names == ["extras", "java", *jars, "ports", "broker", "topics", "rights"]
 
 
 def test_load_reaches_its_speed_with_unique_ids(

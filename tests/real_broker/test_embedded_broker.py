@@ -164,7 +164,7 @@ def test_a_corrupted_jar_is_not_run(
     content[1000] ^= 1
     victim.unlink()
     victim.write_bytes(content)
-    with pytest.raises(JarCorruptError, match="it will not be run"):
+    with pytest.raises(JarCorruptError, match="it is not used"):
         EmbeddedKafka().start()
 
 

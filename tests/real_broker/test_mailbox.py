@@ -13,7 +13,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets
 from penstock.kafka_io.mailbox import Letter, Mailbox
 from penstock.laboratory.broker import EmbeddedKafka
-from penstock.model import TopicPartition
+from penstock.model import ControlTopicNames, TopicPartition
 
 pytestmark = pytest.mark.broker
 
@@ -23,12 +23,13 @@ class Box:
 
     def __init__(self, kafka: EmbeddedKafka, *, transactional: bool = True) -> None:
         self.name = new_topic_name("box")
+        self.names = ControlTopicNames(self.name)
         self.settings = kafka.settings
         self.kafka = Administration(kafka.settings)
         for role in ("controller", "query"):
-            self.kafka.create_topic(f"{self.name}-{role}", partitions=2)
-        self.commands = TopicPartition(f"{self.name}-controller", 1)
-        self.queries = TopicPartition(f"{self.name}-query", 1)
+            self.kafka.create_topic(self.names.of_role(role), partitions=2)
+        self.commands = TopicPartition(self.names.controller, 1)
+        self.queries = TopicPartition(self.names.query, 1)
         properties = {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0}
         if transactional:
             properties["transactional.id"] = self.name
@@ -38,7 +39,7 @@ class Box:
 
     def put(self, role: str, *values: str) -> None:
         for value in values:
-            self.producer.produce(f"{self.name}-{role}", value.encode(), partition=1)
+            self.producer.produce(self.names.of_role(role), value.encode(), partition=1)
 
     def open(self, since: dict[TopicPartition, int] | None = None) -> Mailbox:
         box = Mailbox(self.settings, self.commands, self.queries)
@@ -126,7 +127,7 @@ def test_mail_that_retention_took_is_said_and_reading_goes_on(kafka: EmbeddedKaf
         place = ClientPartition(box.commands.topic, 1, 5)
         for future in client.delete_records([place]).values():
             future.result(20)
-        reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
+        reader._reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
         assert read(reader, 6) == ["!", "5", "6", "7", "8", "9"]
     finally:
         reader.close()

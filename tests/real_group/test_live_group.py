@@ -99,7 +99,7 @@ def test_a_dead_spark_server_is_started_again(live: LiveGroup) -> None:
         live.hurt(server.process, signal.SIGKILL)
         said: list[str] = []
         while not any("Spark server died and was started again" in line for line in said):
-            said = live.group.tend()
+            said = live.group.repair()
             time.sleep(0.1)
     live.exact("sparkless", 4)
 
@@ -128,7 +128,7 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
     live.converged({"rivals": 3})
     first = live.group.process_of("controller")
     rival = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "controller", *live.group._given],
+        [sys.executable, "-m", "penstock", "controller", *live.group._flags],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -142,7 +142,7 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
     assert rival.returncode == 1
     assert "is held by another process" in said
     assert is_alive(first)
-    flags = [text for text in live.group._given if not text.startswith("controller.directory")]
+    flags = [text for text in live.group._flags if not text.startswith("controller.directory")]
     given = [text for text in flags if text != "--set"]
     elsewhere = f"controller.directory={tmp_path / 'rival'}"
     pairs = [part for text in given for part in ("--set", text)]

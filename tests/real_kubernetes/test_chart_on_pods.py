@@ -52,8 +52,7 @@ def world_writable() -> Iterator[None]:
 @contextmanager
 def writable_volumes(cluster: Cluster) -> Iterator[None]:
     """The test node's volumes are folders of root, and know no group: somebody opens them."""
-    assert cluster.environment is not None
-    volumes = Path(cluster.environment["K8S_RUN"]) / "pv"
+    volumes = cluster.volumes
     is_over = threading.Event()
 
     def keep_open() -> None:

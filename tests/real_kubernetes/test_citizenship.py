@@ -21,7 +21,6 @@ from penstock.model import ConsumerId
 pytestmark = pytest.mark.kubernetes
 ONE, TWO = ConsumerId(1), ConsumerId(2)
 FIRST = DeploymentTemplate(version=1, environment={"COLOUR": "blue"})
-SECOND = DeploymentTemplate(version=2, environment={"COLOUR": "red"}, image="other:2")
 DEPLOYMENTS = "apis/apps/v1/namespaces"
 
 
@@ -38,7 +37,7 @@ def incidents(bench: SimulatedBench, of: ConsumerId, within_s: float = 30) -> li
     told: list[Incident] = []
 
     def heard() -> bool:
-        told.extend(bench.backend.tend())
+        told.extend(bench.backend.repair())
         return any(one.consumer == of for one in told)
 
     until(heard, f"an incident of consumer {of}", within_s)
@@ -61,21 +60,21 @@ def test_what_somebody_deleted_is_made_again_as_it_was(bench: SimulatedBench) ->
     uid = bench.cluster.must("GET", path_of(bench, ONE))["metadata"]["uid"]
     bench.cluster.must("DELETE", path_of(bench, ONE))
     (told,) = incidents(bench, ONE)
-    assert "deleted by somebody else and was made again" in told.explanation
+    assert "deleted by another client and was made again" in told.explanation
     made = bench.cluster.must("GET", path_of(bench, ONE))
     assert made["metadata"]["uid"] != uid
     assert made["metadata"]["annotations"]["penstock.io/template-version"] == "1"
     environment = made["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {"name": "COLOUR", "value": "blue"} in environment
     until(lambda: events(bench, "MadeAgain"), "an Event about it")
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
 
 
 def test_a_controller_that_returns_repairs_too(bench: SimulatedBench) -> None:
     """It reads from the object how it was deployed."""
     bench.backend.create(ONE, FIRST)
     bench.backend = bench.another()
-    bench.backend.listed()
+    bench.backend.list_consumers()
     bench.cluster.must("DELETE", path_of(bench, ONE))
     incidents(bench, ONE)
     made = bench.cluster.must("GET", path_of(bench, ONE))
@@ -104,7 +103,7 @@ def test_what_we_deleted_stays_deleted(bench: SimulatedBench) -> None:
     bench.backend.delete(ONE)
     bench.backend._adopt(ONE, before[0])
     until(lambda: not bench.backend._deployments.objects(), "the copy knows")
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
     assert names(bench) == []
 
 
@@ -113,7 +112,7 @@ def test_a_pod_that_somebody_deleted_is_told(bench: SimulatedBench) -> None:
     bench.backend.create(ONE, FIRST)
     pod = bench.running_pod(ONE)
     until(bench.backend._pods.objects, "the copy knows its pod")
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
     bench.cluster.must(
         "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod['metadata']['name']}"
     )
@@ -136,16 +135,16 @@ def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
     assert "no such image: penstock:9" in told.explanation
     bench.set_container(pod, waiting("ImagePullBackOff", "Back-off pulling"))
     told_again = "ImageNotPulled: Back-off pulling"
-    until(lambda: bench.backend.listed()[ONE].detail == told_again, "the watch tells")
-    assert bench.backend.listed()[ONE].state is DeploymentState.FAILED
+    until(lambda: bench.backend.list_consumers()[ONE].detail == told_again, "the watch tells")
+    assert bench.backend.list_consumers()[ONE].state is DeploymentState.FAILED
     begun_s = time.monotonic()
     bench.backend.create(TWO, FIRST)
     assert time.monotonic() - begun_s < 2
-    assert bench.backend.listed()[TWO].state is DeploymentState.RUNNING
+    assert bench.backend.list_consumers()[TWO].state is DeploymentState.RUNNING
     (event,) = until(lambda: events(bench, "ImageNotPulled"), "an Event about it")
     assert event["type"] == "Warning"
     assert event["involvedObject"]["name"] == f"{GROUP}-consumer-1"
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
 
 
 def test_one_that_cannot_be_scheduled_is_told(simulated_cluster: Cluster) -> None:
@@ -155,7 +154,7 @@ def test_one_that_cannot_be_scheduled_is_told(simulated_cluster: Cluster) -> Non
         bench.backend.create(ONE, FIRST)
         (told,) = incidents(bench, ONE)
         assert "Insufficient memory" in told.explanation
-        found = bench.backend.listed()[ONE]
+        found = bench.backend.list_consumers()[ONE]
         assert found.state is DeploymentState.FAILED
         assert found.detail.startswith("Unschedulable: ")
         begun_s = time.monotonic()
@@ -182,19 +181,18 @@ def test_an_object_of_somebody_else_is_never_touched(bench: SimulatedBench) -> N
     """A name that is taken is a clear error; it is not listed, changed, repaired or deleted."""
     path = f"/{DEPLOYMENTS}/{bench.namespace}/deployments"
     theirs = bench.cluster.must("POST", path, foreign(bench))
-    for call, template in ((bench.backend.create, FIRST), (bench.backend.update, SECOND)):
-        with pytest.raises(NameTakenError, match=f"{GROUP}-consumer-1") as raised:
-            call(ONE, template)
-        assert not raised.value.is_passing
-        assert raised.value.remedy
+    with pytest.raises(NameTakenError, match=f"{GROUP}-consumer-1") as raised:
+        bench.backend.create(ONE, FIRST)
+    assert not raised.value.is_retryable
+    assert raised.value.remedy
     bench.backend.delete(ONE)
-    assert bench.backend.listed() == {}
-    assert bench.backend.tend() == []
+    assert bench.backend.list_consumers() == {}
+    assert bench.backend.repair() == []
     now = bench.cluster.must("GET", path_of(bench, ONE))
     assert now["metadata"]["uid"] == theirs["metadata"]["uid"]
     assert now["metadata"]["generation"] == theirs["metadata"]["generation"]
     bench.backend.create(TWO, FIRST)
-    assert set(bench.backend.listed()) == {TWO}
+    assert set(bench.backend.list_consumers()) == {TWO}
 
 
 @pytest.mark.parametrize("status", [409, 429, 500, 503])
@@ -205,9 +203,13 @@ def test_a_stumbling_server_is_asked_again(
     if status != 409:  # a conflict at creation means that it is there
         proxy.before = once("POST", "/deployments", status)
     proxied.backend.create(ONE, FIRST)
+    path = path_of(proxied, ONE)
+    proxied.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
     proxy.before = once("PUT", "/deployments", status)
-    proxied.backend.update(ONE, SECOND)
-    assert proxied.backend.listed()[ONE].version == 2
+    until(
+        lambda: any("scaled back" in one.explanation for one in proxied.backend.repair()), "repair"
+    )
+    assert proxied.cluster.must("GET", path)["spec"]["replicas"] == 1
     if status != 409:
         proxy.before = once("DELETE", "/deployments", status)
         proxied.backend.delete(ONE)
@@ -216,9 +218,9 @@ def test_a_stumbling_server_is_asked_again(
         proxy.before = once("DELETE", "/deployments", status)
         with pytest.raises(DeploymentError) as raised:
             proxied.backend.delete(ONE)
-        assert raised.value.is_passing
+        assert raised.value.is_retryable
         proxied.backend.delete(ONE)
-    assert proxied.backend.listed() == {}
+    assert proxied.backend.list_consumers() == {}
 
 
 def test_a_creation_that_timed_out_but_happened_is_no_error(
@@ -233,8 +235,8 @@ def test_a_creation_that_timed_out_but_happened_is_no_error(
     proxy.after = lost_answers
     proxied.backend.create(ONE, FIRST)
     assert names(proxied) == [f"{GROUP}-consumer-1"]
-    assert proxied.backend.listed()[ONE].version == 1
-    assert proxied.backend.tend() == []
+    assert proxied.backend.list_consumers()[ONE].version == 1
+    assert proxied.backend.repair() == []
 
 
 def test_a_stale_list_neither_makes_nor_deletes_anything(
@@ -253,18 +255,18 @@ def test_a_stale_list_neither_makes_nor_deletes_anything(
         return (200, old[0]) if method == "GET" and "/deployments?" in path else (status, body)
 
     proxy.after = remembered
-    proxied.backend.listed()
+    proxied.backend.list_consumers()
     proxied.backend.delete(ONE)
     proxied.backend.create(TWO, FIRST)
     proxy.after = stale
-    assert set(proxied.backend.listed()) == {ONE}
+    assert set(proxied.backend.list_consumers()) == {ONE}
     proxied.backend._deployments._since = proxied.backend._deployments._list()
     for _ in range(5):
-        proxied.backend.tend()
+        proxied.backend.repair()
         time.sleep(0.1)
     assert names(proxied) == [f"{GROUP}-consumer-2"]
     proxy.after = lambda _, __, status, body: (status, body)
-    assert set(proxied.backend.listed()) == {TWO}
+    assert set(proxied.backend.list_consumers()) == {TWO}
 
 
 def rules_without(verb: str, resource: str) -> Callable[[list[Any]], list[Any]]:
@@ -302,7 +304,7 @@ def test_a_missing_right_is_named_and_asked_for_once(
     for _ in range(5):
         with pytest.raises(MissingRightError, match="create deployments of apps") as raised:
             proxied.backend.create(ONE, FIRST)
-        assert not raised.value.is_passing
+        assert not raised.value.is_retryable
         assert proxied.namespace in raised.value.message
     assert proxy.count("POST", "/deployments") == asked
 

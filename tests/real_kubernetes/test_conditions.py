@@ -29,7 +29,7 @@ def shows(bench: SimulatedBench, status: str, reason: str) -> Any:
     """Tend until it shows this."""
 
     def ours() -> Any:
-        bench.backend.tend()
+        bench.backend.repair()
         found = conditions(bench).get("penstock.io/Running")
         return found if found and (found["status"], found["reason"]) == (status, reason) else None
 
@@ -64,10 +64,10 @@ def test_a_condition_that_is_true_is_written_once(simulated_cluster: Cluster) ->
     try:
         bench.backend.create(ONE, FIRST)
         shows(bench, "True", "Running")
-        until(lambda: not bench.backend.tend() and is_settled(bench), "the copy shows it")
+        until(lambda: not bench.backend.repair() and is_settled(bench), "the copy shows it")
         before = used.count(PATCH)
         for _ in range(20):
-            bench.backend.tend()
+            bench.backend.repair()
             assert is_settled(bench)
         assert used.count(PATCH) == before
     finally:

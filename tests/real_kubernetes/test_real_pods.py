@@ -214,7 +214,7 @@ def test_the_log_of_a_consumer_is_had_through_the_back_end(
         lines = backend.logs(ConsumerId(number), lines=500)
         assert any("consumer_starts" in line for line in lines)
         assert len(backend.logs(ConsumerId(number), lines=1)) == 1
-        assert set(backend.listed()) == consumers(live)
+        assert set(backend.list_consumers()) == consumers(live)
     finally:
         backend.close()
 

@@ -16,7 +16,7 @@ from penstock.settings import load_settings
 
 pytestmark = pytest.mark.kubernetes
 ONE, TWO = ConsumerId(1), ConsumerId(2)
-FIRST, SECOND = DeploymentTemplate(version=1), DeploymentTemplate(version=2)
+FIRST = DeploymentTemplate(version=1)
 
 
 def rights_in(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
@@ -57,16 +57,18 @@ def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> Non
     backend.create(ONE, FIRST)
     backend.create(ONE, FIRST)  # it is there: is it ours?
     bench.kill(ONE)
-    until(lambda: any("ended with code" in one.explanation for one in backend.tend()), "restarted")
+    until(
+        lambda: any("ended with code" in one.explanation for one in backend.repair()), "restarted"
+    )
     backend.logs(ONE)
     backend.create(TWO, FIRST)
-    backend.update(ONE, SECOND)
-    backend.listed()
+
+    backend.list_consumers()
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/bench-consumer-2"
     bench.cluster.must("DELETE", path)
-    until(lambda: any("made again" in one.explanation for one in backend.tend()), "made again")
+    until(lambda: any("made again" in one.explanation for one in backend.repair()), "made again")
     bench.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
-    until(lambda: any("scaled back" in one.explanation for one in backend.tend()), "scaled back")
+    until(lambda: any("scaled back" in one.explanation for one in backend.repair()), "scaled back")
     until(lambda: backend._deployments.trouble is None, "in touch")
     backend.delete(ONE)
     backend.delete(TWO)

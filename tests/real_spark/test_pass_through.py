@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
-from penstock.pipeline import Pipeline, pass_through
+from penstock.pipeline import Pipeline, pass_through_writer
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import PassThroughWork
 
@@ -21,7 +21,7 @@ def _other_way(carrier: Carrier) -> Carrier:
     """The same, by Spark's connector and into a lake of its own."""
     settings = carrier.settings
     lake = settings.lake.model_copy(update={"root": f"{settings.lake.root}-other"})
-    spark = settings.spark.model_copy(update={"straight": False})
+    spark = settings.spark.model_copy(update={"pass_through": False})
     settings = settings.model_copy(update={"lake": lake, "spark": spark})
     return Carrier(settings, carrier.session, carrier.writer)
 
@@ -89,7 +89,7 @@ def test_a_table_may_get_rows_by_either_way(make_carrier: Callable[..., Carrier]
     """Half by the workers, half by the connector, into one table: exact, whoever reads it."""
     pass_through = make_carrier()
     settings = pass_through.settings
-    spark = settings.spark.model_copy(update={"straight": False})
+    spark = settings.spark.model_copy(update={"pass_through": False})
     by_connector = Carrier(
         settings.model_copy(update={"spark": spark}), pass_through.session, pass_through.writer
     )
@@ -118,7 +118,7 @@ def test_workers_without_our_code_leave_it_to_the_connector(
 
         return run
 
-    monkeypatch.setattr(pass_through, "task_of", lacking)
+    monkeypatch.setattr(pass_through_writer, "task_of", lacking)
     carrier = make_carrier()
     topic = new_topic_name("lacking")
     carrier.kafka.create_topic(topic, partitions=1)
@@ -150,7 +150,7 @@ def test_what_a_failed_attempt_left_is_not_committed(
 
         return run_twice
 
-    monkeypatch.setattr(pass_through, "task_of", twice)
+    monkeypatch.setattr(pass_through_writer, "task_of", twice)
     result = carrier.carry_all(topic)
     assert not result.failures
     assert result.records == 10

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.consumer.consumer_law import a_query_waits_for_the_commands_before_it
+from kit.consumer.ownership_script import a_query_waits_for_the_commands_before_it
 from kit.controller.planted_bugs import BUGS, PlantedBug
 from kit.controller.story import told
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from penstock.controller.core.invariants import InvariantError
 from penstock.laboratory.exhaustive_model.search import explore
 from penstock.laboratory.protocol_simulation.campaign import run

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
@@ -57,7 +57,7 @@ def test_every_kind_of_fault_really_happens() -> None:
 
 def test_too_little_trouble_is_void() -> None:
     """A run in which next to nothing went wrong is not green."""
-    outcome = run(replace(scenario(1), faults=(), weather=Weather()))
+    outcome = run(replace(scenario(1), faults=(), delivery_faults=DeliveryFaults()))
     assert outcome.verdict == "void"
     assert not outcome.is_green
 
@@ -87,4 +87,4 @@ def test_a_failing_scenario_is_shrunk_to_what_matters() -> None:
 
     small = shrink(whole, lambda candidate: guilty in candidate.faults)
     assert small.faults == (guilty,)
-    assert small.weather.lost == 0
+    assert small.delivery_faults.lost == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kit.controller.story import Storyteller, told
-from kit.kept_in_step import assert_kept_in_step
+from kit.generated_files import assert_up_to_date
 
 STORIES = sorted(Path(__file__).parent.glob("*.story"))
 
@@ -13,7 +13,7 @@ STORIES = sorted(Path(__file__).parent.glob("*.story"))
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 def test_the_story_goes_as_written(path: Path) -> None:
     """The controller does exactly what the story says, in that order."""
-    assert_kept_in_step(path, told(path.read_text(encoding="utf-8")), "make stories")
+    assert_up_to_date(path, told(path.read_text(encoding="utf-8")), "make stories")
 
 
 def test_there_are_enough_stories() -> None:

@@ -16,9 +16,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from penstock.model.control_topic_names import ControlTopicNames
+
 # What documents.examples reads.
 _MARK = "<!-- not run: Kafka's own tool; the test grants the same list through a client -->"
 PREFIX, GROUP, TOPICS = "<prefix>", "<group>", "<topics>"
+NAMES = ControlTopicNames(PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +87,36 @@ RIGHTS: tuple[KafkaRight, ...] = (
         "checks that they can serve",
         is_prefix=True,
     ),
-    _topic("controller", f"{PREFIX}-controller", "ALTER", "adds mailboxes as the group grows"),
-    _topic("controller", f"{PREFIX}-controller", "READ", "what consumers tell it"),
-    _topic("controller", f"{PREFIX}-controller", "WRITE", "commands"),
-    _topic("controller", f"{PREFIX}-monitor", "READ", "write speeds"),
-    _topic("controller", f"{PREFIX}-query", "ALTER", "adds mailboxes as the group grows"),
-    _topic("controller", f"{PREFIX}-query", "WRITE", "asks consumers what they own"),
-    _topic("controller", f"{PREFIX}-service", "READ", "operators' requests"),
-    _topic("controller", f"{PREFIX}-service", "WRITE", "answers to them"),
+    _topic("controller", NAMES.controller, "ALTER", "adds mailboxes as the group grows"),
+    _topic("controller", NAMES.controller, "READ", "what consumers tell it"),
+    _topic("controller", NAMES.controller, "WRITE", "commands"),
+    _topic("controller", NAMES.monitor, "READ", "write speeds"),
+    _topic("controller", NAMES.query, "ALTER", "adds mailboxes as the group grows"),
+    _topic("controller", NAMES.query, "WRITE", "asks consumers what they own"),
+    _topic("controller", NAMES.service, "READ", "operators' requests"),
+    _topic("controller", NAMES.service, "WRITE", "answers to them"),
     KafkaRight(
         "controller",
         "TransactionalId",
-        f"{PREFIX}-{GROUP}-controller",
+        NAMES.transactional_id(GROUP),
         "WRITE",
         "leads alone: a second controller is fenced by this name",
     ),
     _group("controller"),
     KafkaRight("monitor", *(_SIZES.kind, _SIZES.resource, _SIZES.operation, _SIZES.reason)),
     _topic("monitor", TOPICS, "DESCRIBE", "which partitions there are, and who leads them"),
-    _topic("monitor", f"{PREFIX}-monitor", "READ", "begins where the last monitor stopped"),
-    _topic("monitor", f"{PREFIX}-monitor", "WRITE", "write speeds"),
+    _topic("monitor", NAMES.monitor, "READ", "begins where the last monitor stopped"),
+    _topic("monitor", NAMES.monitor, "WRITE", "write speeds"),
     _group("monitor"),
     KafkaRight("consumer", *(_SIZES.kind, _SIZES.resource, _SIZES.operation, _SIZES.reason)),
     _topic("consumer", TOPICS, "READ", "carries them"),
-    _topic("consumer", f"{PREFIX}-controller", "READ", "commands in its mailbox"),
-    _topic("consumer", f"{PREFIX}-controller", "WRITE", "events, answers and reports"),
-    _topic("consumer", f"{PREFIX}-query", "READ", "questions in its mailbox"),
+    _topic("consumer", NAMES.controller, "READ", "commands in its mailbox"),
+    _topic("consumer", NAMES.controller, "WRITE", "events, answers and reports"),
+    _topic("consumer", NAMES.query, "READ", "questions in its mailbox"),
     KafkaRight("consumer", "Group", GROUP, "READ", "offsets for the tools that show lag"),
     _group("consumer"),
-    _topic("operator", f"{PREFIX}-service", "READ", "hears what became of a request"),
-    _topic("operator", f"{PREFIX}-service", "WRITE", "pause, resume, service send"),
+    _topic("operator", NAMES.service, "READ", "hears what became of a request"),
+    _topic("operator", NAMES.service, "WRITE", "pause, resume, service send"),
     _group("operator"),
 )
 

@@ -64,7 +64,7 @@ def recommend_until(settings: Settings, stop: Event) -> None:
 
 def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:
     """Unknown speeds are left out: a recommendation on a guess would be none."""
-    found = measuring.turn()
+    found = measuring.run_round()
     if found is None:  # no broker has answered yet
         return {}
     return {

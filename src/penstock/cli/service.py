@@ -154,7 +154,7 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
         wait_s = parse_duration(wait)
     except ValueError as error:
         raise UsageError(f"--wait: {error}.") from error
-    partition = TopicPartition(f"{settings.topics.prefix}-service", 0)
+    partition = TopicPartition(settings.topics.names.service, 0)
     answers = FollowedTopics(settings.kafka, {partition: AT_THE_END})
     try:
         _send(settings, partition.topic, request)

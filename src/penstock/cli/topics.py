@@ -15,13 +15,13 @@ from penstock.topics import TopicState, control_topics
 from penstock.topics.control_topics import ControlTopic, TopicFinding
 
 app = typer.Typer(
-    help="Make and check the control topics over which the group talks.", no_args_is_help=True
+    help="Make and check the control topics that the group communicates over.", no_args_is_help=True
 )
 VISIBLE_PAUSE_S = 0.2
 Consumers = Annotated[
     int,
     typer.Option(
-        "--consumers", min=0, help="The highest consumer id that must have a mailbox already."
+        "--consumers", min=0, help="The highest consumer id that must already have a mailbox."
     ),
 ]
 
@@ -33,16 +33,16 @@ def create(
     bootstrap_server: BootstrapServer = None,
     consumers: Consumers = 0,
 ) -> None:
-    """Make the control topics, or grow them. Safe to repeat; never shrinks or deletes."""
+    """Make the control topics, or grow them. Safe to repeat; nothing is shrunk or deleted."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     for line in make_control_topics(loaded, highest_consumer_id=consumers):
         say(line)
     wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
     found = _once_visible(Administration(loaded.kafka), wanted, loaded.kafka.answer_timeout)
-    wrong = [one for one in found if one.verdict is not TopicState.OK]
-    if wrong:
-        raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in wrong) + ".")
-    say("All four control topics can serve.")
+    unusable = [one for one in found if one.verdict is not TopicState.OK]
+    if unusable:
+        raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
+    say("All four control topics are usable.")
 
 
 def _once_visible(
@@ -68,7 +68,7 @@ def check(
     consumers: Consumers = 0,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Say of each control topic whether it can serve, and what to change if not (exit code 1)."""
+    """Report whether each control topic is usable, and what to change if not (exit code 1)."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
     found = findings_for(Administration(loaded.kafka), wanted)

@@ -1,7 +1,7 @@
-"""What every message is made of: the base class, and the bounded kinds of value in its fields.
+"""The base classes of messages, and the bounded types of their fields.
 
-Everything here is strict: a number in quotes is not a number, NaN is not a speed, a name outside
-Kafka's alphabet is not a topic. A field that may be unknown is absent when it is, never zero.
+Everything is strict: a quoted number is not a number, NaN is not a speed, and a topic name uses
+Kafka's alphabet. An unknown value is absent, never zero.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
-# A message of this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
+# A message with this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
 # are; tests/behaviour/messages proves it for every kind. Longer lists are split by the writer.
 PARTITIONS_PER_MESSAGE_MAX = 1_000
 # Kafka's own default for message.max.bytes is 1,048,588, headers and framing included.
 MESSAGE_BYTES_MAX = 1_000_000
-# Below 2^53, so that every language holds it exactly; fifteen digits, so that people can read it.
+# Below 2^53, so that every language holds it exactly; fifteen digits are still readable.
 INTEGER_MAX = 10**15 - 1
 OFFSET_MAX = 2**63 - 1
 PARTS_MAX = 1_000
@@ -33,7 +33,7 @@ EpochText = Annotated[
     str, StringConstraints(pattern=r"^(?:0|[1-9][0-9]{0,14})\.(?:0|[1-9][0-9]{0,14})$")
 ]
 Quantity = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-# One line for people. No control characters, so no log line can be forged with it.
+# One line for people, without control characters, so that it cannot forge a log line.
 Sentence = Annotated[
     str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=100)
 ]
@@ -60,7 +60,7 @@ class PartitionRow(Value):
 
 
 class EpochRow(PartitionRow):
-    """A row about one partition as started under one epoch."""
+    """A row about one partition under one epoch."""
 
     epoch: EpochText
 
@@ -70,10 +70,10 @@ class EpochRow(PartitionRow):
 
 
 class Message(Value):
-    """Anything that travels. `event_type` in the header is the name of the class.
+    """The base of all messages. The header `event_type` is the name of the class.
 
-    `topic_role` is the topic's name without the prefix; `header_fields` are copied into headers,
-    where ordinary Kafka tools and the controller's door can see them without parsing.
+    `topic_role` is the topic's name without the prefix. `header_fields` are also copied into
+    headers, so that Kafka tools and the controller's checks can read them without parsing.
     """
 
     topic_role: ClassVar[str]
@@ -81,7 +81,7 @@ class Message(Value):
 
     @property
     def mailbox(self) -> int:
-        """The partition this message belongs in: 0 is the controller's and every single one."""
+        """The partition to write to: 0 is the controller's, and the only one of other topics."""
         return 0
 
     @property
@@ -90,7 +90,7 @@ class Message(Value):
 
 
 class FromConsumer(Message):
-    """What a consumer says: who speaks, in which life, and the highest orders it has seen."""
+    """A message from a consumer: its id, its incarnation, and the highest plan it has obeyed."""
 
     topic_role: ClassVar[str] = "controller"
     header_fields: ClassVar[tuple[str, ...]] = (
@@ -103,10 +103,10 @@ class FromConsumer(Message):
     consumer_id: ConsumerNumber
     # Higher is newer: the process takes the larger of its stored one plus 1 and the wall clock.
     incarnation: Ordinal
-    # Counts everything this life has said. The controller drops what arrives out of order, so that
-    # a late report can never contradict a newer acknowledgement.
+    # Numbers the messages of this incarnation. The controller drops those that arrive out of order,
+    # so that a late report never contradicts a newer acknowledgement.
     sequence: Ordinal
-    # The highest this consumer has obeyed; 0 before any.
+    # The highest ones that this consumer has obeyed; 0 at first.
     controller_epoch: Count
     plan_number: Count
 
@@ -116,7 +116,7 @@ class FromConsumer(Message):
 
 
 class ToConsumer(Message):
-    """What the controller orders: under which epoch and plan, to whom, and in which life."""
+    """A command of the controller: its epoch and plan, and the consumer and incarnation."""
 
     topic_role: ClassVar[str] = "controller"
     header_fields: ClassVar[tuple[str, ...]] = (
@@ -141,7 +141,7 @@ class ToConsumer(Message):
 
 
 def check_parts(values: Any) -> Any:
-    """Part i of n, counted from 1."""
+    """Parts are counted from 1 to `parts`."""
     if values.part > values.parts:
         raise ValueError(f"part {values.part} of {values.parts}")
     return values

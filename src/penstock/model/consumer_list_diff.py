@@ -1,8 +1,8 @@
-"""What must happen so that one assignment becomes another: `future - current`.
+"""The difference between two assignments: `future - current`.
 
-It names the consumers to create and to remove, what each consumer must stop, and what each must
-start. It says nothing of order: a start of a partition that somebody still reads waits for its
-stop, and a consumer is removed only after its last stop. That is the work of group management.
+It names the consumers to create and to remove, and what each consumer must stop and start. It has
+no order: group management starts a partition only after its stop, and removes a consumer only after
+its last stop.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class ConsumerListDiff:
 
     @property
     def moves(self) -> tuple[TopicPartition, ...]:
-        """Partitions that one consumer gives to another: each costs a short pause."""
+        """Partitions that move from one consumer to another; each move costs a short pause."""
         stopped = {partition for partitions in self.stop.values() for partition in partitions}
         return tuple(
             sorted(

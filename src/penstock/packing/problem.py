@@ -1,7 +1,6 @@
-"""The question every packing algorithm answers, and the shape of the answer.
+"""The problem that every packing algorithm solves, and its result.
 
-The question is checked once, here, so that no algorithm ever sees a NaN, a negative speed or a
-zero capacity.
+The problem is validated here, so that no algorithm sees NaN, a negative speed or a zero capacity.
 """
 
 import math
@@ -15,13 +14,13 @@ from penstock.model import Assignment, ConsumerId, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PackingProblem:
-    """Partitions with their speeds, who reads them now, and what a consumer can carry.
+    """Partitions with their write speeds, their present owners, and the consumers' capacity.
 
-    `current` may name partitions that have no speed any more (they vanished) and consumers that
-    own nothing; partitions with a speed and no owner are new. Consumers not in
-    `capacity_bytes_per_s_by_consumer` carry `capacity_bytes_per_s`. `forecast_bytes_per_s` says
-    what a partition is expected to write soon (see `trend`); algorithms may use it to choose among
-    answers that are equally good now, never to leave capacity unheld.
+    `current` may contain partitions without a speed (they were deleted) and consumers that own
+    nothing; partitions with a speed and no owner are new. Consumers not in
+    `capacity_bytes_per_s_by_consumer` have `capacity_bytes_per_s`. `forecast_bytes_per_s` is the
+    speed expected soon (see `trend`); algorithms may use it to choose between answers that are
+    equally good now, never to exceed a capacity.
     """
 
     write_speed_bytes_per_s: Mapping[TopicPartition, float]
@@ -52,10 +51,10 @@ class PackingProblem:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The answer: every partition of the problem exactly once, only consumers that hold something.
+    """The result: every partition exactly once, and only consumers that hold something.
 
     `oversize` are partitions faster than a whole consumer, each alone on one. `overloaded` are
-    consumers above their capacity because a maximum number of consumers binds.
+    consumers above their capacity because the maximum number of consumers is reached.
     """
 
     assignment: Assignment
@@ -64,7 +63,7 @@ class Packing:
 
 
 class PackingAlgorithm(Protocol):
-    """One method of packing: a name, one sentence on when to use it, and the decision itself."""
+    """A packing algorithm: its name, a sentence on when to use it, and `pack`."""
 
     @property
     def name(self) -> str: ...

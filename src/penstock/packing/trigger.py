@@ -18,7 +18,7 @@ from math import inf, nextafter
 from typing import ClassVar
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
-from penstock.model.wording import some
+from penstock.model.shortened_list import shortened_list
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.problem import Packing, PackingProblem
 from penstock.packing.scores import loads_bytes_per_s
@@ -219,7 +219,7 @@ def _calm(explanation: str) -> TriggerDecision:
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
-    return some([str(partition) for partition in sorted(partitions)])
+    return shortened_list([str(partition) for partition in sorted(partitions)])
 
 
 def _number(owners: Iterable[ConsumerId]) -> int:
@@ -262,7 +262,7 @@ def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> Tri
     ]
     if not over:
         return None
-    names = some([str(consumer) for consumer in sorted(over)])
+    names = shortened_list([str(consumer) for consumer in sorted(over)])
     return TriggerDecision(Reason.OVER_CAPACITY, f"more is written than consumers {names} carry")
 
 

@@ -1,9 +1,9 @@
-"""Offset ranges -> one DataFrame: explicit starts and ends, committed records only, headers kept.
+"""Reads offset ranges with Spark's Kafka connector into one DataFrame of raw records.
 
-Spark gets no say in what is read: partitions are assigned, offsets are named, and a record that
-should be there and is not fails the batch. Kafka consumers inside Spark are kept from batch to
-batch by a group id of our own, which carries the topics' ids: what was fetched ahead from a topic
-that has since been made again is never used. They join no group.
+Partitions are assigned and every offset is named; only committed records are read, and a missing
+record fails the batch. Spark keeps its Kafka consumers from batch to batch by the reader name,
+which is made from the topics' ids: records fetched ahead from a topic that has since been made
+again are never used. The consumers join no group.
 """
 
 import hashlib
@@ -14,25 +14,23 @@ from typing import Any
 from penstock.kafka_io.client_properties import java_properties
 from penstock.pipeline.batch import PlannedRange
 from penstock.settings.sections import KafkaSettings
+from penstock.spark_worker.work import are_worth_cutting
 
-# Below this many offsets, cutting a partition in two costs more than it brings.
-_OFFSETS_WORTH_CUTTING = 20_000
-RAW_COLUMNS = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    "headers",
-)
+
+def read_ranges(
+    session: Any, kafka: KafkaSettings, planned: Sequence[PlannedRange], tasks: int
+) -> Any:
+    """The records of the ranges, with the columns of `record_columns`."""
+    reader = session.read.format("kafka")
+    for name, value in read_options(kafka, planned, tasks).items():
+        reader = reader.option(name, value)
+    return reader.load()
 
 
 def read_options(
     kafka: KafkaSettings, planned: Sequence[PlannedRange], tasks: int
 ) -> dict[str, str]:
-    """The reader's options. A batch read must name exactly the partitions it is assigned."""
+    """The connector's options; they name exactly the assigned partitions."""
     assigned: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -43,32 +41,22 @@ def read_options(
         ends.setdefault(topic, {})[str(number)] = one.range.end
     options = {f"kafka.{name}": value for name, value in java_properties(kafka).items()}
     options |= {
-        "kafka.group.id": _reader_name(planned),
+        "kafka.group.id": f"penstock-reader-{reader_name(planned)}",
         "kafka.isolation.level": "read_committed",
         "assign": json.dumps(assigned),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
         "includeHeaders": "true",
         "failOnDataLoss": "true",
-        # By itself Spark would wait two minutes for a record that is not there.
+        # By default Spark waits two minutes for a record that is not there.
         "kafkaConsumer.pollTimeoutMs": str(round(kafka.answer_timeout * 1000)),
     }
-    offsets = sum(len(one.range) for one in planned)
-    if len(planned) < tasks and offsets >= _OFFSETS_WORTH_CUTTING:
+    if are_worth_cutting(len(planned), sum(len(one.range) for one in planned), tasks):
         options["minPartitions"] = str(tasks)
     return options
 
 
-def _reader_name(planned: Sequence[PlannedRange]) -> str:
+def reader_name(planned: Sequence[PlannedRange]) -> str:
+    """Readers fetch ahead, so topics with other ids need another reader."""
     ids = sorted({one.topic_id for one in planned})
-    return "penstock-reader-" + hashlib.sha256(" ".join(ids).encode()).hexdigest()[:16]
-
-
-def read_ranges(
-    session: Any, kafka: KafkaSettings, planned: Sequence[PlannedRange], tasks: int
-) -> Any:
-    """The records of the ranges as a DataFrame of the raw Kafka columns."""
-    reader = session.read.format("kafka")
-    for name, value in read_options(kafka, planned, tasks).items():
-        reader = reader.option(name, value)
-    return reader.load()
+    return hashlib.sha256(" ".join(ids).encode()).hexdigest()[:16]

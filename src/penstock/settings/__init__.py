@@ -1,4 +1,4 @@
-"""Every option with its type, unit, default and one sentence; and where each value came from."""
+"""The settings: every option with its type, unit, default and sentence, and their loading."""
 
 from penstock.settings.load import LoadedSettings, load_settings
 from penstock.settings.secret import Secret

@@ -15,7 +15,7 @@ def test_the_environment_tells_which_consumer_it_is(monkeypatch: pytest.MonkeyPa
 def test_a_missing_identity_is_an_error_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3, and the label that it should come from."""
     monkeypatch.delenv("PENSTOCK_CONSUMER_ID", raising=False)
-    with pytest.raises(SettingsError, match=r"no --id and no PENSTOCK_CONSUMER_ID") as raised:
+    with pytest.raises(SettingsError, match=r"neither --id nor PENSTOCK_CONSUMER_ID") as raised:
         _id_from_environment()
     assert raised.value.exit_code == 3
     assert "penstock.io/consumer" in raised.value.remedy
@@ -29,6 +29,6 @@ def test_a_wrong_identity_is_an_error_of_the_settings(
 ) -> None:
     """Partition 0 is the controller's, and what is no number is nobody's."""
     monkeypatch.setenv("PENSTOCK_CONSUMER_ID", text)
-    with pytest.raises(SettingsError, match="no consumer's number") as raised:
+    with pytest.raises(SettingsError, match="not a consumer id") as raised:
         _id_from_environment()
     assert raised.value.exit_code == 3

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kit.consumer.consumer_law import A, B, Script, a_query_waits_for_the_commands_before_it
+from kit.consumer.ownership_script import A, B, Script, a_query_waits_for_the_commands_before_it
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import EndControlled, ReadLedger
 from penstock.consumer.core.ownership import stops_first

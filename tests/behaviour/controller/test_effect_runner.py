@@ -60,7 +60,7 @@ def test_what_befalls_a_consumer_reaches_the_machine() -> None:
         template=DeploymentTemplate(),
         make_mailboxes=lambda _: None,
     )
-    effect_runner.tend()
+    effect_runner.repair()
     given = inbox.get(timeout=10)
     effect_runner.close()
     assert not isinstance(given, Exception)

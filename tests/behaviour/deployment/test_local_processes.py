@@ -46,7 +46,7 @@ def test_a_process_that_merely_has_the_number_is_left_alone(tmp_path: Path) -> N
     content = json.loads(file.read_text(encoding="utf-8"))
     content["process"]["started_at_ticks"] -= 1
     file.write_text(json.dumps(content), encoding="utf-8")
-    assert local.listed()[ONE].state is DeploymentState.RESTARTING
+    assert local.list_consumers()[ONE].state is DeploymentState.RESTARTING
     local.delete(ONE)
     assert is_alive(note.process)
     content["process"]["started_at_ticks"] += 1
@@ -66,14 +66,14 @@ def test_restarts_slow_down_and_are_called_failed(tmp_path: Path) -> None:
         while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # it was created
             pass
         waited = 0.0
-        while not local.tend():
+        while not local.repair():
             clock.now_s += 0.25
             waited += 0.25
         pauses.append(waited)
     assert pauses == [0.5, 1, 2, 4, 8, 16]
     while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # as above
         pass
-    listed = local.listed()[ONE]
+    listed = local.list_consumers()[ONE]
     assert (listed.state, listed.restarts) == (DeploymentState.FAILED, 6)
     assert "6 restarts" in listed.detail
 
@@ -87,8 +87,8 @@ def test_a_steady_consumer_earns_a_quick_restart(tmp_path: Path) -> None:
         while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # it was created
             pass
         clock.now_s += 11
-        assert len(local.tend()) == 1
-        assert local.listed()[ONE].restarts == expected
+        assert len(local.repair()) == 1
+        assert local.list_consumers()[ONE].restarts == expected
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"consumer": 1, "group": "g"}'])
@@ -98,9 +98,9 @@ def test_a_broken_note_counts_as_not_deployed(tmp_path: Path, content: str) -> N
     folder = tmp_path / "consumer-1"
     folder.mkdir()
     (folder / "deployment.json").write_text(content, encoding="utf-8")
-    assert local.listed() == {}
+    assert local.list_consumers() == {}
     local.create(ONE, TEMPLATE)
-    assert set(local.listed()) == {ONE}
+    assert set(local.list_consumers()) == {ONE}
     local.delete(ONE)
 
 
@@ -109,9 +109,9 @@ def test_another_groups_consumers_are_never_touched(tmp_path: Path) -> None:
     theirs = LocalProcesses(tmp_path, "theirs", sleeper)
     theirs.create(ONE, TEMPLATE)
     ours = LocalProcesses(tmp_path, "ours", sleeper)
-    assert ours.listed() == {}
+    assert ours.list_consumers() == {}
     ours.delete(ONE)
-    assert theirs.listed()[ONE].state is DeploymentState.RUNNING
+    assert theirs.list_consumers()[ONE].state is DeploymentState.RUNNING
     theirs.delete(ONE)
 
 
@@ -138,7 +138,7 @@ def test_state_stays_until_it_is_forgotten(tmp_path: Path) -> None:
     local = LocalProcesses(tmp_path, "g", sleeper)
     local.create(ONE, TEMPLATE)
     local.forget_state(ONE)
-    assert set(local.listed()) == {ONE}
+    assert set(local.list_consumers()) == {ONE}
     local.delete(ONE)
     assert (tmp_path / "consumer-1" / "consumer.log").exists()
     local.forget_state(ONE)

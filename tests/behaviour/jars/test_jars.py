@@ -81,7 +81,7 @@ def test_jars_on_a_read_only_disk_are_only_looked_at(repository: Path) -> None:
 def test_a_wrong_sum_keeps_nothing(repository: Path) -> None:
     """A jar with other content than locked is refused, and the cache stays empty."""
     (repository / "org/example/beta/1.0/beta-1.0.jar").write_bytes(b"something else")
-    with pytest.raises(JarCorruptError, match=r"beta-1\.0\.jar arrived with a sha256 sum"):
+    with pytest.raises(JarCorruptError, match=r"beta-1\.0\.jar arrived with a sha256 checksum"):
         fetch(JarSet.BROKER)
     assert leftovers() == []
 
@@ -147,7 +147,7 @@ def test_a_corrupted_cache_is_refused_and_mended(repository: Path) -> None:
     """A jar that changed on disk is never run; fetching again replaces it."""
     target = fetch(JarSet.BROKER)
     (target / "alpha-1.0.jar").write_bytes(b"bit rot")
-    with pytest.raises(JarCorruptError, match=r"alpha-1\.0\.jar.*it will not be run"):
+    with pytest.raises(JarCorruptError, match=r"alpha-1\.0\.jar.*it is not used"):
         jar_paths(JarSet.BROKER)
     fetch(JarSet.BROKER)
     assert jar_paths(JarSet.BROKER)[0].read_bytes() == CONTENT["alpha"]

@@ -4,7 +4,6 @@ import numpy as np
 
 from penstock.messages import (
     MESSAGE_BYTES_MAX,
-    NewestMeasurement,
     PartAssembler,
     Refusal,
     SpeedSource,
@@ -60,7 +59,8 @@ def test_twelve_thousand_partitions_travel_in_parts() -> None:
         whole = assembler.add(read)
     assert whole is not None
     assert [
-        (row.topic, row.partition) for row in WholeMeasurement.from_parts(whole).partitions
+        (row.topic, row.partition)
+        for row in WholeMeasurement.from_parts(whole, read_at_s=0.0).partitions
     ] == (names)
 
 
@@ -94,7 +94,7 @@ def test_the_newest_whole_one_counts() -> None:
 def test_age_grows_by_the_readers_clock() -> None:
     """The age when read, plus the time since; a clock that goes back takes nothing off."""
     (part,) = parts_of(speeds_of([("t", 0)]))
-    newest = NewestMeasurement(WholeMeasurement.from_parts([part]), 1000.0, age_when_read_s=0.3)
+    newest = WholeMeasurement.from_parts([part], read_at_s=1000.0, unread_s=0.05)
     assert newest.age_s(1002.0) == 2.3
     assert newest.age_s(10.0) == 0.3
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kit.controller.walks import scored, walked
 from kit.packing.packing_cases import named, numbers, problem
+from kit.packing.published_streams import mean_scores, replayed
 from penstock.laboratory.studies.packing.published import CBS_OF_MWF_MAX, R_OF_BFD_MAX, R_OF_MWF_MAX
 from penstock.model import Assignment, ConsumerId
 from penstock.packing import PUBLISHED, PackingProblem
@@ -17,7 +17,7 @@ NAMES = ("CHAIN@0", "CHAIN@0.2", "CHAIN", *(algorithm.name for algorithm in PUBL
 @pytest.mark.parametrize("delta", [10, 25])
 def test_targets_of_the_default_knob(delta: int) -> None:
     """Against MWF: CBS at most 0.45 of its, R at most the share asked for at this delta."""
-    found = scored(NAMES, delta, SEEDS)
+    found = mean_scores(NAMES, delta, SEEDS)
     assert found["CHAIN"][0] <= CBS_OF_MWF_MAX * found["MWF"][0]
     assert found["CHAIN"][1] <= R_OF_MWF_MAX[delta] * found["MWF"][1]
 
@@ -26,8 +26,8 @@ def test_targets_of_the_default_knob(delta: int) -> None:
 @pytest.mark.parametrize("delta", [10, 25])
 def test_targets_of_the_fewest_consumers(delta: int) -> None:
     """Against BFD: never more consumers, on any measurement, and R at most the share asked for."""
-    found = scored(NAMES, delta, SEEDS)
-    fewest, bfd = walked("CHAIN@0", delta, SEEDS[0]), walked("BFD", delta, SEEDS[0])
+    found = mean_scores(NAMES, delta, SEEDS)
+    fewest, bfd = replayed("CHAIN@0", delta, SEEDS[0]), replayed("BFD", delta, SEEDS[0])
     assert all(ours <= theirs for ours, theirs in zip(fewest.consumers, bfd.consumers, strict=True))
     assert found["CHAIN@0"][1] <= R_OF_BFD_MAX[delta] * found["BFD"][1]
 
@@ -36,7 +36,7 @@ def test_targets_of_the_fewest_consumers(delta: int) -> None:
 @pytest.mark.parametrize("delta", [10, 25])
 def test_front_dominates_all_published(delta: int) -> None:
     """For each of the twelve, a point of our front is at least as good in both scores."""
-    found = scored(NAMES, delta, SEEDS)
+    found = mean_scores(NAMES, delta, SEEDS)
     for name in NAMES[3:]:
         cbs, r = found[name]
         assert any(found[ours][0] <= cbs and found[ours][1] <= r for ours in NAMES[:3]), name
@@ -45,7 +45,7 @@ def test_front_dominates_all_published(delta: int) -> None:
 @pytest.mark.parametrize("name", ["CHAIN@0", "CHAIN", "CHAIN@1"])
 def test_nothing_moves_at_delta_0(name: str) -> None:
     """While no speed changes, no partition moves."""
-    assert walked(name, 0, 31, 21).moved_partitions == 0
+    assert replayed(name, 0, 31, 21).moved_partitions == 0
 
 
 def test_what_is_over_gives_up_its_cheapest() -> None:

@@ -12,7 +12,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from penstock.pipeline.write_batch import file_stats, partition_values
+from penstock.pipeline.file_statistics import file_stats
+from penstock.pipeline.written_files import partition_values
 
 MOMENT = dt.datetime(2026, 11, 15, 21, 0, 0, 123456, tzinfo=dt.UTC)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange
-from penstock.pipeline.pass_through import columns_of, pass_through_tables
+from penstock.pipeline.pass_through_writer import columns_of, pass_through_tables
 from penstock.settings.sections import LakeSettings, TableSettings
 
 

@@ -148,7 +148,7 @@ def test_a_server_is_found_again_and_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "../etc", "a b", "A", "x" * 50, "; rm -rf"])
 def test_names_that_could_be_paths_are_refused(tmp_path: Path, name: str) -> None:
     """A name becomes a file name, so it is checked first."""
-    with pytest.raises(UsageError, match="is no name"):
+    with pytest.raises(UsageError, match="is not a name"):
         ServerRegistry(tmp_path).find(name)
 
 

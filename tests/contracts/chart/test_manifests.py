@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from documents.manifests import MANIFESTS, manifest_path, manifest_text
-from kit.kept_in_step import ROOT, assert_kept_in_step
+from kit.generated_files import ROOT, assert_up_to_date
 
 pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles Helm
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles He
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_the_plain_manifests_are_the_charts(helm: Path, name: str) -> None:
     """`make docs` was run after the last change of the chart."""
-    assert_kept_in_step(ROOT / manifest_path(name), manifest_text(helm, name))
+    assert_up_to_date(ROOT / manifest_path(name), manifest_text(helm, name))
 
 
 def test_there_are_no_others() -> None:

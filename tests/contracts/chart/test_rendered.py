@@ -12,7 +12,7 @@ from kit.kubernetes.helm import helm as run_helm
 from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
-from penstock.deployment.kubernetes.core.pod_template import complaint
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.from_settings import require_usable
 from penstock.model import ConsumerId
 from penstock.settings import Settings
@@ -61,7 +61,7 @@ def consumer_pod(objects: Objects, folder: Path) -> dict[str, Any]:
     settings = load_settings(settings_file(objects, folder), environment={}).settings
     (config_map,) = of_kind(objects, "ConfigMap").values()
     over = yaml.safe_load(config_map["data"]["pod-template.yaml"])
-    assert complaint(over) is None
+    assert invalid_reason(over) is None
     plan = PodPlan(settings.lake.group, settings.kubernetes, pod_template=over)
     made = deployment_manifest(plan, ConsumerId(1), DeploymentTemplate())
     return dict(made["spec"]["template"])

@@ -66,7 +66,7 @@ def _highest_offset_wins(patch: pytest.MonkeyPatch) -> None:
     right = Ledger.__init__
 
     def init(self: Ledger, **kwargs: Any) -> None:
-        right(self, **{**kwargs, "refuses_the_late": False})
+        right(self, **{**kwargs, "checks_start": False})
 
     patch.setattr(Ledger, "__init__", init)
 

@@ -57,7 +57,7 @@ class LiveGroup:
 
     def status(self) -> dict[str, Any]:
         """The newest snapshot; empty while there is none."""
-        self.group.tend()
+        self.group.repair()
         try:
             content = (self.group.directory / "status.json").read_text(encoding="utf-8")
             found: dict[str, Any] = json.loads(content)
@@ -113,7 +113,7 @@ class LiveGroup:
             mine = {n: c for n, c in self.produced.items() if n.rpartition("-")[0] in topics}
             if mine and all(ledger.get(name, 0) >= count for name, count in mine.items()):
                 return verify(self.group.settings, list(topics), on_progress=lambda _: None)
-            self.group.tend()
+            self.group.repair()
             time.sleep(0.5)
         raise AssertionError(f"not drained: {self.produced} against {ledger}")
 
@@ -132,11 +132,11 @@ class LiveGroup:
         deadline_s = time.monotonic() + CONVERGE_S
         while time.monotonic() < deadline_s:
             deployment = self.group.deployment
-            known = {deployment.process_of(one).pid for one in deployment.listed()}
+            known = {deployment.process_of(one).pid for one in deployment.list_consumers()}
             there = set(processes_naming(f"{self.group.directory}/consumer-"))
             if there <= known:
                 return
-            self.group.tend()
+            self.group.repair()
             time.sleep(LOOK_EVERY_S)
         raise AssertionError(f"left running: {sorted(there - known)}")
 
@@ -157,7 +157,7 @@ class LiveGroup:
             yield
         finally:
             while thread.is_alive():
-                self.group.tend()
+                self.group.repair()
                 thread.join(LOOK_EVERY_S)
         if failures:
             raise failures[0]
@@ -165,9 +165,9 @@ class LiveGroup:
     @contextmanager
     def commands(self) -> Iterator["Commands"]:
         """What the controller tells its consumers from now on."""
-        prefix = self.group.settings.topics.prefix
-        count = self.administration.cluster().partition_counts[f"{prefix}-controller"]
-        mailboxes = {TopicPartition(f"{prefix}-controller", n): AT_THE_END for n in range(1, count)}
+        topic = self.group.settings.topics.names.controller
+        count = self.administration.cluster().partition_counts[topic]
+        mailboxes = {TopicPartition(topic, n): AT_THE_END for n in range(1, count)}
         follower = FollowedTopics(self.group.settings.kafka, mailboxes)
         try:
             yield Commands(follower, self.group)
@@ -179,7 +179,7 @@ class LiveGroup:
         stop(self.group.process_of("controller"), grace_s=20)
         command = [
             sys.executable,
-            str(Path(__file__).parents[1] / "controller" / "deadly_controller.py"),
+            str(Path(__file__).parents[1] / "controller" / "crashing_controller.py"),
         ]
         command += [phase, moment, *self.group.arguments_of("controller")]
         return start_child(command, log_file=self.group.directory / "deadly.log")
@@ -208,7 +208,7 @@ class Commands:
         deadline_s = time.monotonic() + within_s
         while time.monotonic() < deadline_s:
             letter = self.follower.read(LOOK_EVERY_S)
-            self.group.tend()
+            self.group.repair()
             if letter is None:
                 continue
             number = letter.partition.partition

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from penstock.jars import cache_directory
 
 CHART = ROOT / "deploy" / "helm" / "penstock"

@@ -1,7 +1,7 @@
 """Penstock as an image on the real test node: our sources and the packages of this environment.
 
 As the thin image of deploy/Dockerfile, with the cluster's client beside it so that the controller
-runs from it too. There is neither Docker nor a registry: `setup.sh image` lays a folder over a
+runs from it too. There is neither Docker nor a registry: `cluster.sh image` lays a folder over a
 Python base. Spark's jars stay out: consumers talk to a Connect server.
 """
 
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from kit.kubernetes.kubernetes_cluster import Cluster, setup_script
+from kit.kubernetes.cluster_recipe import RECIPE
+from kit.kubernetes.kubernetes_cluster import Cluster
 
 ROOT = Path(__file__).parents[3]
 NAME = "localhost/penstock:1"
@@ -69,7 +70,7 @@ def put_on_node(cluster: Cluster, folder: Path) -> None:
     target.parent.mkdir(parents=True)
     shutil.copy(standard.resolve(), target)
     subprocess.run(
-        ["bash", str(setup_script()), "image", NAME, str(folder), "penstock"],
+        ["bash", str(RECIPE), "image", NAME, str(folder), "penstock"],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **cluster.environment},
         stdout=subprocess.DEVNULL,
         check=True,

@@ -203,7 +203,7 @@ class PodsGroup:
 
     # What tests look at
 
-    def tend(self) -> list[str]:
+    def repair(self) -> list[str]:
         """Kubernetes does."""
         return []
 
@@ -258,7 +258,6 @@ class PodsGroup:
 
     def stored_state(self, consumer: int) -> dict[str, Any] | None:
         """What is on the consumer's volume; None when there is nothing yet."""
-        assert self.cluster.environment is not None
         name = object_name(GROUP, ConsumerId(consumer))
         base = f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims/{name}"
         status, claim = self.cluster.ask("GET", base)
@@ -268,7 +267,7 @@ class PodsGroup:
             "GET", f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}"
         )
         shown = Path(volume["spec"]["hostPath"]["path"])
-        file = Path(self.cluster.environment["K8S_RUN"]) / "pv" / shown.name / "state"
+        file = self.cluster.volumes / shown.name / "state"
         if not file.is_file():
             return None
         found = decode_state(f"{GROUP}/consumer-{consumer}", file.read_bytes())

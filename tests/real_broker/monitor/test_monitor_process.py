@@ -27,7 +27,7 @@ def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasur
             newest = reader.newest(wait_s=3.0)
             if newest is not None and newest is not last:
                 assert newest.age_s(time.monotonic()) < 5.0
-                found.append(newest.measurement)
+                found.append(newest)
                 last = newest
     assert len(found) == count
     return found
@@ -120,7 +120,7 @@ def test_foreign_messages_are_passed_over(kafka: EmbeddedKafka, tmp_path: Path) 
         reader._on_refusal = refused.append
         newest = reader.newest()
     assert newest is not None
-    assert newest.measurement.sequence >= 2
+    assert newest.sequence >= 2
     assert len(refused) >= 50
 
 

@@ -17,7 +17,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
-from penstock.model.wording import some
+from penstock.model.shortened_list import shortened_list
 from penstock.packing import Packing
 
 
@@ -105,12 +105,12 @@ def _kept_in_place(
 
 def _say_what_cannot_be_helped(draft: StepDraft, packing: Packing) -> None:
     if packing.oversize:
-        names = some([str(partition) for partition in packing.oversize])
+        names = shortened_list([str(partition) for partition in packing.oversize])
         draft.decide(
             Code.OVERSIZE_PARTITION, f"faster than a whole consumer, alone on one: {names}"
         )
     if packing.overloaded:
-        names = some([str(consumer) for consumer in packing.overloaded])
+        names = shortened_list([str(consumer) for consumer in packing.overloaded])
         draft.decide(Code.MAXIMUM_BINDS, f"the maximum of consumers overloads {names}")
 
 

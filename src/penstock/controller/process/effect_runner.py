@@ -74,9 +74,9 @@ class EffectRunner:
             return
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
 
-    def tend(self) -> None:
+    def repair(self) -> None:
         """Look after what runs; somebody reads the log."""
-        self._workers.submit(self._guarded, self._tend, None)
+        self._workers.submit(self._guarded, self._repair_now, None)
 
     def close(self) -> None:
         self._workers.shutdown(wait=True, cancel_futures=True)
@@ -92,7 +92,7 @@ class EffectRunner:
 
     def _list(self, _: ListDeployments) -> None:
         try:
-            found = self._deployment.listed()
+            found = self._deployment.list_consumers()
         except DeploymentError as error:
             # The machine asks again by itself; an old list would be worse than none.
             self._log.warning("list_failed", error=str(error))
@@ -126,9 +126,9 @@ class EffectRunner:
         self._log.info("consumer_deleted", consumer=consumer)
         self._say(lambda now_ms: ConsumerDeleted(now_ms, consumer))
 
-    def _tend(self, _: None) -> None:
+    def _repair_now(self, _: None) -> None:
         try:
-            incidents = self._deployment.tend()
+            incidents = self._deployment.repair()
         except DeploymentError as error:
             self._log.warning("tending_failed", error=str(error))
             return

@@ -17,11 +17,11 @@ from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import (
     ConsumerReport,
     FromConsumer,
-    NewestMeasurement,
     PartAssembler,
     Refusal,
     ServiceRequest,
     StateQueryResponse,
+    WholeMeasurement,
     decode,
     joined,
 )
@@ -53,9 +53,9 @@ class InboundReaders:
         self._responses: PartAssembler[StateQueryResponse] = PartAssembler()
         self._reports: PartAssembler[ConsumerReport] = PartAssembler()
         self._on_unreadable_request = on_unreadable_request
-        prefix = settings.topics.prefix
-        self._own = TopicPartition(f"{prefix}-controller", 0)
-        self._service = TopicPartition(f"{prefix}-service", 0)
+        names = settings.topics.names
+        self._own = TopicPartition(names.controller, 0)
+        self._service = TopicPartition(names.service, 0)
         # Opened here and not in the thread: a missing topic must stop the controller at once.
         self._mail = FollowedTopics(
             settings.kafka, {self._own: AT_THE_END, self._service: service_since}
@@ -131,7 +131,7 @@ class InboundReaders:
                 newest = reader.newest(wait_s=READ_WAIT_S)
                 if newest is None:
                     continue
-                key = (newest.measurement.monitor_incarnation, newest.measurement.sequence)
+                key = (newest.monitor_incarnation, newest.sequence)
                 if key != last:
                     last = key
                     self._inbox.put(_measured(newest))
@@ -139,8 +139,8 @@ class InboundReaders:
             reader.close()
 
 
-def _measured(newest: NewestMeasurement) -> Callable[[int], Input]:
-    rows = newest.measurement.partitions
+def _measured(newest: WholeMeasurement) -> Callable[[int], Input]:
+    rows = newest.partitions
     speeds = {TopicPartition(row.topic, row.partition): row.write_speed_bytes_per_s for row in rows}
     topic_ids = {row.topic: row.topic_id for row in rows if row.topic_id is not None}
 

@@ -45,7 +45,7 @@ from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
 
-TEND_EVERY_S = 0.5
+REPAIR_EVERY_S = 0.5
 STATUS_EVERY_S = 1.0
 STATUS_NAME = "status.json"
 
@@ -69,7 +69,7 @@ class ControllerProcess:
         self._directory = StateDirectory(self._path / "controller", owner)
         self._deployment = deployment
         self._producer = LeadingProducer(
-            settings.kafka, f"{settings.topics.prefix}-{settings.lake.group}-controller"
+            settings.kafka, settings.topics.names.transactional_id(settings.lake.group)
         )
         self._mailboxes = 0
         self._mailboxes_lock = threading.Lock()
@@ -153,8 +153,8 @@ class ControllerProcess:
             self._health.beat()
             now_s = time.monotonic()
             if now_s >= tend_at_s:
-                self._effect_runner.tend()
-                tend_at_s = now_s + TEND_EVERY_S
+                self._effect_runner.repair()
+                tend_at_s = now_s + REPAIR_EVERY_S
             if now_s >= status_at_s:
                 self._write_status()
                 status_at_s = now_s + STATUS_EVERY_S
@@ -227,7 +227,7 @@ class ControllerProcess:
 
     def _outgoing(self, message: Message) -> Outgoing:
         encoded = encode(message)
-        topic = f"{self._settings.topics.prefix}-{message.topic_role}"
+        topic = self._settings.topics.names.of_role(message.topic_role)
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 
     def _answer_unreadable(self, record: Followed, refusal: Refusal) -> None:

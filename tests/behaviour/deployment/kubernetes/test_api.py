@@ -12,7 +12,7 @@ from penstock.deployment import DeploymentError
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, PODS, Api, ConflictError, GoneError
 from penstock.deployment.kubernetes.core.refusals import (
     ApiAnswer,
-    ApiAwayError,
+    ApiUnavailableError,
     MissingRightError,
     Right,
     error_of,
@@ -62,10 +62,10 @@ def test_trouble_that_does_not_pass_is_given_up() -> None:
     """After a bounded number of attempts, as something that may pass later."""
     with (
         StubApiServer(Told((500, failure("etcd is away")))) as server,
-        pytest.raises(ApiAwayError, match="etcd is away") as raised,
+        pytest.raises(ApiUnavailableError, match="etcd is away") as raised,
     ):
         Api(server.access(), sleep=lambda _: None, attempts_max=4).read(DEPLOYMENTS, "x")
-    assert raised.value.is_passing
+    assert raised.value.is_retryable
     assert raised.value.exit_code == 4
     assert len(server.asked) == 4
 
@@ -74,9 +74,9 @@ def test_nobody_there_is_trouble_that_may_pass() -> None:
     """A server that is down is not an error of the program."""
     with StubApiServer(Told((200, DONE))) as server:
         access = server.access()
-    with pytest.raises(ApiAwayError, match="no answer") as raised:
+    with pytest.raises(ApiUnavailableError, match="no answer") as raised:
         Api(access, sleep=lambda _: None).read(DEPLOYMENTS, "x")
-    assert raised.value.is_passing
+    assert raised.value.is_retryable
 
 
 def test_a_missing_right_is_named_and_not_asked_for_again() -> None:
@@ -87,7 +87,7 @@ def test_a_missing_right_is_named_and_not_asked_for_again() -> None:
         for _ in range(3):
             with pytest.raises(MissingRightError) as raised:
                 api.create(DEPLOYMENTS, DONE)
-            assert not raised.value.is_passing
+            assert not raised.value.is_retryable
             assert raised.value.exit_code == 5
             assert "create deployments of apps" in raised.value.message
             assert "create deployments of apps" in raised.value.remedy
@@ -105,7 +105,7 @@ def test_a_full_quota_is_no_missing_right() -> None:
         for _ in range(2):
             with pytest.raises(DeploymentError, match="exceeded quota") as raised:
                 api.create(DEPLOYMENTS, DONE)
-            assert raised.value.is_passing
+            assert raised.value.is_retryable
         assert len(server.asked) == 2
 
 
@@ -146,13 +146,13 @@ def test_a_long_list_comes_in_pages() -> None:
         return 200, {"metadata": metadata, "items": [{"name": path[-4:]}]}, {}
 
     with StubApiServer(paged) as server:
-        items, version = Api(server.access()).listed(DEPLOYMENTS, "a=b")
+        items, version = Api(server.access()).list_objects(DEPLOYMENTS, "a=b")
     assert (len(items), version) == (2, "7")
 
 
 def watched(answer: tuple[int, Any]) -> Iterator[Any]:
     with StubApiServer(Told(answer)) as server:
-        yield from Api(server.access()).watched(DEPLOYMENTS, "a=b", "7", 5)
+        yield from Api(server.access()).watch(DEPLOYMENTS, "a=b", "7", 5)
 
 
 def test_a_watch_tells_changes_until_its_past_is_gone() -> None:
@@ -168,7 +168,8 @@ def test_a_watch_tells_changes_until_its_past_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(403, MissingRightError), (500, ApiAwayError), (401, DeploymentError)]
+    ("status", "kind"),
+    [(403, MissingRightError), (500, ApiUnavailableError), (401, DeploymentError)],
 )
 def test_a_watch_that_is_refused_says_why(status: int, kind: type[DeploymentError]) -> None:
     """In the same words as any other call."""
@@ -178,7 +179,7 @@ def test_a_watch_that_is_refused_says_why(status: int, kind: type[DeploymentErro
 
 def test_a_watch_that_breaks_in_mid_line_is_trouble_that_may_pass() -> None:
     """Half a change is no change."""
-    with pytest.raises(ApiAwayError):
+    with pytest.raises(ApiUnavailableError):
         list(watched((200, b'{"type": "ADDED", "obj\n')))
 
 
@@ -186,7 +187,7 @@ def test_the_answer_to_nonsense_is_final() -> None:
     """An object that the server does not accept will not be accepted later either."""
     answer = ApiAnswer(422, json.dumps(failure("spec.replicas: invalid")).encode())
     error = error_of(Right("create", "deployments", "apps"), answer, "here")
-    assert not error.is_passing
+    assert not error.is_retryable
     assert "spec.replicas: invalid" in error.message
 
 
@@ -210,10 +211,10 @@ def test_a_refusal_after_an_outage_is_not_believed() -> None:
 
     with StubApiServer(answering) as server:
         api = Api(server.access(), sleep=lambda _: None, attempts_max=3)
-        api._away_s = time.monotonic()
-        with pytest.raises(ApiAwayError, match="not yet") as raised:
+        api._last_outage_s = time.monotonic()
+        with pytest.raises(ApiUnavailableError, match="not yet") as raised:
             api.read(DEPLOYMENTS, "early")
-        assert raised.value.is_passing
+        assert raised.value.is_retryable
         assert len(server.asked) == 3
         assert api.read(DEPLOYMENTS, "late") == DONE
 

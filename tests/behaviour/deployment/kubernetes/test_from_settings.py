@@ -30,7 +30,7 @@ def test_an_image_must_be_named() -> None:
 
 def test_a_pod_is_not_killed_before_its_batch_may_end() -> None:
     """The pod's grace period is longer than the consumer's own."""
-    with pytest.raises(SettingsError, match="killed in mid-batch"):
+    with pytest.raises(SettingsError, match="killed during a batch"):
         require_usable(
             loaded(
                 kubernetes__image="x", kubernetes__grace_period="30s", consumer__grace="30s"

@@ -20,7 +20,7 @@ from penstock.deployment.kubernetes.core.names import (
     object_name,
     selector_text,
 )
-from penstock.deployment.kubernetes.core.pod_template import complaint, merged
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason, merged
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
 
@@ -213,18 +213,18 @@ def test_laying_over_changes_neither_of_the_two() -> None:
 @pytest.mark.parametrize(
     ("template", "explanation"),
     [
-        ([], "no mapping"),
+        ([], "not a mapping"),
         ({"containers": []}, "not 'containers'"),
-        ({"spec": 3}, "spec is no mapping"),
+        ({"spec": 3}, "spec is not a mapping"),
         ({"spec": {"containers": [{"image": "x"}]}}, "needs a name"),
     ],
 )
 def test_a_template_that_is_none_is_said_to_be(template: Any, explanation: str) -> None:
     """Before anything is made with it."""
-    found = complaint(template)
+    found = invalid_reason(template)
     assert found is not None
     assert explanation in found
-    assert complaint({"spec": {"containers": [{"name": "consumer"}]}}) is None
+    assert invalid_reason({"spec": {"containers": [{"name": "consumer"}]}}) is None
 
 
 def test_names_fit_kubernetes_and_groups_stay_apart() -> None:

@@ -13,7 +13,7 @@ from penstock.deployment.kubernetes.core.conditions import (
     shown_condition,
 )
 from penstock.deployment.kubernetes.core.refusals import ApiAnswer, message_of
-from penstock.deployment.kubernetes.core.repairs import Repair, Seen, look
+from penstock.deployment.kubernetes.core.repairs import ObservedConsumer, Repair, inspect_consumers
 from penstock.deployment.kubernetes.core.status import (
     Trouble,
     consumer_of_object,
@@ -165,7 +165,7 @@ def test_a_version_that_somebody_scribbled_on_is_zero() -> None:
 def test_what_is_missing_is_made_again_and_what_was_scaled_is_scaled_back() -> None:
     """Only what we want, and nothing that is on its way out."""
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    found = look(
+    found = inspect_consumers(
         [ConsumerId(n) for n in (1, 2, 3, 4)],
         {
             ONE: deployment(1),
@@ -180,10 +180,12 @@ def test_what_is_missing_is_made_again_and_what_was_scaled_is_scaled_back() -> N
     assert found.repairs == {TWO: Repair.SCALE_TO_ONE, ConsumerId(4): Repair.MAKE_AGAIN}
 
 
-def told(before: Seen | None, pods: list[Any], now_s: float = NOW_S) -> tuple[list[str], Seen]:
+def incidents_of(
+    before: ObservedConsumer | None, pods: list[Any], now_s: float = NOW_S
+) -> tuple[list[str], ObservedConsumer]:
     given = {} if before is None else {ONE: before}
-    found = look([ONE], {ONE: deployment()}, {ONE: pods}, given, now_s)
-    return [f"{one.reason}: {one.explanation}" for one in found.happenings], found.seen[ONE]
+    found = inspect_consumers([ONE], {ONE: deployment()}, {ONE: pods}, given, now_s)
+    return [f"{one.reason}: {one.explanation}" for one in found.incidents], found.observed[ONE]
 
 
 def test_a_restart_is_told_once_when_it_is_up_again() -> None:
@@ -191,54 +193,66 @@ def test_a_restart_is_told_once_when_it_is_up_again() -> None:
     ended = {"state": {"terminated": {"exitCode": 137}}, "restartCount": 0}
     up = {"lastState": {"terminated": {"exitCode": 137}}, "restartCount": 1}
     done = {"name": "prepare", "restartCount": 3, "state": {"terminated": {"exitCode": 0}}}
-    nothing, seen = told(Seen(), [pod(initContainerStatuses=[done])])
+    nothing, observed = incidents_of(ObservedConsumer(), [pod(initContainerStatuses=[done])])
     assert nothing == []
-    nothing, seen = told(seen, [pod(container=ended, initContainerStatuses=[done])])
+    nothing, observed = incidents_of(observed, [pod(container=ended, initContainerStatuses=[done])])
     assert nothing == []
-    explanation, seen = told(seen, [pod(container=up, initContainerStatuses=[done])])
+    explanation, observed = incidents_of(
+        observed, [pod(container=up, initContainerStatuses=[done])]
+    )
     assert explanation == ["Restarted: it ended with code 137 and was started again (1)"]
-    assert told(seen, [pod(container=up)])[0] == []
-    assert told(None, [pod(container=up)])[0] == []
+    assert incidents_of(observed, [pod(container=up)])[0] == []
+    assert incidents_of(None, [pod(container=up)])[0] == []
 
 
 def test_a_restart_that_was_seen_down_with_a_higher_count_is_still_told() -> None:
     """Kubernetes counts a restart before it is up."""
     held = waiting("CrashLoopBackOff", restartCount=1)
-    explanation, seen = told(Seen("u-p1", 0), [pod(container=held)])
+    explanation, observed = incidents_of(ObservedConsumer("u-p1", 0), [pod(container=held)])
     assert [one.partition(":")[0] for one in explanation] == ["CrashLoopBackOff"]
-    explanation, _ = told(seen, [pod(container={"restartCount": 2})])
+    explanation, _ = incidents_of(observed, [pod(container={"restartCount": 2})])
     assert [one.partition(":")[0] for one in explanation] == ["Restarted"]
 
 
 def test_a_replaced_pod_is_told() -> None:
     """Somebody deleted it, or its node went."""
-    explanation, _ = told(Seen("u-p0", 4), [pod("p1")])
+    explanation, _ = incidents_of(ObservedConsumer("u-p0", 4), [pod("p1")])
     assert explanation == ["PodReplaced: its pod is gone; p1 was started again in its place"]
 
 
 def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> None:
     """Somebody scaled it up: the newest pod comes and goes, and its own was there all the time."""
-    known = Seen(pod_uid="u-p1")
+    known = ObservedConsumer(pod_uid="u-p1")
     beside = [pod("p1"), pod("p2"), pod("p3")]
-    scaled = look([ONE], {ONE: deployment(replicas=3)}, {ONE: beside}, {ONE: known}, NOW_S)
-    assert scaled.happenings == ()
-    assert scaled.seen == {ONE: known}
+    scaled = inspect_consumers(
+        [ONE], {ONE: deployment(replicas=3)}, {ONE: beside}, {ONE: known}, NOW_S
+    )
+    assert scaled.incidents == ()
+    assert scaled.observed == {ONE: known}
     beside[0]["metadata"]["deletionTimestamp"] = "2026-01-01"
-    (told,) = look([ONE], {ONE: deployment()}, {ONE: beside}, scaled.seen, NOW_S).happenings
-    assert told.explanation == "its pod is gone; p3 was started again in its place"
+    (incident,) = inspect_consumers(
+        [ONE], {ONE: deployment()}, {ONE: beside}, scaled.observed, NOW_S
+    ).incidents
+    assert incident.explanation == "its pod is gone; p3 was started again in its place"
 
 
 def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
     """Once for each reason, however long it lasts."""
-    explanation, seen = told(Seen(), [pod(container=waiting("ErrImagePull", "no such image"))])
+    explanation, observed = incidents_of(
+        ObservedConsumer(), [pod(container=waiting("ErrImagePull", "no such image"))]
+    )
     assert explanation == ["ImageNotPulled: no such image"]
-    explanation, seen = told(seen, [pod(container=waiting("ImagePullBackOff", "back-off"))])
+    explanation, observed = incidents_of(
+        observed, [pod(container=waiting("ImagePullBackOff", "back-off"))]
+    )
     assert explanation == []
-    explanation, seen = told(seen, [pod(container=waiting("CreateContainerError", "bad"))])
+    explanation, observed = incidents_of(
+        observed, [pod(container=waiting("CreateContainerError", "bad"))]
+    )
     assert explanation == ["CreateContainerError: bad"]
-    explanation, seen = told(seen, [pod()])
+    explanation, observed = incidents_of(observed, [pod()])
     assert explanation == []
-    assert seen.trouble is None
+    assert observed.trouble is None
 
 
 def test_a_consumer_is_known_by_its_label() -> None:
@@ -290,9 +304,9 @@ def test_the_condition_says_whether_it_runs_and_why_not() -> None:
     then = shown(ready, broken, first)
     assert shown_condition(then) == broken
     worse = Condition("False", "CrashLoopBackOff", "it keeps ending")
-    (told,) = shown(then, worse, second)["status"]["conditions"]
-    assert told["type"] == "penstock.io/Running"
-    assert told["lastUpdateTime"] == "2026-01-02T00:00:00Z"
-    assert told["lastTransitionTime"] == "2026-01-01T00:00:00Z"
-    (told,) = shown(shown(then, worse, second), running, third)["status"]["conditions"]
-    assert told["lastTransitionTime"] == "2026-01-03T00:00:00Z"
+    (entry,) = shown(then, worse, second)["status"]["conditions"]
+    assert entry["type"] == "penstock.io/Running"
+    assert entry["lastUpdateTime"] == "2026-01-02T00:00:00Z"
+    assert entry["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    (entry,) = shown(shown(then, worse, second), running, third)["status"]["conditions"]
+    assert entry["lastTransitionTime"] == "2026-01-03T00:00:00Z"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from penstock.laboratory.demo.observation import (
+    ConsumptionChange,
     HandOver,
     Moment,
-    SaidByConsumer,
+    demo_figures,
     hand_overs,
-    summed_up,
 )
 from penstock.laboratory.demo.picture import draw, write_page
 from penstock.laboratory.demo.story import SHORT, WHOLE, DemoIncident, Story
@@ -19,8 +19,12 @@ from penstock.laboratory.demo.story import SHORT, WHOLE, DemoIncident, Story
 @pytest.mark.parametrize("story", [WHOLE, SHORT], ids=["whole", "short"])
 def test_everything_happens_within_the_time(story: Story) -> None:
     """The load rises first, the harm is done while it runs, and it falls before the end."""
-    harm = (story.kill_consumer_at_s, story.kill_controller_after_s, story.add_partitions_at_s)
-    assert all(0 < at_s < story.phases[-1][0] for at_s in harm)
+    disruption = (
+        story.kill_consumer_at_s,
+        story.kill_controller_after_s,
+        story.add_partitions_at_s,
+    )
+    assert all(0 < at_s < story.phases[-1][0] for at_s in disruption)
     totals = [sum(speeds.values()) for _, speeds in story.phases]
     assert totals[0] < max(totals) > totals[-1]
     assert story.duration_s > story.phases[-1][0] + 2 * story.scale_down_period_s
@@ -39,16 +43,16 @@ def test_the_whole_demo_has_three_topics_with_24_partitions() -> None:
 
 def test_a_hand_over_is_from_a_stop_to_the_start_elsewhere() -> None:
     """A start at the same consumer is none, and neither is a first start."""
-    said = [
-        SaidByConsumer(1000, 1, "t-0", is_start=True),
-        SaidByConsumer(5000, 1, "t-0", is_start=False),
-        SaidByConsumer(5400, 2, "t-0", is_start=True),
-        SaidByConsumer(6000, 2, "t-1", is_start=False),
-        SaidByConsumer(6100, 2, "t-1", is_start=True),
+    changes = [
+        ConsumptionChange(1000, 1, "t-0", is_start=True),
+        ConsumptionChange(5000, 1, "t-0", is_start=False),
+        ConsumptionChange(5400, 2, "t-0", is_start=True),
+        ConsumptionChange(6000, 2, "t-1", is_start=False),
+        ConsumptionChange(6100, 2, "t-1", is_start=True),
     ]
-    found = hand_overs(said)
+    found = hand_overs(changes)
     assert found == [HandOver("t-0", 1, 2, 0.4)]
-    assert summed_up([], found)["hand_over_p99_s"] == 0.4
+    assert demo_figures([], found)["hand_over_p99_s"] == 0.4
 
 
 def test_the_page_needs_nothing_else_and_names_every_hand_over(tmp_path: Path) -> None:

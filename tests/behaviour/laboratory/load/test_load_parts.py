@@ -85,8 +85,8 @@ def test_targets_name_partitions() -> None:
         ("orders", "expected TOPIC"),
         ("nothing=1MB/s", "There is no topic 'nothing'"),
         ("orders:7=1MB/s", "there is no partition 7; the topic has 4"),
-        ("orders:x=1MB/s", "no partition number"),
-        ("orders:1-x=1MB/s", "no partition number"),
+        ("orders:x=1MB/s", "not a partition number"),
+        ("orders:1-x=1MB/s", "not a partition number"),
     ],
 )
 def test_targets_that_do_not_exist_are_refused(text: str, explanation: str) -> None:
@@ -113,10 +113,10 @@ def test_speeds_are_replayed_from_a_file(tmp_path: Path) -> None:
         ("orders-0\n", "a header and at least one row"),
         ("orders-0,x\n1,2\n", "line 1, column 2"),
         ("orders-0,orders-1\n1,2\n1\n", "line 3: 1 columns, expected 2"),
-        ("orders-0\nfast\n", "line 2, column 1: 'fast' is no speed"),
-        ("orders-0\nnan\n", "'nan' is no speed"),
-        ("orders-0\n-1\n", "'-1' is no speed"),
-        ("orders-0\ninf\n", "'inf' is no speed"),
+        ("orders-0\nfast\n", "line 2, column 1: 'fast' is not a speed"),
+        ("orders-0\nnan\n", "'nan' is not a speed"),
+        ("orders-0\n-1\n", "'-1' is not a speed"),
+        ("orders-0\ninf\n", "'inf' is not a speed"),
     ],
 )
 def test_files_that_cannot_be_replayed_say_where(

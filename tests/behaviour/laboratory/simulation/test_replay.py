@@ -30,8 +30,8 @@ RISING = Stream(CALM.partitions, ((60, 30), (60, 30), (80, 30), (80, 30)))
 
 
 def through_trigger(stream: Stream, **policy: float) -> list[ReplayStep]:
-    way = ThroughTrigger(TriggerPolicy(100, **policy), interval_s=10)  # type: ignore[arg-type]  # numbers of either kind
-    return list(replay(DEFAULT, stream, way, clock))
+    mode = ThroughTrigger(TriggerPolicy(100, **policy), interval_s=10)  # type: ignore[arg-type]  # numbers of either kind
+    return list(replay(DEFAULT, stream, mode, clock))
 
 
 def test_on_every_measurement_the_packer_runs() -> None:
@@ -44,8 +44,8 @@ def test_on_every_measurement_the_packer_runs() -> None:
 
 def test_bounds_are_passed_on() -> None:
     """At most one partition each: two consumers; at most one consumer: one, over capacity."""
-    way = OnEveryMeasurement(100, partitions_per_consumer_max=1)
-    assert next(replay(DEFAULT, CALM, way, clock)).consumers == 2
+    mode = OnEveryMeasurement(100, partitions_per_consumer_max=1)
+    assert next(replay(DEFAULT, CALM, mode, clock)).consumers == 2
     step = next(replay(DEFAULT, CALM, OnEveryMeasurement(50, consumers_max=1), clock))
     assert (step.consumers, step.over_capacity, step.oversize) == (1, 1, 1)
 
@@ -72,8 +72,8 @@ def test_the_trigger_scales_down_on_its_timer() -> None:
 
 def test_the_trigger_may_be_asked_less_often() -> None:
     """Asked every 30 s, the overload of the third measurement is seen at the fourth."""
-    way = ThroughTrigger(TriggerPolicy(100, hysteresis=0), interval_s=10, period_s=30)
-    steps = list(replay(DEFAULT, RISING, way, clock))
+    mode = ThroughTrigger(TriggerPolicy(100, hysteresis=0), interval_s=10, period_s=30)
+    steps = list(replay(DEFAULT, RISING, mode, clock))
     assert [step.over_capacity for step in steps] == [0, 0, 1, 0]
 
 

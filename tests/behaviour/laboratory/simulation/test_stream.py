@@ -40,7 +40,7 @@ def test_ten_thousand_columns_are_read(tmp_path: Path) -> None:
         ("orders-0\n", "has a header but no measurement"),
         ("orders\n1\n", "line 1, column 1: expected topic-partition"),
         ("orders-0,a b-1\n1,1\n", "line 1, column 2: not a Kafka topic name"),
-        ("a-0,b-0,a-0\n1,1,1\n", "line 1, column 3: a-0 is named already, in column 1"),
+        ("a-0,b-0,a-0\n1,1,1\n", "line 1, column 3: a-0 is already in column 1"),
         ("a-0,b-0\n1,1\n1\n", "line 3, column 2: the row ends after 1 of 2 speeds; b-0"),
         ("a-0\n" + ",".join("1" * 10_000), "line 2, column 2: the row has 10000 speeds"),
         ("a-0\n1\n\n2\n", "line 3, column 1: the row is empty"),

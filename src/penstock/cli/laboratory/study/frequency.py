@@ -1,4 +1,4 @@
-"""`penstock study frequency`: how often to repack, and how much room to leave."""
+"""`penstock study frequency`: compares how often to repack and how much capacity to keep free."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +24,10 @@ def frequency(
         bool, typer.Option("--quick", help="Two settings, short streams: half a minute.")
     ] = False,
 ) -> None:
-    """Replay five kinds of load through the live trigger under many policies.
+    """Replay five kinds of load through the controller's trigger under many policies.
 
-    Scores consumer-hours, moves per hour and seconds over capacity. The whole study takes a few
-    minutes on two cores; the runs are spread by PySpark.
+    It counts consumer-hours, moves per hour and seconds over capacity. PySpark distributes the
+    runs; the whole study takes a few minutes on two cores.
 
     Examples:
     `penstock study frequency --quick --folder /tmp/study`

@@ -1,4 +1,4 @@
-"""The bar that a study shows while it runs."""
+"""The progress bar of a study."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from penstock.cli.console import notes
 
 @contextmanager
 def study_progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yields the function that is told how many runs are done."""
+    """Yield a function that takes the number of finished runs."""
     columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=notes) as bar:
         task = bar.add_task(name, total=total)

@@ -1,1 +1,1 @@
-"""The study that compares packing algorithms; writes docs/development/studies/packing.md."""
+"""The study that compares packing algorithms; it writes docs/development/studies/packing.md."""

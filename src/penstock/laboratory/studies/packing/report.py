@@ -1,4 +1,4 @@
-"""Writes docs/development/studies/packing.md, with its picture and its numbers."""
+"""Writes the report of the packing study, with its picture and its numbers."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence

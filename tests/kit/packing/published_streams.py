@@ -1,4 +1,4 @@
-"""Short published walks and what algorithms score on them."""
+"""Short versions of the published streams, and the scores of algorithms on them."""
 
 from functools import cache
 from time import process_time
@@ -13,19 +13,21 @@ CAPACITY = 100
 
 
 @cache
-def walked(name: str, delta: int, seed: int, measurements: int = 101) -> Summary:
-    """One algorithm over one walk of 200 partitions, on every measurement."""
+def replayed(name: str, delta: int, seed: int, measurements: int = 101) -> Summary:
+    """Run one algorithm on every measurement of a random walk of 200 partitions."""
     recipe = Recipe(Kind.WALK, delta=delta, measurements=measurements, seed=seed)
     stream = generate(recipe, CAPACITY)
     steps = replay(algorithm_named(name), stream, OnEveryMeasurement(CAPACITY), process_time)
     return summarise(name, steps)
 
 
-def scored(names: tuple[str, ...], delta: int, seeds: tuple[int, ...]) -> dict[str, list[float]]:
+def mean_scores(
+    names: tuple[str, ...], delta: int, seeds: tuple[int, ...]
+) -> dict[str, list[float]]:
     """Name -> [CBS, R], means over the seeds."""
     sums = {name: [0.0, 0.0] for name in names}
     for seed in seeds:
-        ran = {name: walked(name, delta, seed) for name in names}
+        ran = {name: replayed(name, delta, seed) for name in names}
         cbs = cardinal_bin_scores({name: summary.consumers for name, summary in ran.items()})
         for name, summary in ran.items():
             sums[name][0] += cbs[name] / len(seeds)

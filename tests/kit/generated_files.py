@@ -9,6 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def assert_kept_in_step(path: Path, text: str, writer: str = "make docs") -> None:
+def assert_up_to_date(path: Path, text: str, writer: str = "make docs") -> None:
     found = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert found == text, f"{path.relative_to(ROOT)} is out of step: `{writer}` writes it again"
+    assert found == text, f"{path.relative_to(ROOT)} is out of date: `{writer}` writes it again"

@@ -1,11 +1,11 @@
-"""Keeps a copy of our objects, by list and watch, on a thread of its own.
+"""Keeps a copy of our objects up to date, by list and watch, on a thread of its own.
 
     list -> copy replaced -> watch from there -> copy changed, change by change
       ^------------ the watch ended, broke, or is too far behind ------------/
 
-Every answer to a call of ours is put in at once, so that we see what we did. Resource versions are
-only ever compared to keep a late change from undoing a newer one. A copy that is out of touch says
-so: nobody acts on what was true some time ago.
+The result of each of our own calls is put in at once, so that the copy includes it. Resource
+versions are compared only to keep a late change from overwriting a newer one. `trouble` is set
+while the copy is out of date; callers must not act on it then.
 """
 
 import threading
@@ -16,15 +16,15 @@ from penstock.deployment.interface import DeploymentError
 from penstock.deployment.kubernetes.api import Api, GoneError, Object, Resource
 from penstock.deployment.kubernetes.core.refusals import MissingRightError
 
-# The server ends a watch after this; we then list again, so that a missed change cannot last.
+# The server ends a watch after this long; listing again then finds any missed change.
 WATCH_S = 240.0
 PAUSE_FIRST_S = 0.2
 PAUSE_MAX_S = 10.0
 REFUSED_PAUSE_S = 300.0
 
 
-class Watching:
-    """One kind of object of one group."""
+class WatchedObjects:
+    """The objects of one kind in one group."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Watching:
         )
 
     def start(self) -> None:
-        """List once, so that whoever starts us hears at once what is wrong; then watch."""
+        """List once, so that an error reaches the caller; then watch on the thread."""
         self._since = self._list()
         self._thread.start()
 
@@ -56,12 +56,12 @@ class Watching:
         self._stop.set()
 
     def objects(self) -> list[Object]:
-        """The copy, by name."""
+        """The objects, sorted by name."""
         with self._lock:
             return [self._objects[name] for name in sorted(self._objects)]
 
     def put(self, one: Object) -> None:
-        """What a call of ours answered."""
+        """Store the object that one of our own calls returned."""
         with self._lock:
             self._take(one)
         self._on_change()
@@ -74,10 +74,10 @@ class Watching:
         self._on_change()
 
     def _list(self) -> str:
-        items, since = self._api.listed(self._resource, self._selector)
+        items, since = self._api.list_objects(self._resource, self._selector)
         with self._lock:
             fresh = {one["metadata"]["name"]: _lean(one) for one in items}
-            # Made after the list was read: the watch will tell.
+            # Created after the list was read: kept, the watch reports it.
             late = {
                 n: o for n, o in self._objects.items() if n not in fresh and _is_newer(o, since)
             }
@@ -111,7 +111,7 @@ class Watching:
                 pause_s = PAUSE_FIRST_S
 
     def _follow(self) -> None:
-        for change in self._api.watched(self._resource, self._selector, self._since, WATCH_S):
+        for change in self._api.watch(self._resource, self._selector, self._since, WATCH_S):
             one = change["object"]
             if change["type"] == "BOOKMARK":
                 continue
@@ -133,7 +133,7 @@ class Watching:
 
 
 def _lean(one: Object) -> Object:
-    """Without the server's bookkeeping of who set which field: half of every object."""
+    """Without `managedFields`, which takes half of every object."""
     one["metadata"].pop("managedFields", None)
     return one
 
@@ -143,6 +143,6 @@ def _version(one: Object) -> str:
 
 
 def _is_newer(one: Object, than: str) -> bool:
-    """By the number that they are; versions that are no numbers say nothing."""
+    """Compares the versions as numbers; False when one is not a number."""
     own = _version(one)
     return own.isdigit() and than.isdigit() and int(own) > int(than)

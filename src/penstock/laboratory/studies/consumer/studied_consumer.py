@@ -1,6 +1,6 @@
-"""The controller's seat, taken by a study: starts one consumer and tells it what to read.
+"""Starts one consumer and sends it commands, in place of a controller.
 
-It plans nothing and saves nothing; it exists to measure a consumer without a controller.
+It makes no plans and saves no state; a study uses it to measure a consumer alone.
 """
 
 import signal
@@ -35,8 +35,8 @@ CONSUMER = 1
 
 
 @dataclass(slots=True)
-class Seat:
-    """One consumer under study. The folder takes its settings, state and log."""
+class StudiedConsumer:
+    """One consumer process. The folder holds its settings, state and log."""
 
     settings: Settings
     folder: Path
@@ -55,11 +55,11 @@ class Seat:
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
         command = [sys.executable, "-m", "penstock", "consumer", "--id", str(CONSUMER)]
         self.process = start_child([*command, "-f", str(file)], log_file=self.log_file)
-        prefix = self.settings.topics.prefix
+        names = self.settings.topics.names
         self._mailbox = Mailbox(
             self.settings.kafka,
-            TopicPartition(f"{prefix}-controller", 0),
-            TopicPartition(f"{prefix}-query", 0),
+            TopicPartition(names.controller, 0),
+            TopicPartition(names.query, 0),
         )
         self._mailbox.open({})
         return self
@@ -80,20 +80,20 @@ class Seat:
         return self.folder / "consumer.log"
 
     def listen(self, timeout_s: float = 0.0) -> None:
-        """Take in the reports that have come."""
+        """Read the reports that have arrived."""
         until_s = time.monotonic() + timeout_s
         while self._mailbox is not None:
-            letters = self._mailbox.read(max(0.0, until_s - time.monotonic()))
-            for letter in letters:
-                if isinstance(letter, Letter):
-                    read = decode(letter.value, letter.headers)
+            messages = self._mailbox.read(max(0.0, until_s - time.monotonic()))
+            for message in messages:
+                if isinstance(message, Letter):
+                    read = decode(message.value, message.headers)
                     if isinstance(read, ConsumerReport):
                         self.reports.append(read)
-            if not letters and time.monotonic() >= until_s:
+            if not messages and time.monotonic() >= until_s:
                 return
 
     def wait(self, what: str, look: Callable[[], Any], timeout_s: float) -> None:
-        """Listen until `look` finds something; a consumer that died is quoted."""
+        """Read reports until `look` is true. If the consumer dies, the error quotes its log."""
         deadline = time.monotonic() + timeout_s
         while not look():
             self.listen(0.2)
@@ -119,7 +119,7 @@ class Seat:
         encoded = encode(command)
         producer = RecordProducer(self.settings.kafka)
         producer.send(
-            f"{self.settings.topics.prefix}-controller",
+            self.settings.topics.names.controller,
             command.mailbox,
             encoded.value,
             headers=encoded.headers,
@@ -127,7 +127,7 @@ class Seat:
         producer.flush(10)
 
     def wait_until_carried(self, ends: dict[TopicPartition, int], timeout_s: float) -> None:
-        """Until a report says that every partition has reached its end."""
+        """Wait until a report shows every partition at its end."""
 
         def reached() -> bool:
             if not self.reports:

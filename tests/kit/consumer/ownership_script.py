@@ -1,4 +1,4 @@
-"""Laws of a consumer, told as small scripts. Tests use them, and planted bugs must break them."""
+"""Scripts that drive a consumer's ownership. Tests use them, and planted bugs must break them."""
 
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import Effect, ReadLedger, Say
@@ -19,7 +19,7 @@ A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 class Script:
-    """A consumer that is told things one after the other."""
+    """A consumer's ownership that gets one input after another."""
 
     def __init__(self, incarnation: int = 1) -> None:
         self.own = Ownership(ONE, incarnation)
@@ -57,7 +57,7 @@ class Script:
         return self.take(inputs.QueryRead(query))
 
     def owning(self, *partitions: TopicPartition) -> "Script":
-        """With these partitions started under epochs 1.1, 1.2 and so on, from offset 10."""
+        """Start these partitions under epochs 1.1, 1.2 and so on, from offset 10."""
         for number, partition in enumerate(partitions, start=1):
             self.start((partition, f"1.{number}"))
             self.ledger(partition, f"1.{number}", 10)
@@ -70,7 +70,7 @@ def _head(given: dict[str, int]) -> dict[str, int]:
 
 
 def a_query_waits_for_the_commands_before_it() -> None:
-    """Neither a start whose ledger is not read nor a stop in a running batch is skipped."""
+    """A query waits for the ledger read of a pending start and for the batch of a pending stop."""
     script = Script().owning(A)
     script.take(inputs.BatchBegan([A]))
     script.stop((A, "1.1"), plan_number=2)

@@ -1,8 +1,8 @@
-"""A controller that ends itself with -9 in a chosen state: `deadly_controller.py PHASE MOMENT ...`.
+"""Runs a controller that kills itself in a chosen state: `crashing_controller.py PHASE MOMENT`.
 
-Everything else is the real one: real broker, real deployment, its own directory. MOMENT is `before`
-(the step that led into the state is decided, and nothing of it saved or sent yet) or `after` (all
-of it done). States last for milliseconds: no signal from outside would find them.
+Everything else is real: broker, deployment and directory. MOMENT is `before` (the step into the
+state is decided, but nothing is saved or sent yet) or `after` (all its effects are done). States
+last for milliseconds, too short for a signal from outside.
 """
 
 import os
@@ -16,32 +16,32 @@ from penstock.controller.core.state_machine import Machine
 from penstock.controller.process import ControllerProcess
 
 
-def deadly(phase: str, moment: str) -> type[Machine]:
-    def die_if(state: Any, then: str) -> None:
+def crashing_machine(phase: str, moment: str) -> type[Machine]:
+    def crash_if(state: Any, then: str) -> None:
         if state.phase.value == phase and moment == then:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    class Deadly(Machine):
+    class CrashingMachine(Machine):
         def begin(self, **given: Any) -> Any:
             begun = super().begin(**given)
-            die_if(begun[0], "before")
+            crash_if(begun[0], "before")
             return begun
 
         def step(self, state: Any, given: Any) -> Any:
-            die_if(state, "after")
+            crash_if(state, "after")
             stepped = super().step(state, given)
-            die_if(stepped[0], "before")
+            crash_if(stepped[0], "before")
             return stepped
 
-    return Deadly
+    return CrashingMachine
 
 
 if __name__ == "__main__":
-    machine = deadly(sys.argv[1], sys.argv[2])()
+    machine = crashing_machine(sys.argv[1], sys.argv[2])()
 
     def process(settings: Any, deployment: Any) -> ControllerProcess:
         return ControllerProcess(settings, deployment, machine=machine)
 
-    vars(command)["ControllerProcess"] = process  # the same, but mortal
+    vars(command)["ControllerProcess"] = process  # the real process with a crashing machine
     sys.argv = [sys.argv[0], *sys.argv[3:]]
     main()
