@@ -29,7 +29,7 @@ def test_an_unknown_option_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "`packing.knob` `packing.nob` `--set lake.rot=x` `settings.lake.root` `consumer.image`\n"
-        "`kafka.sasl_password_file` `controller.nosuch: 3` `lake.tables.orders` `packing/chain.py`\n",
+        "`kafka.sasl_password_file` `controller.nosuch: 3` `lake.tables.orders` `a/chain.py`\n",
         encoding="utf-8",
     )
     found = [(one.line, one.name) for one in unknown_options(tmp_path, page)]
