@@ -1,4 +1,4 @@
-"""The whole protocol on a virtual clock, two thousand times, and every seed that ever failed."""
+"""The whole protocol on a virtual clock: two thousand seeds, and every seed that once failed."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def green(seed: int) -> SeedResult:
     while outcome.verdict == "void":
         seed += RESERVE
         outcome = run(scenario(seed))
-    again = f"python -m penstock.simulation --seed {seed}"
+    again = f"python -m penstock.laboratory.protocol_simulation --seed {seed}"
     assert outcome.is_green, f"seed {seed}: {outcome.explanation}\nreplay it: {again}"
     return outcome
 
@@ -42,7 +42,7 @@ def test_safe_under_fire_and_converged_after(first: int) -> None:
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
 def test_a_seed_that_once_failed_stays_green(seed: int) -> None:
-    """Bugs that were found stay found."""
+    """A bug that was found does not come back."""
     green(seed)
 
 
@@ -63,7 +63,7 @@ def test_too_little_trouble_is_void() -> None:
 
 
 def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
-    """S12: not even the order of hashes matters."""
+    """The order of hashes does not matter (S12)."""
     script = (
         "from penstock.laboratory.protocol_simulation.campaign import run\n"
         "from penstock.laboratory.protocol_simulation.scenario import scenario\n"
