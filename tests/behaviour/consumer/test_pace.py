@@ -35,7 +35,7 @@ def test_a_busy_machine_does_not_make_batches_ever_smaller() -> None:
 
 
 def test_the_first_batch_teaches_nothing() -> None:
-    """Spark warms up: forty seconds then say nothing of the next."""
+    """Spark warms up: forty seconds say nothing about the next batch."""
     pace = Pace(LIMITS, budget_bytes=8e6)
     for was_full in (True, False):
         after = pace.after(planned_bytes=8e6, seconds=45.0, was_full=was_full)
@@ -76,33 +76,35 @@ def test_the_bound_holds_both_ways() -> None:
     assert tiny.after(planned_bytes=6e4, seconds=1, was_full=True).budget_bytes == 2**16
 
 
-def test_an_allowance_fills_with_time_and_has_a_bound() -> None:
-    """What is not read may be read a little later, but not all of yesterday's."""
-    allowance = Allowance(100.0, saved_s_max=2.0).at(10.0)
+def test_an_allowance_fills_with_time_up_to_a_bound() -> None:
+    """What is not read may be read a little later, but not without limit."""
+    allowance = Allowance(100.0, saved_s_max=2.0).at(10_000)
     assert allowance.limit(1e9) == 100.0
     spent = allowance.without(150.0)
-    assert spent.wait_s(100.0) == pytest.approx(1.5)
-    assert spent.at(11.0).limit(1e9) == pytest.approx(50.0)
-    assert spent.at(1000.0).limit(1e9) == pytest.approx(200.0)
-    assert spent.at(5.0).saved_bytes == spent.saved_bytes  # a clock that jumped back gives nothing
+    assert spent.wait_ms(100.0) == 1_500
+    assert spent.at(11_000).limit(1e9) == pytest.approx(50.0)
+    assert spent.at(1_000_000).limit(1e9) == pytest.approx(200.0)
+    assert spent.at(5_000).saved_bytes == spent.saved_bytes  # a clock that jumped back adds nothing
 
 
 def test_without_a_capacity_there_is_no_limit() -> None:
-    """Zero means none."""
-    free = Allowance(0.0).at(1.0).without(1e12)
+    """A capacity of zero disables the limit."""
+    free = Allowance(0.0).at(1_000).without(1e12)
     assert free.limit(7.0) == 7.0
-    assert free.wait_s(1e12) == 0.0
+    assert free.wait_ms(1e12) == 0
 
 
 def test_capacity_is_unknown_until_there_was_a_backlog() -> None:
     """A consumer that keeps up shows its load, not its capacity."""
     estimate = CapacityEstimate()
     for _ in range(5):
-        estimate.add(1e6, 1.0, was_full=False)
-    estimate.add(9e6, 1.0, was_full=True)
+        estimate = estimate.after(1e6, 1.0, was_full=False)
+    estimate = estimate.after(9e6, 1.0, was_full=True)
     assert estimate.log_bytes_per_s is None
-    estimate.add(11e6, 1.0, was_full=True)
+    estimate = estimate.after(11e6, 1.0, was_full=True)
     assert estimate.log_bytes_per_s == pytest.approx(10e6)
     for _ in range(20):
-        estimate.add(20e6, 1.0, was_full=True)
+        estimate = estimate.after(20e6, 1.0, was_full=True)
     assert estimate.log_bytes_per_s == pytest.approx(20e6)
+    assert estimate.after(0.0, 1.0, was_full=True) is estimate
+    assert estimate.after(1e6, 0.0, was_full=True) is estimate

@@ -41,8 +41,8 @@ def test_a_record_larger_than_the_budget_is_read_alone() -> None:
     assert lengths(waiting, 100) == {A: 1}
 
 
-def test_who_waited_longest_goes_first_when_not_all_fit() -> None:
-    """Nobody starves behind the alphabet."""
+def test_the_longest_waiting_go_first_when_not_all_fit() -> None:
+    """No partition starves because of its name."""
     waiting = {
         A: Waiting(0, 9, 100.0, last_batch_number=7),
         B: Waiting(0, 9, 100.0, last_batch_number=3),

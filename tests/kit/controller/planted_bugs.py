@@ -1,7 +1,4 @@
-"""Saboteurs: one-line bugs, each of which the suite must find. They live in tests alone.
-
-A saboteur takes pytest's monkeypatch and breaks one thing, as a tired engineer might.
-"""
+"""Planted bugs: each breaks one thing, as a tired engineer might, and the suite must find it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from penstock.consumer.core import ownership
-from penstock.consumer.core.inputs import BatchEnded
+from penstock.consumer.core import commands, ledger_lookup, owned_partitions, spark
+from penstock.consumer.core import step_draft as consumer_step_draft
+from penstock.consumer.core.effects import Effect
+from penstock.consumer.core.partition_progress import PartitionProgress
+from penstock.consumer.core.state_machine import HANDLERS as CONSUMER_HANDLERS
 from penstock.controller.core import (
     group_management,
     holdings,
@@ -59,7 +59,7 @@ def _release_without_waiting(patch: pytest.MonkeyPatch) -> None:
 
 
 def _epoch_check_dropped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ownership, "_why_not", lambda *_: None)
+    patch.setattr(commands, "_why_not", lambda *_: None)
 
 
 def _highest_offset_wins(patch: pytest.MonkeyPatch) -> None:
@@ -96,11 +96,12 @@ def _waits_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def _answers_before_commands(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ownership, "_is_unsettled", lambda _: False)
+    patch.setattr(commands, "is_unsettled", lambda _: False)
+    patch.setattr(consumer_step_draft, "is_unsettled", lambda _: False)
 
 
 def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:
-    right = ownership._stop
+    right = commands._stop
 
     def stop(draft: Any, partition: Any, epoch: Any) -> bool:
         owned = draft.owned.get(partition)
@@ -108,7 +109,7 @@ def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:
             draft.owned[partition] = dataclasses.replace(owned, is_in_batch=False)
         return right(draft, partition, epoch)
 
-    patch.setattr(ownership, "_stop", stop)
+    patch.setattr(commands, "_stop", stop)
 
 
 def _late_messages_accepted(patch: pytest.MonkeyPatch) -> None:
@@ -160,13 +161,13 @@ def _sends_before_it_saves(patch: pytest.MonkeyPatch) -> None:
 
 
 def _ended_epochs_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = ownership._StepDraft.end
+    right = consumer_step_draft.StepDraft.end
 
     def end(self: Any, partition: Any, reason: Any, detail: str = "") -> None:
         right(self, partition, reason, detail)
         self.ended.pop(partition, None)
 
-    patch.setattr(ownership._StepDraft, "end", end)
+    patch.setattr(consumer_step_draft.StepDraft, "end", end)
 
 
 def _vanished_still_read(patch: pytest.MonkeyPatch) -> None:
@@ -187,12 +188,46 @@ def _vanished_still_read(patch: pytest.MonkeyPatch) -> None:
 
 
 def _refusal_swallowed(patch: pytest.MonkeyPatch) -> None:
-    right = ownership._batch_ended
+    right = owned_partitions.leave_batch
 
-    def ended(draft: Any, given: Any) -> None:
-        right(draft, dataclasses.replace(given, refused=()))
+    def leave_batch(draft: Any, partitions: Any, *, committed: Any, refused: Any) -> None:
+        right(draft, partitions, committed=committed, refused=())
 
-    patch.setitem(ownership._HANDLERS, BatchEnded, ended)
+    patch.setattr(owned_partitions, "leave_batch", leave_batch)
+
+
+def _put_off_for_ever(patch: pytest.MonkeyPatch) -> None:
+    right = PartitionProgress.put_off
+
+    def put_off(self: PartitionProgress, now_ms: int) -> PartitionProgress:
+        return dataclasses.replace(right(self, now_ms), not_before_ms=10**9)
+
+    patch.setattr(PartitionProgress, "put_off", put_off)
+
+
+def _ledger_not_asked_again(patch: pytest.MonkeyPatch) -> None:
+    def not_read(draft: Any, _: Any) -> None:
+        draft.is_reading_ledger = True
+
+    table = {
+        key: not_read if handler is ledger_lookup.not_read else handler
+        for key, handler in CONSUMER_HANDLERS.items()
+    }
+    patch.setattr("penstock.consumer.core.state_machine.HANDLERS", table)
+
+
+def _spark_not_started_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spark, "StartSpark", lambda *_, **__: Effect())
+
+
+def _new_topic_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    right = owned_partitions.settle
+
+    def settle(draft: Any, partition: Any, entry: Any) -> None:
+        known = draft.progress[partition].topic_id
+        right(draft, partition, dataclasses.replace(entry, topic_id=known))
+
+    patch.setattr(owned_partitions, "settle", settle)
 
 
 def _two_leaders(patch: pytest.MonkeyPatch) -> None:
@@ -226,10 +261,10 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
     PlantedBug(
-        "late message accepted", "the order of messages is not checked", _late_messages_accepted
+        "late messages believed", "the order of messages is not checked", _late_messages_accepted
     ),
     PlantedBug(
-        "former incarnation accepted",
+        "former incarnation believed",
         "the incarnation of a message is not checked",
         _former_incarnation_accepted,
     ),
@@ -243,7 +278,19 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("ended epochs forgotten", "a late start begins again", _ended_epochs_forgotten),
     PlantedBug("vanished still read", "a deleted topic is not stopped", _vanished_still_read),
     PlantedBug("refusal swallowed", "a refused commit is not given up", _refusal_swallowed),
+    PlantedBug("put off for ever", "a failed batch is never tried again", _put_off_for_ever),
+    PlantedBug(
+        "ledger not asked again", "a failed look-up is not repeated", _ledger_not_asked_again
+    ),
+    PlantedBug(
+        "Spark not started again", "a lost Spark server stays lost", _spark_not_started_again
+    ),
+    PlantedBug(
+        "new topic not noticed",
+        "a topic that was made again and is shorter is waited for",
+        _new_topic_not_noticed,
+    ),
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
-    PlantedBug("stops are not sent", "a stop stays recorded as sent", _stray_left_alone),
+    PlantedBug("stops are not sent", "a stop is noted but not sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
 )

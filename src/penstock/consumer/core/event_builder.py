@@ -1,17 +1,19 @@
-"""What a consumer says: events gathered over a step, cut to the limit and numbered.
+"""Builds a consumer's messages: gathered over one step, cut to the size limit and numbered.
 
-Everything that is said takes the next sequence number of this life, so that the controller can tell
-the newest word from a late one.
+Every message takes the next sequence number of this incarnation, so that the controller can tell
+the newest from one that is late.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from penstock.consumer.core.inputs import ReportDue
 from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
     ConsumerReport,
+    CycleMeasurement,
+    FailedPartition,
     FromConsumer,
     OwnedPartition,
     PreviousShutdown,
@@ -36,8 +38,21 @@ Parted = TypeVar("Parted", StateQueryResponse, ConsumerReport)
 Held = Mapping[TopicPartition, tuple[Epoch, int | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """What a report holds beside the ownership; what is not known is absent."""
+
+    partitions: Mapping[TopicPartition, ReportedPartition] = field(default_factory=dict)
+    capacity_log_bytes_per_s: float | None = None
+    behind_records: int | None = None
+    behind_log_bytes: int | None = None
+    deployment_version: int | None = None
+    cycle: CycleMeasurement | None = None
+    failed: tuple[FailedPartition, ...] = ()
+
+
 class EventBuilder:
-    """Gathers what one step has to say. `orders` are the highest epoch and plan obeyed."""
+    """Gathers the messages of one step. `orders` are the highest epoch and plan obeyed."""
 
     def __init__(self, consumer: ConsumerId, incarnation: int, sequence: int) -> None:
         self.sequence = sequence
@@ -81,7 +96,7 @@ class EventBuilder:
             epoch=str(epoch),
             next_offset=next_offset,
             reason=reason,
-            detail=_one_line(detail),
+            detail=one_line(detail),
         )
         self._stopped.append(row)
 
@@ -130,7 +145,7 @@ class EventBuilder:
         phase: ConsumerPhase,
         previous_shutdown: PreviousShutdown,
         owned: Held,
-        measured: ReportDue,
+        measured: Measurements,
     ) -> Iterator[ConsumerReport]:
         rows = []
         for partition, (epoch, offset) in sorted(owned.items()):
@@ -140,7 +155,7 @@ class EventBuilder:
                 epoch=str(epoch),
                 next_offset=offset,
             )
-            seen = measured.measured.get(partition)
+            seen = measured.partitions.get(partition)
             update = {"epoch": plain.epoch, "next_offset": plain.next_offset}
             rows.append(plain if seen is None else seen.model_copy(update=update))
         whole = ConsumerReport.model_construct(
@@ -164,6 +179,6 @@ class EventBuilder:
             yield part
 
 
-def _one_line(text: str) -> str:
-    """What an error said, fit to travel: one line, printable, not too long."""
+def one_line(text: str) -> str:
+    """An error's text, fit for a message: one line, printable, at most 100 characters."""
     return "".join(c if c.isprintable() else " " for c in text)[:100]

@@ -1,92 +1,191 @@
-"""Everything that can reach a consumer's ownership."""
+"""Everything that can reach a consumer's core. Each input says when it was read.
 
-from collections.abc import Collection, Mapping
+`now_ms` is the process's monotonic clock: only differences of it mean anything.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.messages import (
-    CycleMeasurement,
-    FailedPartition,
-    ReportedPartition,
-    StartConsumingCommand,
-    StateQuery,
-    StopConsumingCommand,
-    StopReason,
-)
+from penstock.errors import PenstockError
+from penstock.messages import StartConsumingCommand, StateQuery, StopConsumingCommand, StopReason
 from penstock.model import Epoch, TopicPartition
+
+Command = StartConsumingCommand | StopConsumingCommand
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    pass
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class CommandRead(Input):
-    """A command from the mailbox. Those read together are given with stops first."""
+class Tick(Input):
+    """Time has passed.
 
-    command: StartConsumingCommand | StopConsumingCommand
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRead(Input):
-    query: StateQuery
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerRead(Input):
-    """The lake's ledger was read for a partition that is to be started.
-
-    `last_epoch` is the epoch under which the last commit was made, if the ledger names it.
+    `is_delivery_stuck` says that messages wait for Kafka, so that a report would only be late.
     """
 
-    partition: TopicPartition
-    epoch: Epoch
+    is_delivery_stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesRead(Input):
+    """What was read from the mailbox together: stops take effect first, queries last."""
+
+    messages: tuple[Command | StateQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailed(Input):
+    """Something the core asked for failed. An error that is no PenstockError ends the process."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Where reading goes on. `ledger_offset` is None for a partition that was never carried.
+
+    `last_epoch` is the epoch of the last commit, if the ledger names one of our controller.
+    """
+
+    topic_id: str
+    ledger_offset: int | None
     next_offset: int
     last_epoch: Epoch | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class BatchBegan(Input):
-    """A batch with these partitions is running: they cannot be stopped until it ends."""
+class LedgerRead(Input):
+    """Answers `ReadLedger`. A partition without an entry does not exist in Kafka."""
 
-    partitions: Collection[TopicPartition]
+    asked: Mapping[TopicPartition, Epoch]
+    entries: Mapping[TopicPartition, LedgerEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNotRead(CallFailed):
+    asked: Mapping[TopicPartition, Epoch]
+
+
+@dataclass(frozen=True, slots=True)
+class EndsRead(Input):
+    """Answers `ReadEnds`: how far the committed records of each partition reach.
+
+    A partition that cannot be looked up (no leader, no right) is in `failures`; the others go on.
+    """
+
+    ends: Mapping[TopicPartition, int]
+    failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EndsNotRead(CallFailed):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class LogSizesRead(Input):
+    """Answers `ReadLogSizes`. Partitions with an empty log are missing."""
+
+    bytes_per_offset: Mapping[TopicPartition, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSizesNotRead(CallFailed):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffsetsRead(Input):
+    """Answers `ReadStartOffsets`: the first offset that each log still holds."""
+
+    starts: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffsetsNotRead(CallFailed):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStarted(Input):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class SparkNotStarted(CallFailed):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFailure:
+    """What a batch did not carry of one partition.
+
+    `reason` is None for a failure that passes; it is then unknown whether the batch was committed.
+    LEDGER_REFUSED means that another consumer writes the partition; any other reason lasts.
+    """
+
+    error: PenstockError
+    reason: StopReason | None = None
+    is_spark_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimes:
+    """Where the time of one batch, or of several, went."""
+
+    read_s: float = 0.0
+    transform_s: float = 0.0
+    write_s: float = 0.0
+    commit_s: float = 0.0
+
+    def __add__(self, other: "StageTimes") -> "StageTimes":
+        return StageTimes(
+            self.read_s + other.read_s,
+            self.transform_s + other.transform_s,
+            self.write_s + other.write_s,
+            self.commit_s + other.commit_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class BatchEnded(Input):
-    """The batch is over. What was committed is in the ledger; what was refused is not ours.
+    """Answers `CarryBatch`.
 
-    A partition that is in neither was dropped whole, and is read again from where it was.
+    `committed` holds the new ledger offsets. A partition that is in neither map was dropped whole
+    and is read again from where it was.
     """
 
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
-    refused: Collection[TopicPartition] = ()
-    # Those that were in it; None is all that are in a batch. What is settled meanwhile is not.
-    partitions: Collection[TopicPartition] | None = None
+    failures: Mapping[TopicPartition, PartitionFailure] = field(default_factory=dict)
+    records: int = 0
+    decoded_bytes: int = 0
+    times: StageTimes = StageTimes()
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFailed(Input):
-    """A partition cannot be read on: it is stopped, the others go on."""
+class BatchCrashed(CallFailed):
+    """The batch raised what no failure of a partition explains."""
 
-    partition: TopicPartition
-    reason: StopReason
-    detail: str = ""
+
+@dataclass(frozen=True, slots=True)
+class TablesKept(Input):
+    """Answers `KeepTables`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablesNotKept(CallFailed):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansNotRemoved(CallFailed):
+    """`RemoveOrphans` failed; its success needs no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShutdownAsked(Input):
-    """SIGTERM or SIGINT."""
+    """SIGTERM or SIGINT. Asked twice, the running batch is not waited for."""
 
-
-@dataclass(frozen=True, slots=True)
-class ReportDue(Input):
-    """The period is over. What was measured comes along; what is unknown is absent."""
-
-    measured: Mapping[TopicPartition, ReportedPartition] = field(default_factory=dict)
-    capacity_log_bytes_per_s: float | None = None
-    behind_records: int | None = None
-    behind_log_bytes: int | None = None
-    deployment_version: int | None = None
-    cycle: CycleMeasurement | None = None
-    failed: tuple[FailedPartition, ...] = ()
+    signal: str = "SIGTERM"

@@ -1,14 +1,13 @@
-"""How large the next batch should be, when it may begin, and what this consumer can carry. Pure.
+"""How large the next batch is, when it may begin, and how much this consumer can carry.
 
-A batch's size follows the measured speed, so that it takes about the time that was asked for: short
-while the consumer keeps up, longer while it is behind, because long batches are cheaper by the
-byte. What it can carry is known only from batches that were full: with less to do than it could, a
-consumer's speed is that of its load.
+The size of a batch follows the measured speed, so that it takes about the time that the settings
+ask for: short while the consumer keeps up, longer while it is behind, because long batches cost
+less per byte. Only full batches show the capacity: a consumer with little to do is as fast as its
+load.
 """
 
 import math
-from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 FIRST_BUDGET_BYTES = 8.0 * 2**20
 BUDGET_BYTES_MIN = 2.0**20
@@ -16,7 +15,7 @@ _CHANGE_MAX = 4.0
 _CHANGE_MIN = 0.25
 # A batch that was not full says little about time, unless it took far too long.
 _FAR_TOO_LONG = 2.0
-# Batches whose sizes differ less than this do not tell the fixed cost from the rest.
+# Two batches show the fixed cost only if their sizes differ by more than this.
 _TELLING_DIFFERENCE = 0.2
 _FIXED_SHARE_MAX = 0.9
 _FULL_BATCHES_REMEMBERED = 20
@@ -34,9 +33,9 @@ class PaceLimits:
 class Pace:
     """The size of the next batch.
 
-    A batch costs something whatever is in it (`fixed_s`), learned from batches of different sizes.
-    On a busy machine that alone may be longer than a batch should take: then a batch may take twice
-    as long as it costs at least, because ever smaller ones would carry ever less.
+    Every batch has a fixed cost (`fixed_s`), learned from batches of different sizes. On a busy
+    machine it can exceed the time a batch should take: then a batch may take twice its fixed cost,
+    because ever smaller batches would carry ever less.
     """
 
     limits: PaceLimits
@@ -45,11 +44,11 @@ class Pace:
     fixed_s: float = 0.5
     # Size and time of the last full batch.
     last_full: tuple[float, float] | None = None
-    # The first batch warms Spark up, and teaches nothing.
+    # The first batch warms Spark up; its time says nothing about the next.
     is_warm: bool = False
 
     def after(self, *, planned_bytes: float, seconds: float, was_full: bool) -> "Pace":
-        """What a batch taught."""
+        """The pace after one more batch."""
         full = self.full_in_a_row + 1 if was_full else 0
         if not self.is_warm or seconds <= 0 or planned_bytes <= 0:
             return replace(self, is_warm=True, full_in_a_row=full)
@@ -85,29 +84,29 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Bytes a consumer of limited capacity may read now; what is not used piles up for a while."""
+    """Bytes that a consumer of limited capacity may read now; unused ones are saved for a while."""
 
     capacity_bytes_per_s: float
     saved_bytes: float = 0.0
-    at_s: float = -math.inf
+    at_ms: int | None = None
     saved_s_max: float = 2.0
 
     @property
     def is_limited(self) -> bool:
         return self.capacity_bytes_per_s > 0
 
-    def at(self, now_s: float) -> "Allowance":
+    def at(self, now_ms: int) -> "Allowance":
         if not self.is_limited:
             return self
+        if self.at_ms is None:  # one second's worth to begin with
+            return replace(self, saved_bytes=self.capacity_bytes_per_s, at_ms=now_ms)
         most = self.capacity_bytes_per_s * self.saved_s_max
-        if self.at_s == -math.inf:  # the first look: a second's worth to begin with
-            return replace(self, saved_bytes=self.capacity_bytes_per_s, at_s=now_s)
-        passed = max(0.0, now_s - self.at_s)
-        saved = min(most, self.saved_bytes + passed * self.capacity_bytes_per_s)
-        return replace(self, saved_bytes=saved, at_s=now_s)
+        passed_s = max(0, now_ms - self.at_ms) / 1000
+        saved = min(most, self.saved_bytes + passed_s * self.capacity_bytes_per_s)
+        return replace(self, saved_bytes=saved, at_ms=now_ms)
 
     def without(self, taken_bytes: float) -> "Allowance":
-        """May go below nothing: one record can be larger than all that was saved."""
+        """May go below zero: one record can be larger than everything saved."""
         return (
             replace(self, saved_bytes=self.saved_bytes - taken_bytes) if self.is_limited else self
         )
@@ -115,30 +114,26 @@ class Allowance:
     def limit(self, budget_bytes: float) -> float:
         return min(budget_bytes, self.saved_bytes) if self.is_limited else budget_bytes
 
-    def wait_s(self, wanted_bytes: float) -> float:
+    def wait_ms(self, wanted_bytes: float) -> int:
         """How long until `wanted_bytes` may be read."""
         if not self.is_limited or self.saved_bytes >= wanted_bytes:
-            return 0.0
-        return (wanted_bytes - self.saved_bytes) / self.capacity_bytes_per_s
+            return 0
+        return math.ceil((wanted_bytes - self.saved_bytes) / self.capacity_bytes_per_s * 1000)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CapacityEstimate:
-    """Log bytes a second over the last full batches, the pauses between them included.
+    """Log bytes a second over the last full batches, the pauses between them included."""
 
-    Not frozen: a memory of the loop that owns it.
-    """
+    full: tuple[tuple[float, float], ...] = ()
 
-    _full: deque[tuple[float, float]] = field(
-        default_factory=lambda: deque(maxlen=_FULL_BATCHES_REMEMBERED)
-    )
-
-    def add(self, log_bytes: float, seconds: float, *, was_full: bool) -> None:
-        if was_full and seconds > 0 and log_bytes > 0:
-            self._full.append((log_bytes, seconds))
+    def after(self, log_bytes: float, seconds: float, *, was_full: bool) -> "CapacityEstimate":
+        if not was_full or seconds <= 0 or log_bytes <= 0:
+            return self
+        return CapacityEstimate((*self.full, (log_bytes, seconds))[-_FULL_BATCHES_REMEMBERED:])
 
     @property
     def log_bytes_per_s(self) -> float | None:
-        if len(self._full) < _FULL_BATCHES_NEEDED:
+        if len(self.full) < _FULL_BATCHES_NEEDED:
             return None
-        return sum(size for size, _ in self._full) / sum(seconds for _, seconds in self._full)
+        return sum(size for size, _ in self.full) / sum(seconds for _, seconds in self.full)

@@ -1,7 +1,8 @@
-"""Which offsets the next batch reads: fair across partitions, bounded by bytes. Pure.
+"""Which offsets the next batch reads: fair across partitions, bounded by bytes.
 
-Every partition gets the same number of bytes, and what a short one leaves goes to the longer ones.
-When not even one record each fits, those go first that have waited longest, so that nobody starves.
+Every partition gets the same number of bytes; what a short one leaves goes to the longer ones.
+When not even one record of each fits, the partitions that waited longest go first, so that none
+starves.
 """
 
 from collections.abc import Mapping
@@ -9,18 +10,18 @@ from dataclasses import dataclass
 
 from penstock.model import OffsetRange, TopicPartition
 
-# What one offset is taken to weigh before anything was measured.
+# The size of one offset until it was measured.
 BYTES_PER_OFFSET_GUESS = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What one partition has for us: offsets from `start` up to `end`."""
+    """The unread offsets of one partition: from `start` up to `end`, without it."""
 
     start: int
     end: int
     bytes_per_offset: float = BYTES_PER_OFFSET_GUESS
-    # When it was last part of a batch; lower has waited longer.
+    # The number of the last batch it was in; a lower one has waited longer.
     last_batch_number: int = 0
 
     @property
@@ -34,7 +35,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class RangePlan:
-    """`is_full` says that records were left behind for want of room: there is a backlog."""
+    """`is_full` says that the budget did not reach for all records: there is a backlog."""
 
     ranges: tuple[OffsetRange, ...] = ()
     size_bytes: float = 0.0
@@ -51,14 +52,14 @@ def plan_ranges(waiting: Mapping[TopicPartition, Waiting], budget_bytes: float) 
         return RangePlan(is_full=bool(there))
     left = budget_bytes
     taken: dict[TopicPartition, int] = {}
-    # One record each, in turn, while there is room.
+    # One record of each, in turn, while the budget lasts.
     for partition in sorted(there, key=lambda name: (there[name].last_batch_number, name)):
         weight = there[partition].bytes_per_offset
         if taken and weight > left:
             continue
         taken[partition] = 1
         left -= weight
-    # The rest in equal shares, the short ones first so that what they leave can be shared.
+    # The rest in equal shares; the short ones first, so that what they leave is shared too.
     by_size = sorted(taken, key=lambda name: (there[name].size_bytes, name))
     for number, partition in enumerate(by_size):
         one = there[partition]

@@ -1,8 +1,8 @@
-"""What a consumer keeps of one life for the next: how it ended, and how far mail was read. Pure.
+"""What a consumer keeps for its next incarnation: how it ended, and how far its mailbox was read.
 
-A life begins by writing "running" and ends, when it ends in order, by writing "controlled". Whoever
-finds "running" knows that the last life was cut short; whoever finds nothing it can read trusts
-nothing. In every case the lake is asked for offsets, so a wrong answer costs time, not records.
+An incarnation begins by writing "running" and ends, when it ends in order, by writing "controlled".
+One that finds "running" knows that the last one was cut short; one that finds nothing readable
+trusts nothing. Offsets always come from the lake, so a wrong answer costs time and no records.
 """
 
 from collections.abc import Mapping
@@ -14,24 +14,23 @@ from penstock.model import TopicPartition
 
 RUNNING = "running"
 CONTROLLED = "controlled"
-# Fifteen digits, as everything that travels.
+# Fifteen digits: the limit of every number in a message.
 _INCARNATION_MAX = 10**15 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRecord:
-    """The number of a life, and what is known of the one before."""
+    """The number of an incarnation, and what is known of the one before."""
 
     incarnation: int
     previous_shutdown: PreviousShutdown
-    previous_incarnation: int | None = None
     mailbox: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def begin_incarnation(
     stored: Mapping[str, Any] | None, *, is_broken: bool, now_ms: int
 ) -> ShutdownRecord:
-    """`stored` is what the state file held; None when there is none or it cannot be used."""
+    """`stored` is the content of the state file; None if there is none or it cannot be used."""
     if stored is None:
         known = PreviousShutdown.UNKNOWN if is_broken else PreviousShutdown.NONE
         return ShutdownRecord(now_ms, known)
@@ -44,7 +43,6 @@ def begin_incarnation(
         previous_shutdown=(
             PreviousShutdown.CONTROLLED if is_controlled else PreviousShutdown.UNCONTROLLED
         ),
-        previous_incarnation=before,
         mailbox=_mailbox(stored.get("mailbox")),
     )
 
@@ -52,7 +50,7 @@ def begin_incarnation(
 def shutdown_record_content(
     record: ShutdownRecord, *, state: str, mailbox: Mapping[TopicPartition, int]
 ) -> dict[str, Any]:
-    """What goes into the state file."""
+    """The content of the state file."""
     return {
         "state": state,
         "incarnation": record.incarnation,
@@ -61,7 +59,7 @@ def shutdown_record_content(
 
 
 def _mailbox(stored: Any) -> dict[TopicPartition, int]:
-    """Positions that make sense; what does not is left out."""
+    """The positions that make sense; others are left out."""
     found: dict[TopicPartition, int] = {}
     if isinstance(stored, Mapping):
         for name, offset in stored.items():
@@ -69,5 +67,5 @@ def _mailbox(stored: Any) -> dict[TopicPartition, int]:
                 try:
                     found[TopicPartition.parse(str(name))] = offset
                 except ValueError:
-                    continue  # a name that is none: the mailbox is then read from its bound
+                    continue  # not a partition: this mailbox is then read from its bound
     return found

@@ -1,14 +1,15 @@
-"""The consumer's only door to the outside world: threads, Kafka, Spark, the lake, the disk.
+"""The shell around a consumer's core: threads, Kafka, Spark, the lake, the disk.
 
-    mailbox thread ---letters--\
-    looking thread ---answers---> inbox -> the loop (one thread, owns all state) -> asks the threads
-    carrying thread --results--/                 |
-    signals ------------------/                  +-> says messages to the controller
+    mailbox thread ---messages-\
+    looking thread ---answers---> inbox -> the loop (one thread) -> the core -> effects -> threads
+    carrying thread --results--/
+    signals ------------------/
 
-The loop never blocks on anything but its inbox, so a command or a query is heard while a batch
+The loop never blocks on anything but its inbox, so commands and queries are read while a batch
 runs, and nothing sleeps between a command and its effect.
 """
 
-from penstock.consumer.process.loop import ConsumerProcess, GraceExceededError
+from penstock.consumer.core.shutdown import GraceExceededError
+from penstock.consumer.process.loop import ConsumerProcess
 
 __all__ = ["ConsumerProcess", "GraceExceededError"]

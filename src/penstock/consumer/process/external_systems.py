@@ -1,10 +1,11 @@
-"""What the loop can ask of Kafka, Spark and the lake. Every call here may block."""
+"""What the core can ask of Kafka, Spark and the lake. Every call here may block."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from penstock.consumer.core.effects import RangeToCarry
+from penstock.consumer.core.inputs import LedgerEntry
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizeReader
@@ -15,21 +16,8 @@ from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """Where a partition stands: `ledger` is None when it has never been carried.
-
-    `last_epoch` is that of its last commit, if it was made under our controller's topic.
-    """
-
-    topic_id: str
-    ledger: int | None
-    next_offset: int
-    last_epoch: Epoch | None = None
-
-
-class World:
-    """The looking thread asks about Kafka and the ledger, the carrying thread runs batches."""
+class ExternalSystems:
+    """The looking thread reads Kafka and the ledger, the carrying thread runs batches."""
 
     def __init__(self, settings: Settings, writer: Writer, at_point: Callable[[str], None]) -> None:
         self._settings = settings
@@ -39,22 +27,25 @@ class World:
         self._sizes: LogSizeReader | None = None
         self._session: Any = None
         self._authority: str | None = None
-        # The ledger can be read before Spark is there.
+        # The ledger can be read before Spark is up.
         self._pipeline = Pipeline(settings, None, at_point=at_point)
 
-    def start_spark(self) -> None:
-        """Begin a session; again, when the last one is lost."""
+    def start_spark(self, *, after_s: float) -> None:
+        """Wait, then begin a session; also when the last one is lost.
+
+        No batch can run meanwhile, so the carrying thread may wait.
+        """
+        time.sleep(after_s)
         self._session = start_session(
             self._settings.spark, name=f"penstock-consumer-{self._writer.consumer_id}"
         )
         self._pipeline = Pipeline(self._settings, self._session, at_point=self._at_point)
 
-    def start_spark_after(self, wait_s: float) -> None:
-        """Give a server that went away time to come back; batches cannot run meanwhile anyhow."""
-        time.sleep(wait_s)
-        self.start_spark()
-
-    def carry(self, planned: Sequence[PlannedRange]) -> BatchResult:
+    def carry(self, ranges: Sequence[RangeToCarry]) -> BatchResult:
+        planned = [
+            PlannedRange(one.range, one.topic_id, one.ledger_offset, self._claim(one.epoch))
+            for one in ranges
+        ]
         return self._pipeline.carry(planned, writer=self._writer)
 
     def interrupt(self) -> None:
@@ -63,7 +54,7 @@ class World:
             self._pipeline.interrupt()
 
     def end_spark(self, *, then: Callable[[], None]) -> None:
-        """Tell Spark that nothing more comes, so that a shared server can forget us."""
+        """Close the session, so that a shared server frees what it holds for us."""
         try:
             if self._session is not None:
                 self._pipeline.close()
@@ -75,18 +66,19 @@ class World:
         """Remove this consumer's files that no commit names and none can name; how many."""
         return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
 
-    def keep_up(self, tables: Sequence[str]) -> list[UpkeepReport]:
+    def keep_tables(self, topics: Iterable[str]) -> list[UpkeepReport]:
         """Join small files and remove what is no longer needed."""
-        return list(keep_up(self._settings.lake, tables))
+        lake = self._settings.lake
+        return list(keep_up(lake, sorted({lake.table_of(topic).table for topic in topics})))
 
-    def look(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
+    def read_ends(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
         """How far each partition's committed records reach, and why others cannot be looked up."""
         return self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
 
     def read_ledger(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, LedgerEntry]:
-        """Where each partition goes on. One that Kafka does not have is left out."""
+        """Where each partition goes on. A partition that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
         orders = self._settings.topics.names.controller
@@ -106,22 +98,22 @@ class World:
                 found[one] = LedgerEntry(topic_id, ledger[one], offset, epochs.get(one))
         return found
 
-    def claim(self, epoch: Epoch) -> Claim | None:
-        """What a commit under this epoch claims; known once a ledger has been read."""
+    def _claim(self, epoch: Epoch) -> Claim | None:
+        """Under which authority a commit is made; known once a ledger has been read."""
         return None if self._authority is None else Claim(self._authority, epoch)
 
-    def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def read_start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._kafka.start_offsets(partitions)
 
-    def weigh(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, float]:
-        """Log bytes an offset stands for, where the log holds anything."""
+    def read_log_sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
+        """Log bytes of one offset; a partition with an empty log is left out."""
         wanted = sorted(partitions)
         if self._sizes is None:
             self._sizes = LogSizeReader(self._settings.kafka)
         try:
             sizes = self._sizes.read_bytes({one.topic for one in wanted})
         except PenstockError:
-            self._sizes = None  # a connection that failed is not asked again
+            self._sizes = None  # a connection that failed is not used again
             raise
         starts, ends = self._kafka.start_offsets(wanted), self._kafka.end_offsets(wanted)
         return {

@@ -1,4 +1,4 @@
-"""Carries what the consumer says to the controller's partition of the controller topic."""
+"""Sends the consumer's messages to the controller's partition of the controller topic."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from penstock.settings import Settings
 
 CONTROLLER_PARTITION = 0
 # Reports that pile up while Kafka is away would only tell of the past.
-UNDELIVERED_REPORTS_MAX = 3
+UNDELIVERED_MAX = 3
 
 
 class OutboundMessages:
@@ -20,11 +20,11 @@ class OutboundMessages:
 
     @property
     def are_stuck(self) -> bool:
-        """Whether so much is on its way that a further report is of no use."""
+        """Whether so many messages are undelivered that a further report is of no use."""
         self._producer.poll()
-        return self._undelivered >= UNDELIVERED_REPORTS_MAX
+        return self._undelivered >= UNDELIVERED_MAX
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         encoded = encode(message)
         self._undelivered += 1
         self._producer.send(
@@ -44,4 +44,4 @@ class OutboundMessages:
     def flush(self, timeout_s: float) -> None:
         left = self._producer.flush(timeout_s)
         if left:
-            self._log.warning("messages_unsaid", left=left)
+            self._log.warning("messages_unsent", left=left)

@@ -1,6 +1,6 @@
-"""The loop's inbox, and threads that do one thing at a time and put what came of it there.
+"""The loop's inbox, and threads that do one thing at a time and put the answer there.
 
-They are daemons: a call that never comes back must not keep the process from ending.
+They are daemons: a call that never returns must not keep the process from ending.
 """
 
 import queue
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.consumer.core.inputs import Input
 from penstock.errors import PenstockError
 from penstock.kafka_io.mailbox import Letter, Mailbox, MailboxTrouble
 
@@ -25,15 +26,21 @@ class Signalled:
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """A thread has done what it was asked: `then` takes the result in the loop's own thread."""
+    """A thread has done what it was asked. The loop makes the core's input of it, if any."""
 
-    then: Callable[[Any], None]
-    failed: Callable[[Exception], None]
-    result: Any = None
-    error: Exception | None = None
+    as_input: Callable[[int], Input | None]
 
 
-Item = Signalled | WorkerAnswer | Letter | MailboxTrouble
+@dataclass(frozen=True, slots=True)
+class MailboxCrashed:
+    """The mailbox thread ended by an error that nobody expected."""
+
+    error: Exception
+
+
+Item = Signalled | WorkerAnswer | Letter | MailboxTrouble | MailboxCrashed
+OnResult = Callable[[int, Any], Input | None]
+OnError = Callable[[int, Exception], Input | None]
 
 
 class Inbox:
@@ -46,7 +53,7 @@ class Inbox:
         self._queue.put(item)
 
     def take(self, timeout_s: float) -> list[Item]:
-        """All that is there; waits for the first."""
+        """Everything that is there; waits for the first item."""
         items: list[Item] = []
         try:
             items.append(self._queue.get(timeout=max(0.0, timeout_s)))
@@ -57,33 +64,38 @@ class Inbox:
 
 
 class Worker:
-    """One thread that does what it is asked, one thing after another."""
+    """One thread that makes the calls it is asked for, one after another."""
 
     def __init__(self, name: str, inbox: Inbox) -> None:
         self._inbox = inbox
-        self._asked: queue.SimpleQueue[tuple[Callable[[], Any], Any, Any]] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[Callable[[], Any], OnResult, OnError]] = (
+            queue.SimpleQueue()
+        )
         threading.Thread(target=self._work, name=f"penstock-{name}", daemon=True).start()
 
-    def ask(
-        self,
-        what: Callable[[], Any],
-        then: Callable[[Any], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self._asked.put((what, then, failed))
+    def ask(self, call: Callable[[], Any], on_result: OnResult, on_error: OnError) -> None:
+        """`on_result` and `on_error` run in the loop's thread, with its time."""
+        self._asked.put((call, on_result, on_error))
 
     def _work(self) -> None:
         while True:
-            what, then, failed = self._asked.get()
-            try:
-                answer = WorkerAnswer(then, failed, result=what())
-            except Exception as error:  # noqa: BLE001 - the loop decides what an error means
-                answer = WorkerAnswer(then, failed, error=error)
-            self._inbox.put(answer)
+            call, on_result, on_error = self._asked.get()
+            self._inbox.put(WorkerAnswer(_called(call, on_result, on_error)))
+
+
+def _called(
+    call: Callable[[], Any], on_result: OnResult, on_error: OnError
+) -> Callable[[int], Input | None]:
+    try:
+        result = call()
+    except Exception as error:  # noqa: BLE001 - the core decides what an error means
+        raised = error
+        return lambda now_ms: on_error(now_ms, raised)
+    return lambda now_ms: on_result(now_ms, result)
 
 
 class MailboxThread:
-    """Reads the mailbox all the time, whatever else goes on."""
+    """Reads the mailbox all the time, also while a batch runs."""
 
     def __init__(self, mailbox: Mailbox, inbox: Inbox) -> None:
         self._mailbox = mailbox
@@ -100,8 +112,8 @@ class MailboxThread:
             except PenstockError as error:
                 self._inbox.put(MailboxTrouble(str(error)))
                 self._stop.wait(_MAILBOX_WAIT_S)
-            except Exception as error:  # noqa: BLE001 - a consumer that hears nothing must not go on
-                self._inbox.put(WorkerAnswer(then=_raise, failed=_raise, error=error))
+            except Exception as error:  # noqa: BLE001 - a consumer without a mailbox must not go on
+                self._inbox.put(MailboxCrashed(error))
                 return
 
     def stop(self, timeout_s: float) -> None:
@@ -112,10 +124,6 @@ class MailboxThread:
             self._mailbox.close()
 
 
-def _raise(error: Exception) -> None:
-    raise error
-
-
-def now_s() -> float:
+def now_ms() -> int:
     """The loop's clock: only differences of it mean anything."""
-    return time.monotonic()
+    return time.monotonic_ns() // 1_000_000

@@ -1,7 +1,7 @@
-"""Searches every reachable state of the small group.
+"""The search through every state of a small group: what was seen, and where it ends.
 
-Two states are the same if they differ only in absolute time. The search counts the states, and
-tests pin the counts.
+Two groups are the same when everything but the absolute time is. States are counted, and the tests
+pin the numbers.
 """
 
 from collections.abc import Callable
@@ -24,6 +24,8 @@ def has_converged(group: SmallGroup) -> bool:
     state = group.controller
     if state.phase is not Phase.SENTINEL or state.in_flight:
         return False
+    if any(offset != group.records for offset in group.ledger):
+        return False
     for partition in PARTITIONS:
         holding = state.holdings.get(partition)
         if holding is None or holding.status is not HoldingStatus.OWNED:
@@ -37,11 +39,11 @@ def has_converged(group: SmallGroup) -> bool:
 
 
 def key_of(group: SmallGroup) -> object:
-    """Identifies a state: everything that can affect later steps, without absolute times."""
+    """What makes two groups the same: everything that can matter later, and no absolute time."""
     return (
         _controller_key(group.controller),
         None if group.saved is None else _saved_key(group.saved),
-        tuple(_consumer_key(consumer) for consumer in group.running),
+        tuple(_consumer_key(consumer, group.controller.now_ms) for consumer in group.running),
         tuple(tuple(_message_key(m) for m in box) for box in group.to_consumer),
         tuple(_message_key(m) for m in group.to_controller),
         group.ledger,
@@ -84,7 +86,7 @@ def _controller_key(state: State) -> object:
 
 
 def _saved_key(saved: State) -> object:
-    """The part of the saved state that a restarted controller uses."""
+    """What the next incarnation takes from it."""
     return (
         (saved.controller_epoch, saved.plan_number, saved.queries_sent),
         tuple(sorted(saved.incarnation_floor.items())),
@@ -93,8 +95,10 @@ def _saved_key(saved: State) -> object:
     )
 
 
-def _consumer_key(consumer: RunningConsumer) -> object:
+def _consumer_key(consumer: RunningConsumer, now_ms: int) -> object:
+    """Without what was counted and measured, which the reports of this group leave out."""
     own = consumer.ownership
+    batches = consumer.state.batches
     return (
         own.incarnation,
         own.sequence,
@@ -103,7 +107,11 @@ def _consumer_key(consumer: RunningConsumer) -> object:
         tuple(sorted(own.owned.items(), key=lambda item: item[0])),
         tuple(sorted(own.ended.items())),
         own.queries,
-        consumer.reads,
+        tuple(sorted(consumer.state.lookups)),
+        tuple((p, row.ledger_offset) for p, row in sorted(consumer.state.progress.items())),
+        (batches.next_look_ms <= now_ms, batches.looks_again),
+        consumer.ledger_asked,
+        consumer.ends_asked,
         consumer.batch,
     )
 

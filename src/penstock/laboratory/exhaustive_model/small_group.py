@@ -1,35 +1,47 @@
-"""A group small enough to follow every order of events: two consumers, three partitions, one move.
+"""Every order of everything in a small group: two consumers, three partitions, one move.
 
 From the moment a plan is made, all interleavings are followed: messages to each receiver, reads of
-the ledger, batches. In addition up to three faults happen at every possible place: a message is
-lost, doubled or overtaken, a consumer crashes, the controller crashes after any single effect.
-Safety is checked in every state. When no event is left, the group must have converged; otherwise
-time passes, within a bound.
+the ledger and of the logs, batches. On top of that up to three faults at every place: a message
+lost, doubled or overtaken by the next one, a consumer that crashes, a controller that crashes after
+each single effect. Safety is checked in every state. Where nothing is left to happen the group must
+have converged; until then time passes, within a bound.
 
-The state machine and the consumers' ownership are the real code. Only time and transport are
-simplified: deployments and the packer answer at once.
+The controller and the consumers are the real ones; only time and transport are reduced:
+deployments, the packer and Spark answer at once, and reports carry no measurements.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from penstock.consumer.core import inputs as consumer_inputs
-from penstock.consumer.core import ownership
+from penstock.consumer.core import state_machine as consumer_machine
+from penstock.consumer.core.effects import (
+    CarryBatch,
+    RangeToCarry,
+    ReadEnds,
+    ReadLedger,
+    SendToController,
+)
 from penstock.consumer.core.effects import Effect as ConsumerEffect
-from penstock.consumer.core.effects import ReadLedger, Say
 from penstock.consumer.core.ownership import Ownership
+from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.state import ConsumerState
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
+from penstock.errors import PenstockError
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
 from penstock.messages import (
+    ConsumerReport,
     FromConsumer,
     Message,
+    ReportedPartition,
     StartConsumingCommand,
     StateQuery,
     StopConsumingCommand,
+    StopReason,
 )
 from penstock.model import Assignment, ConsumerId, Epoch, TopicPartition
 from penstock.packing import Packing
@@ -58,15 +70,37 @@ SETTINGS = changed_settings(
         "controller.plan_interval": "0s",
     },
 )
+# Batches follow at once, and every quiet round is long enough for a report and a look.
+CONSUMER_SETTINGS = CoreSettings(
+    batch_bytes=2**20,
+    batch_time_ms=IDLE_MS,
+    backlog_batch_time_ms=IDLE_MS,
+    batch_period_ms=0,
+    idle_wait_ms=IDLE_MS,
+    report_period_ms=IDLE_MS,
+    grace_ms=IDLE_MS,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningConsumer:
-    """One consumer: its ownership, its pending ledger reads and its running batch."""
+    """One consumer, and what its core asked for and was not answered yet."""
 
-    ownership: Ownership
-    reads: tuple[tuple[TopicPartition, Epoch], ...] = ()
-    batch: tuple[tuple[TopicPartition, int, Epoch], ...] = ()
+    state: ConsumerState
+    ledger_asked: tuple[tuple[TopicPartition, Epoch], ...] = ()
+    ends_asked: tuple[TopicPartition, ...] = ()
+    batch: tuple[RangeToCarry, ...] = ()
+
+    @property
+    def ownership(self) -> Ownership:
+        return self.state.ownership
+
+
+def _new_consumer(consumer: ConsumerId, incarnation: int, now_ms: int) -> RunningConsumer:
+    state, _ = consumer_machine.begin(
+        CONSUMER_SETTINGS, Ownership(consumer, incarnation), now_ms=now_ms
+    )
+    return RunningConsumer(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +120,12 @@ class SmallGroup:
 def initial_group(faults: int, records: int) -> SmallGroup:
     """Both consumers run; the first reads two partitions, and one of them has to move.
 
-    From then on batches carry `records` records of each partition.
+    From then on batches carry `records` records of each partition. Without records Spark never
+    comes up, so that nothing is read.
     """
     machine = Machine()
     state, _ = machine.begin(controller_epoch=1, settings=SETTINGS, now_ms=0)
-    running = (RunningConsumer(Ownership(ONE, 1)), RunningConsumer(Ownership(TWO, 1)))
+    running = (_new_consumer(ONE, 1, 0), _new_consumer(TWO, 1, 0))
     group = SmallGroup(state, None, running, ((), ()), (), (0, 0, 0), 0)
     both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
     for _ in range(2):
@@ -105,7 +140,10 @@ def initial_group(faults: int, records: int) -> SmallGroup:
     group = _step(group, inputs.Tick(IDLE_MS))
     if group.controller.phase is not Phase.GROUP_MANAGEMENT:
         raise ValueError("the group does not begin with a plan")
-    return replace(group, faults_left=faults, records=records)
+    group = replace(group, faults_left=faults, records=records)
+    for index in range(2):
+        group = _with_spark(group, index)
+    return group
 
 
 def _run_without_faults(group: SmallGroup) -> SmallGroup:
@@ -171,7 +209,7 @@ def _done(
 
 
 def _restart_controller(group: SmallGroup, packing: Assignment) -> SmallGroup:
-    """The controller crashed and restarts at once, with a higher epoch."""
+    """The controller died; the next incarnation starts at once, with a higher epoch."""
     state, effects = Machine().begin(
         controller_epoch=group.controller.controller_epoch + 1,
         settings=SETTINGS,
@@ -211,82 +249,114 @@ def _deleted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
 
 
 def _restart_consumer(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
-    """A new incarnation, which has only its number, and reports itself."""
+    """A new incarnation, which knows nothing but its number, and reports at once."""
     index = consumer - 1
+    now = group.controller.now_ms
     former = group.running[index].ownership
-    running = list(group.running)
-    running[index] = RunningConsumer(Ownership(consumer, former.incarnation + 1))
-    return _step_consumer(
-        replace(group, running=(running[0], running[1])), index, consumer_inputs.ReportDue()
-    )
+    group = _with_consumer(group, index, _new_consumer(consumer, former.incarnation + 1, now))
+    group = _give(group, index, consumer_inputs.Tick(now))
+    return _with_spark(group, index)
 
 
 # The consumers' side
 
 
-def _step_consumer(group: SmallGroup, index: int, given: consumer_inputs.Input) -> SmallGroup:
+def _with_spark(group: SmallGroup, index: int) -> SmallGroup:
+    if not group.records:
+        return group
+    return _give(group, index, consumer_inputs.SparkStarted(group.controller.now_ms))
+
+
+def _with_consumer(group: SmallGroup, index: int, consumer: RunningConsumer) -> SmallGroup:
+    running = list(group.running)
+    running[index] = consumer
+    return replace(group, running=(running[0], running[1]))
+
+
+def _give(group: SmallGroup, index: int, given: consumer_inputs.Input) -> SmallGroup:
     consumer = group.running[index]
-    after, effects = ownership.step(consumer.ownership, given)
-    return _apply_effects(group, index, replace(consumer, ownership=after), effects)
+    after, effects = consumer_machine.step(consumer.state, given)
+    return _apply_effects(group, index, replace(consumer, state=after), effects)
 
 
 def _apply_effects(
     group: SmallGroup, index: int, consumer: RunningConsumer, effects: tuple[ConsumerEffect, ...]
 ) -> SmallGroup:
-    said = list(group.to_controller)
+    """Messages are sent; what takes time is kept until it is answered."""
+    sent = list(group.to_controller)
     for effect in effects:
-        if isinstance(effect, Say) and isinstance(effect.message, FromConsumer):
-            said.append(effect.message)
+        if isinstance(effect, SendToController):
+            sent.append(_without_measurements(effect.message))
         elif isinstance(effect, ReadLedger):
-            consumer = replace(consumer, reads=(*consumer.reads, (effect.partition, effect.epoch)))
-    running = list(group.running)
-    running[index] = consumer
-    return replace(group, running=(running[0], running[1]), to_controller=tuple(said))
+            consumer = replace(consumer, ledger_asked=tuple(effect.partitions.items()))
+        elif isinstance(effect, ReadEnds):
+            consumer = replace(consumer, ends_asked=effect.partitions)
+        elif isinstance(effect, CarryBatch):
+            consumer = replace(consumer, batch=effect.ranges)
+    return replace(_with_consumer(group, index, consumer), to_controller=tuple(sent))
+
+
+def _without_measurements(message: FromConsumer) -> FromConsumer:
+    """What was measured would make states differ that are the same to the controller."""
+    if not isinstance(message, ConsumerReport):
+        return message
+    owned = tuple(
+        ReportedPartition(
+            topic=row.topic, partition=row.partition, epoch=row.epoch, next_offset=row.next_offset
+        )
+        for row in message.owned
+    )
+    update = {"cycle": None, "behind_records": None, "behind_log_bytes": None, "owned": owned}
+    return message.model_copy(update=update)
 
 
 def _read(group: SmallGroup, index: int, message: Message) -> SmallGroup:
-    if isinstance(message, (StartConsumingCommand, StopConsumingCommand)):
-        return _step_consumer(group, index, consumer_inputs.CommandRead(message))
-    if isinstance(message, StateQuery):
-        return _step_consumer(group, index, consumer_inputs.QueryRead(message))
+    if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
+        now = group.controller.now_ms
+        return _give(group, index, consumer_inputs.MessagesRead(now, (message,)))
     raise ValueError(f"not for a consumer: {message.event_type}")
 
 
 def _ledger_read(group: SmallGroup, index: int) -> SmallGroup:
     consumer = group.running[index]
-    (partition, epoch), *rest = consumer.reads
-    running = list(group.running)
-    running[index] = replace(consumer, reads=tuple(rest))
-    offset = group.ledger[partition.partition]
-    group = replace(group, running=(running[0], running[1]))
-    return _step_consumer(group, index, consumer_inputs.LedgerRead(partition, epoch, offset))
+    asked = dict(consumer.ledger_asked)
+    entries = {}
+    for partition in asked:
+        offset = group.ledger[partition.partition]
+        entries[partition] = consumer_inputs.LedgerEntry("id", offset, offset)
+    group = _with_consumer(group, index, replace(consumer, ledger_asked=()))
+    now = group.controller.now_ms
+    return _give(group, index, consumer_inputs.LedgerRead(now, asked, entries))
 
 
-def _batch_begun(group: SmallGroup, index: int, ranges: dict[TopicPartition, int]) -> SmallGroup:
-    owned = group.running[index].ownership.owned
-    batch = tuple((p, start, owned[p].epoch) for p, start in sorted(ranges.items()))
-    group = _step_consumer(group, index, consumer_inputs.BatchBegan(tuple(ranges)))
-    running = list(group.running)
-    running[index] = replace(running[index], batch=batch)
-    return replace(group, running=(running[0], running[1]))
+def _ends_read(group: SmallGroup, index: int) -> SmallGroup:
+    """Every log holds one record more than is carried, until all records are."""
+    consumer = group.running[index]
+    ends = {p: min(group.records, group.ledger[p.partition] + 1) for p in consumer.ends_asked}
+    group = _with_consumer(group, index, replace(consumer, ends_asked=()))
+    return _give(group, index, consumer_inputs.EndsRead(group.controller.now_ms, ends))
 
 
 def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
-    """Commit one record of every partition, by compare-and-set."""
+    """Every partition by compare-and-set."""
+    consumer = group.running[index]
     ledger = list(group.ledger)
     committed: dict[TopicPartition, int] = {}
-    refused = []
-    for partition, start, _ in group.running[index].batch:
-        if ledger[partition.partition] == start:
-            ledger[partition.partition] = committed[partition] = start + 1
+    failures = {}
+    for one in consumer.batch:
+        partition = one.range.partition
+        if ledger[partition.partition] == one.range.start:
+            ledger[partition.partition] = committed[partition] = one.range.end
         else:
-            refused.append(partition)
-    running = list(group.running)
-    running[index] = replace(running[index], batch=())
+            error = PenstockError("another writer was first")
+            failure = consumer_inputs.PartitionFailure(error, StopReason.LEDGER_REFUSED)
+            failures[partition] = failure
     group = replace(
-        group, running=(running[0], running[1]), ledger=(ledger[0], ledger[1], ledger[2])
+        _with_consumer(group, index, replace(consumer, batch=())),
+        ledger=(ledger[0], ledger[1], ledger[2]),
     )
-    return _step_consumer(group, index, consumer_inputs.BatchEnded(committed, refused))
+    ended = consumer_inputs.BatchEnded(group.controller.now_ms, committed, failures)
+    return _give(group, index, ended)
 
 
 # The possible next steps
@@ -303,15 +373,12 @@ def ordinary_steps(group: SmallGroup) -> Iterator[SmallGroup]:
         if box:
             yield _read(_without(group, index, 0), index, box[0])
         consumer = group.running[index]
-        if consumer.reads:
+        if consumer.ledger_asked:
             yield _ledger_read(group, index)
+        if consumer.ends_asked:
+            yield _ends_read(group, index)
         if consumer.batch:
             yield _batch_ended(group, index)
-        else:
-            readable = consumer.ownership.readable
-            ranges = {p: start for p, start in readable.items() if start < group.records}
-            if ranges:
-                yield _batch_begun(group, index, ranges)
 
 
 def _without(group: SmallGroup, index: int, place: int) -> SmallGroup:
@@ -356,5 +423,5 @@ def idle_step(group: SmallGroup) -> SmallGroup:
     group = _step(group, inputs.SpeedsMeasured(now, SPEEDS))
     group = _step(group, inputs.Tick(now))
     for index in range(2):
-        group = _step_consumer(group, index, consumer_inputs.ReportDue())
+        group = _give(group, index, consumer_inputs.Tick(now))
     return replace(group, idle_rounds=rounds)

@@ -1,15 +1,21 @@
-"""A consumer process in a simulated world: the real ownership, and batches against the ledger.
+"""A simulated consumer process: the real core, answered on the virtual clock.
 
-It can crash (and lose everything), pause in the middle of anything (a zombie), hang in a batch, and
-go on running when its deployment is deleted.
+Reads of the ledger and of the logs take time and can fail; batches run against the simulated
+ledger, and can hang, fail, or end without a known outcome. The process can crash (and lose
+everything), pause in the middle of anything (a zombie), and go on running when its deployment is
+deleted.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from penstock.consumer.core import inputs, ownership
-from penstock.consumer.core.effects import Effect, EndControlled, ReadLedger, Say
-from penstock.laboratory.protocol_simulation.ledger import LedgerKey
+from penstock.consumer.core import effects as act
+from penstock.consumer.core import inputs
+from penstock.consumer.core.inputs import LedgerEntry, PartitionFailure
+from penstock.consumer.core.ownership import Ownership
+from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.state_machine import begin, step
+from penstock.errors import PenstockError, UnreachableError
 from penstock.messages import (
     Message,
     StartConsumingCommand,
@@ -17,14 +23,35 @@ from penstock.messages import (
     StopConsumingCommand,
     StopReason,
 )
-from penstock.model import ConsumerId, Epoch, OffsetRange, TopicPartition
+from penstock.model import ConsumerId, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
-REPORT_MS = 1_000
-POLL_MS = 400
 HANG_MS = 30_000
+READ_MS = (2, 30)
+BATCH_MS = (60, 700)
+SPARK_START_MS = (20, 400)
+# Of the batches that fail in a way that passes: those that lose Spark.
+SPARK_LOST_SHARE = 0.3
+# Of the batches with an unknown outcome: those that were committed.
+COMMITTED_SHARE = 0.7
+
+
+def core_settings(consumer: ConsumerId, version: int, capacity_bytes_per_s: float) -> CoreSettings:
+    """The times of production, shortened. Every other consumer is limited in what it reads."""
+    return CoreSettings(
+        batch_bytes=int(8 * capacity_bytes_per_s),
+        batch_time_ms=400,
+        backlog_batch_time_ms=800,
+        batch_period_ms=600,
+        idle_wait_ms=600,
+        report_period_ms=1_000,
+        grace_ms=5_000,
+        capacity_bytes_per_s=4 * capacity_bytes_per_s if consumer % 2 else 0.0,
+        restarts_spark=True,
+        deployment_version=version,
+    )
 
 
 class SimulatedConsumer:
@@ -33,21 +60,41 @@ class SimulatedConsumer:
     ) -> None:
         self.group = group
         self.consumer = consumer
-        self.version = version
-        self.ownership = ownership.Ownership(consumer, incarnation)
         self.is_alive = True
         self.is_paused = False
         self.hangs_next = False
         self.outcome_unknown_next = False
         self.fails_next = False
         self._held_back: list[Callable[[], None]] = []
-        # Which topic id each start read the ledger for.
-        self._places: dict[TopicPartition, LedgerKey | None] = {}
-        self._batch: dict[TopicPartition, tuple[LedgerKey, OffsetRange, Epoch]] = {}
-        self._report()
-        self._poll()
+        self._tick_number = 0
+        # An interrupted batch finds another number than its own, and does nothing.
+        self._batch_number = 0
+        self._ranges: tuple[act.RangeToCarry, ...] = ()
+        # Effects without an entry concern what is not simulated: logs, health, offsets, tables.
+        self._runs: Mapping[type[act.Effect], Callable[[Any], None]] = {
+            act.WaitUntil: self._wait_until,
+            act.SendToController: self._send,
+            act.ReadLedger: self._read_ledger,
+            act.ReadEnds: self._read_ends,
+            act.ReadLogSizes: self._read_log_sizes,
+            act.StartSpark: self._start_spark,
+            act.CarryBatch: self._carry,
+            act.InterruptBatch: self._interrupt,
+            act.EndControlled: self._end,
+            act.Fail: self._fail,
+        }
+        self.state, effects = begin(
+            core_settings(consumer, version, group.capacity_bytes_per_s),
+            Ownership(consumer, incarnation),
+            now_ms=group.clock.now_ms,
+        )
+        self._run(effects)
 
-    # Life
+    @property
+    def ownership(self) -> Ownership:
+        return self.state.ownership
+
+    # The process
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Like a process: nothing happens when it is dead, and everything waits while it pauses."""
@@ -76,114 +123,206 @@ class SimulatedConsumer:
         self.is_alive = False
 
     def shut_down(self) -> None:
-        self._later(0, lambda: self._take(inputs.ShutdownAsked()))
-
-    # Messages
+        self._later(0, lambda: self._take(inputs.ShutdownAsked(self._now_ms)))
 
     def deliver(self, message: Message) -> None:
-        self._later(0, lambda: self._read(message))
+        if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
+            read = (message,)
+            self._later(0, lambda: self._take(inputs.MessagesRead(self._now_ms, read)))
 
-    def _read(self, message: Message) -> None:
-        if isinstance(message, (StartConsumingCommand, StopConsumingCommand)):
-            self._take(inputs.CommandRead(message))
-        elif isinstance(message, StateQuery):
-            self._take(inputs.QueryRead(message))
+    @property
+    def _now_ms(self) -> int:
+        return self.group.clock.now_ms
+
+    # The core
 
     def _take(self, given: inputs.Input) -> None:
-        before = self.ownership
-        self.ownership, effects = ownership.step(self.ownership, given)
-        self.group.checker.consumer_stepped(before, self.ownership)
+        before = self.state
+        self.state, effects = step(before, given)
+        self.group.checker.consumer_stepped(before.ownership, self.state.ownership)
+        self._run(effects)
+
+    def _run(self, effects: tuple[act.Effect, ...]) -> None:
         for effect in effects:
-            self._do(effect)
+            run = self._runs.get(type(effect))
+            if run is not None:
+                run(effect)
 
-    def _do(self, effect: Effect) -> None:
-        if isinstance(effect, Say):
-            self.group.to_controller(self, effect.message)
-        elif isinstance(effect, ReadLedger):
-            place = self.group.ledger_key(effect.partition)
-            partition, epoch = effect.partition, effect.epoch
+    def _wait_until(self, effect: act.WaitUntil) -> None:
+        self._tick_number += 1
+        number = self._tick_number
 
-            def read() -> None:
-                self._places[partition] = place
-                ledger = self.group.ledger
-                next_offset = ledger.read(place) if place else 0
-                last_epoch = ledger.last_epoch.get(place) if place else None
-                self._take(inputs.LedgerRead(partition, epoch, next_offset, last_epoch))
+        def tick() -> None:
+            if number == self._tick_number:
+                self._take(inputs.Tick(self._now_ms))
 
-            self._later(self.group.chance.randint(2, 30), read)
-        elif isinstance(effect, EndControlled):
-            self.is_alive = False
-            self.group.consumer_ended(self)
+        self._later(effect.at_ms - self._now_ms, tick)
 
-    def _report(self) -> None:
-        owned = self.ownership.readable
-        behind = sum(
-            max(0, self.group.end_offset(partition) - offset) for partition, offset in owned.items()
+    def _send(self, effect: act.SendToController) -> None:
+        self.group.to_controller(self, effect.message)
+
+    def _end(self, _: act.EndControlled) -> None:
+        self.is_alive = False
+        self.group.consumer_ended(self)
+
+    def _fail(self, effect: act.Fail) -> None:
+        self.group.count_event(f"consumer failed: {type(effect.error).__name__}")
+        self.group.deployment.crashed(self)
+
+    # Reads
+
+    def _answer(self, make: Callable[[], inputs.Input], failed: Callable[[], inputs.Input]) -> None:
+        """Some time later; as often as messages get lost, it fails instead."""
+        is_lost = self.group.is_answer_lost()
+
+        def answer() -> None:
+            self._take(failed() if is_lost else make())
+
+        self._later(self.group.chance.randint(*READ_MS), answer)
+
+    def _read_ledger(self, effect: act.ReadLedger) -> None:
+        """The ledger is read at once and answered later: meanwhile it can change."""
+        asked = effect.partitions
+        entries = {p: entry for p in asked if (entry := self._entry(p)) is not None}
+        self._answer(
+            lambda: inputs.LedgerRead(self._now_ms, asked, entries),
+            lambda: inputs.LedgerNotRead(self._now_ms, _away("the lake"), asked),
         )
-        self._take(inputs.ReportDue(behind_log_bytes=behind, deployment_version=self.version))
-        self._later(REPORT_MS, self._report)
 
-    # Batches
+    def _entry(self, partition: TopicPartition) -> LedgerEntry | None:
+        key = self.group.ledger_key(partition)
+        if key is None:
+            return None
+        ledger = self.group.ledger
+        return LedgerEntry(
+            key[0],
+            ledger.next_offset.get(key),
+            ledger.read(key),
+            ledger.last_epoch.get(key),
+        )
 
-    def _poll(self) -> None:
-        if not self._batch:
-            self._begin_batch()
-        if not self._batch:
-            self._later(POLL_MS, self._poll)
+    def _read_ends(self, effect: act.ReadEnds) -> None:
+        def ends() -> Mapping[TopicPartition, int]:
+            logs = self.group.logs
+            return {p: self.group.end_offset(p) for p in effect.partitions if p in logs}
 
-    def _begin_batch(self) -> None:
-        group = self.group
-        ranges: dict[TopicPartition, tuple[LedgerKey, OffsetRange, Epoch]] = {}
-        readable = self.ownership.readable
-        most = group.batch_records
-        for partition in sorted(readable):
-            place = group.ledger_key(partition)
-            start, end = readable[partition], group.end_offset(partition)
-            if place != self._places[partition]:
-                gone = StopReason.TOPIC_MADE_AGAIN
-                self._take(inputs.PartitionFailed(partition, gone, "another topic id"))
-            elif place is not None and end > start:
-                taken = OffsetRange(partition, start, min(end, start + most))
-                ranges[partition] = (place, taken, self.ownership.owned[partition].epoch)
-        if not ranges:
-            return
-        if self.fails_next:
-            self.fails_next = False
-            victim = min(ranges)
-            del ranges[victim]
-            failed = inputs.PartitionFailed(victim, StopReason.TRANSFORMATION_FAILED, "poison")
-            self._take(failed)
-            if not ranges:
-                return
-        self._batch = ranges
-        self._take(inputs.BatchBegan(tuple(ranges)))
-        duration = group.chance.randint(60, 700)
+        self._answer(
+            lambda: inputs.EndsRead(self._now_ms, ends()),
+            lambda: inputs.EndsNotRead(self._now_ms, _away("Kafka")),
+        )
+
+    def _read_log_sizes(self, effect: act.ReadLogSizes) -> None:
+        """A record is one byte, so that bytes and offsets are the same."""
+
+        def sizes() -> Mapping[TopicPartition, float]:
+            return {p: 1.0 for p in effect.partitions if self.group.end_offset(p)}
+
+        self._answer(
+            lambda: inputs.LogSizesRead(self._now_ms, sizes()),
+            lambda: inputs.LogSizesNotRead(self._now_ms, _away("Kafka")),
+        )
+
+    # Spark and batches
+
+    def _start_spark(self, effect: act.StartSpark) -> None:
+        """The first start succeeds; a later one can fail, and is then tried again."""
+        is_first = self._batch_number == 0
+        is_lost = not is_first and self.group.is_answer_lost()
+
+        def answer() -> None:
+            now = self._now_ms
+            failed = inputs.SparkNotStarted(now, _away("Spark"))
+            self._take(failed if is_lost else inputs.SparkStarted(now))
+
+        self._later(effect.after_ms + self.group.chance.randint(*SPARK_START_MS), answer)
+
+    def _carry(self, effect: act.CarryBatch) -> None:
+        self._batch_number += 1
+        self._ranges = effect.ranges
+        duration = self.group.chance.randint(*BATCH_MS)
         if self.hangs_next:
             self.hangs_next = False
-            duration = HANG_MS if group.has_faults else duration
-        self._later(duration, self._end_batch)
+            duration = HANG_MS if self.group.has_faults else duration
+        self._later(duration, lambda number=self._batch_number: self._end_batch(number))  # type: ignore[misc]  # mypy cannot type a lambda's default
 
-    def _end_batch(self) -> None:
-        """One commit per table; a refused one is dropped whole, and only the late give up."""
-        batch, self._batch = self._batch, {}
+    def _interrupt(self, _: act.InterruptBatch) -> None:
+        """The batch is dropped whole: nothing of it is committed."""
+        self._batch_number += 1
+        failure = PartitionFailure(UnreachableError("interrupted"))
+        failures = {one.range.partition: failure for one in self._ranges}
+        self._later(
+            self.group.chance.randint(*READ_MS),
+            lambda: self._take(inputs.BatchEnded(self._now_ms, failures=failures)),
+        )
+
+    def _end_batch(self, number: int) -> None:
+        if number != self._batch_number:
+            return
+        failures = self._lasting_failures()
+        good = [one for one in self._ranges if one.range.partition not in failures]
         committed: dict[TopicPartition, int] = {}
-        refused: list[TopicPartition] = []
-        for topic in sorted({partition.topic for partition in batch}):
-            mine = {p: entry for p, entry in batch.items() if p.topic == topic}
-            ranges = {place: taken for place, taken, _ in mine.values()}
-            epochs = {p: epoch for p, (_, _, epoch) in mine.items()}
-            late = self.group.ledger.commit(
-                ranges, epochs, self.consumer, self.ownership.incarnation
+        if self.group.is_answer_lost():
+            self.group.count_event("batch failed")
+            is_spark = self.group.chance.random() < SPARK_LOST_SHARE
+            failure = PartitionFailure(_away("Kafka"), is_spark_lost=is_spark)
+            failures |= {one.range.partition: failure for one in good}
+        else:
+            for topic in sorted({one.range.partition.topic for one in good}):
+                mine = [one for one in good if one.range.partition.topic == topic]
+                self._commit(mine, committed, failures)
+        records = sum(len(one.range) for one in good if one.range.partition in committed)
+        self._take(
+            inputs.BatchEnded(
+                self._now_ms, committed, failures, records=records, decoded_bytes=records
             )
-            if self.outcome_unknown_next and not late:
-                # An error after success: settled by reading the log, never by a blind retry.
-                self.outcome_unknown_next = False
-                ends = {place: self.group.ledger.read(place) for place in ranges}
-                late = tuple(p for p, taken in ranges.items() if ends[p] != taken.end)
-            for partition, (place, taken, _) in mine.items():
-                if not late:
-                    committed[partition] = taken.end
-                elif place in late:
-                    refused.append(partition)
-        self._take(inputs.BatchEnded(committed, refused))
-        self._later(self.group.chance.randint(5, 100), self._poll)
+        )
+
+    def _lasting_failures(self) -> dict[TopicPartition, PartitionFailure]:
+        """Topics that were made again, and a transformation that raises."""
+        failures = {}
+        for one in self._ranges:
+            key = self.group.ledger_key(one.range.partition)
+            if key is None or key[0] != one.topic_id:
+                error = PenstockError("another topic id")
+                failure = PartitionFailure(error, StopReason.TOPIC_MADE_AGAIN)
+                failures[one.range.partition] = failure
+        good = [one.range.partition for one in self._ranges if one.range.partition not in failures]
+        if self.fails_next and good:
+            self.fails_next = False
+            error = PenstockError("poison")
+            failures[min(good)] = PartitionFailure(error, StopReason.TRANSFORMATION_FAILED)
+        return failures
+
+    def _commit(
+        self,
+        ranges: list[act.RangeToCarry],
+        committed: dict[TopicPartition, int],
+        failures: dict[TopicPartition, PartitionFailure],
+    ) -> None:
+        """One commit per table. If it is late, late partitions are refused and others dropped."""
+        places = {(one.topic_id, one.range.partition.partition): one for one in ranges}
+        is_unknown, self.outcome_unknown_next = self.outcome_unknown_next, False
+        unknown = PartitionFailure(UnreachableError("the outcome is unknown"))
+        if is_unknown and self.group.chance.random() >= COMMITTED_SHARE:
+            failures |= {one.range.partition: unknown for one in ranges}
+            return
+        late = self.group.ledger.commit(
+            {key: one.range for key, one in places.items()},
+            {one.range.partition: one.epoch for one in ranges},
+            self.consumer,
+            self.ownership.incarnation,
+        )
+        self.group.checker.after_event()
+        for key, one in places.items():
+            partition = one.range.partition
+            if is_unknown:
+                failures[partition] = unknown
+            elif not late:
+                committed[partition] = one.range.end
+            elif key in late:
+                refused = PenstockError("another writer was first")
+                failures[partition] = PartitionFailure(refused, StopReason.LEDGER_REFUSED)
+
+
+def _away(what: str) -> UnreachableError:
+    return UnreachableError(f"{what} is away")

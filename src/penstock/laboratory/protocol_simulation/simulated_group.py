@@ -65,7 +65,6 @@ class SimulatedGroup:
         self.has_faults = True
         self.is_fencing = scenario.is_fenced_by_broker
         self.restarts_consumers = scenario.restarts_consumers
-        self.batch_records = int(self.capacity_bytes_per_s)
         self.logs: dict[TopicPartition, Log] = {}
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0

@@ -1,0 +1,172 @@
+"""When to look for new records, and which of them the next batch carries.
+
+At most one look and one batch are under way. Full batches follow at once; without a backlog they
+begin one batch period apart; without records the looks become rarer up to `idle_wait`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from penstock.consumer.core import owned_partitions
+from penstock.consumer.core.effects import CarryBatch, LogLevel, RangeToCarry, ReadEnds
+from penstock.consumer.core.inputs import EndsNotRead, EndsRead
+from penstock.consumer.core.pace import FIRST_BUDGET_BYTES, Allowance, Pace, PaceLimits
+from penstock.consumer.core.partition_progress import waiting
+from penstock.consumer.core.ranges import RangePlan, plan_ranges
+from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.state import BatchState, RunningBatch
+from penstock.consumer.core.step_draft import StepDraft
+from penstock.model import TopicPartition
+
+IDLE_WAIT_FIRST_MS = 100
+# A limited consumer collects at least this much of its capacity before it begins a batch.
+_WORTH_MS_MIN = 100
+# A batch that begins sooner than this after a full one counts as following at once.
+_FOLLOWS_MS = 1_000
+# A batch that is smaller than this share of its budget does not show what the consumer can carry.
+_FULL_SHARE = 0.5
+
+
+def first_batch_state(settings: CoreSettings) -> BatchState:
+    limits = PaceLimits(
+        settings.batch_bytes, settings.batch_time_ms / 1000, settings.backlog_batch_time_ms / 1000
+    )
+    # It must be able to save what it waits for, or it would wait for ever.
+    saved_ms_max = max(settings.backlog_batch_time_ms, _worth_ms(settings))
+    return BatchState(
+        pace=Pace(limits, budget_bytes=min(FIRST_BUDGET_BYTES, settings.batch_bytes)),
+        allowance=Allowance(settings.capacity_bytes_per_s, saved_s_max=saved_ms_max / 1000),
+        idle_wait_ms=_idle_wait_first_ms(settings),
+    )
+
+
+def _idle_wait_first_ms(settings: CoreSettings) -> int:
+    return min(IDLE_WAIT_FIRST_MS, settings.idle_wait_ms)
+
+
+def _worth_ms(settings: CoreSettings) -> int:
+    return max(_WORTH_MS_MIN, settings.batch_period_ms)
+
+
+def due_times_ms(draft: StepDraft) -> Iterator[int]:
+    if _may_look(draft):
+        yield draft.batches.next_look_ms
+
+
+def look(draft: StepDraft) -> None:
+    """Ask how far the logs reach, if that is due."""
+    if _may_look(draft) and draft.now_ms >= draft.batches.next_look_ms:
+        draft.batches = replace(draft.batches, is_looking=True)
+        draft.do(ReadEnds(tuple(sorted(draft.readable))))
+
+
+def _may_look(draft: StepDraft) -> bool:
+    batches = draft.batches
+    return (
+        draft.spark.is_ready
+        and batches.running is None
+        and not batches.is_looking
+        and not draft.own.is_shutting_down
+        and bool(draft.readable)
+    )
+
+
+def ends_not_read(draft: StepDraft, given: EndsNotRead) -> None:
+    draft.batches = replace(
+        draft.batches,
+        is_looking=False,
+        looks_again=False,
+        next_look_ms=draft.now_ms + draft.settings.idle_wait_ms,
+    )
+    draft.log(LogLevel.WARNING, "ends_unknown", error=str(given.error))
+
+
+def ends_read(draft: StepDraft, given: EndsRead) -> None:
+    """Begin a batch with what can be read now, or wait."""
+    looks_again = draft.batches.looks_again
+    draft.batches = batches = replace(draft.batches, is_looking=False, looks_again=False)
+    if given.failures:
+        first = given.failures[min(given.failures)]
+        count = len(given.failures)
+        draft.log(LogLevel.WARNING, "ends_unknown", partitions=count, error=str(first))
+    for partition, end in given.ends.items():
+        if partition in draft.progress:
+            _note_end(draft, partition, end)
+    if draft.own.is_shutting_down:
+        return
+    found = waiting(draft.progress, draft.readable, batches.decoded_bytes_per_offset, draft.now_ms)
+    there_bytes = sum(one.size_bytes for one in found.values())
+    if not there_bytes:
+        if not looks_again:
+            _wait_idle(draft)
+        return
+    allowance = batches.allowance.at(draft.now_ms)
+    batches = replace(
+        batches, allowance=allowance, idle_wait_ms=_idle_wait_first_ms(draft.settings)
+    )
+    # With a capacity that is set, a batch waits until it is worth its cost.
+    worth = allowance.capacity_bytes_per_s * _worth_ms(draft.settings) / 1000
+    wait_ms = allowance.wait_ms(min(there_bytes, worth))
+    if wait_ms > 0:
+        draft.batches = replace(batches, next_look_ms=draft.now_ms + wait_ms)
+        return
+    draft.batches = batches
+    budget = allowance.limit(batches.pace.budget_bytes)
+    _begin(draft, plan_ranges(found, max(budget, 1.0)))
+
+
+def _wait_idle(draft: StepDraft) -> None:
+    wait_ms = draft.batches.idle_wait_ms
+    draft.batches = replace(
+        draft.batches,
+        next_look_ms=draft.now_ms + wait_ms,
+        idle_wait_ms=min(2 * wait_ms, draft.settings.idle_wait_ms),
+    )
+
+
+def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
+    """A log that ends before what was read is another one, or a replica that is behind.
+
+    The ledger look-up tells which: a topic that was made again has another id.
+    """
+    row = replace(draft.progress[partition], end_offset=end)
+    next_offset = draft.owned[partition].next_offset
+    if next_offset is not None and end < next_offset and row.not_before_ms <= draft.now_ms:
+        row = row.put_off(draft.now_ms)
+        draft.log(
+            LogLevel.WARNING,
+            "log_ends_early",
+            partition=str(partition),
+            end=end,
+            next_offset=next_offset,
+        )
+    draft.progress[partition] = row
+
+
+def _begin(draft: StepDraft, plan: RangePlan) -> None:
+    batches, now = draft.batches, draft.now_ms
+    number = batches.number + 1
+    ranges = []
+    for one in plan.ranges:
+        row = replace(draft.progress[one.partition], last_batch_number=number)
+        draft.progress[one.partition] = row
+        epoch = draft.owned[one.partition].epoch
+        ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch))
+    is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
+    since_ms = now
+    if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:
+        since_ms = batches.ended_ms if now - batches.ended_ms < _FOLLOWS_MS else now
+    running = RunningBatch(
+        ranges=tuple(ranges),
+        size_bytes=plan.size_bytes,
+        leaves_records=plan.is_full,
+        is_full=is_full,
+        began_ms=now,
+        since_ms=since_ms,
+    )
+    allowance = batches.allowance.without(plan.size_bytes)
+    draft.batches = replace(batches, number=number, allowance=allowance, running=running)
+    owned_partitions.enter_batch(draft, [one.partition for one in plan.ranges])
+    size = round(plan.size_bytes)
+    draft.log(LogLevel.DEBUG, "batch_begins", partitions=len(ranges), log_bytes=size)
+    draft.do(CarryBatch(running.ranges))

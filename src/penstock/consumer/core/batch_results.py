@@ -1,0 +1,141 @@
+"""What the end of a batch means: for each of its partitions, for Spark, and for the next batch.
+
+A failure of one partition stays with that partition.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from penstock.consumer.core import owned_partitions, spark
+from penstock.consumer.core.effects import LogLevel, ReadStartOffsets, WriteGroupOffsets
+from penstock.consumer.core.inputs import (
+    BatchEnded,
+    PartitionFailure,
+    StartOffsetsNotRead,
+    StartOffsetsRead,
+)
+from penstock.consumer.core.partition_progress import WorkDone
+from penstock.consumer.core.state import RunningBatch
+from penstock.consumer.core.step_draft import StepDraft
+from penstock.messages import StopReason
+from penstock.model import TopicPartition
+
+Failures = Mapping[TopicPartition, PartitionFailure]
+
+
+def ended(draft: StepDraft, given: BatchEnded) -> None:
+    batch = draft.batches.running
+    if batch is None:
+        raise AssertionError("a batch ended that never began")
+    draft.batches = replace(draft.batches, running=None, ended_ms=draft.now_ms)
+    _count(draft, batch, given)
+    put_off = {p: failure for p, failure in given.failures.items() if failure.reason is None}
+    _put_off(draft, put_off)
+    spark.batch_ended(draft, put_off)
+    if given.committed:
+        draft.do(WriteGroupOffsets(given.committed))
+    refused = _with_reason(given.failures, StopReason.LEDGER_REFUSED)
+    owned_partitions.leave_batch(
+        draft,
+        [one.range.partition for one in batch.ranges],
+        committed=given.committed,
+        refused=refused,
+    )
+    for partition, failure in refused.items():
+        draft.log(
+            LogLevel.WARNING,
+            "ledger_refused",
+            partition=str(partition),
+            error=str(failure.error),
+        )
+    _stop_failed(draft, given.failures)
+    follows_at_once = batch.leaves_records and not put_off
+    next_ms = batch.began_ms + draft.settings.batch_period_ms
+    draft.batches = replace(
+        draft.batches,
+        next_look_ms=draft.now_ms if follows_at_once else max(draft.now_ms, next_ms),
+    )
+
+
+def _with_reason(failures: Failures, reason: StopReason) -> dict[TopicPartition, PartitionFailure]:
+    return {p: failures[p] for p in sorted(failures) if failures[p].reason is reason}
+
+
+def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
+    """Add what was carried to the progress, the report and the estimates."""
+    log_bytes, offsets = 0.0, 0
+    batches = draft.batches
+    for one in batch.ranges:
+        partition, start, end = one.range.partition, one.range.start, one.range.end
+        if partition in given.committed:
+            row = draft.progress[partition]
+            size = len(one.range) * row.size_of_offset(batches.decoded_bytes_per_offset)
+            draft.progress[partition] = row.carried(start, end, size)
+            log_bytes += size
+            offsets += len(one.range)
+    draft.work += WorkDone(1, given.records, given.decoded_bytes, log_bytes, given.times)
+    if not offsets:
+        return
+    # The first batch warms Spark up: its time says nothing about the capacity.
+    shows_capacity = batch.is_full and batches.pace.is_warm
+    seconds = (draft.now_ms - batch.began_ms) / 1000
+    draft.batches = replace(
+        batches,
+        decoded_bytes_per_offset=given.decoded_bytes / offsets,
+        capacity=batches.capacity.after(
+            log_bytes, (draft.now_ms - batch.since_ms) / 1000, was_full=shows_capacity
+        ),
+        pace=batches.pace.after(
+            planned_bytes=batch.size_bytes, seconds=seconds, was_full=batch.is_full
+        ),
+    )
+    draft.log(
+        LogLevel.DEBUG,
+        "batch_carried",
+        records=given.records,
+        seconds=seconds,
+        commit_ms=round(given.times.commit_s * 1000),
+        is_full=batch.is_full,
+    )
+
+
+def _put_off(draft: StepDraft, put_off: Failures) -> None:
+    for partition in put_off:
+        draft.progress[partition] = draft.progress[partition].put_off(draft.now_ms)
+    for text in sorted({str(failure.error) for failure in put_off.values()}):
+        draft.log(LogLevel.WARNING, "batch_put_off", error=text, partitions=len(put_off))
+
+
+def _stop_failed(draft: StepDraft, failures: Failures) -> None:
+    """Give up what cannot be read on; or look where the log goes on, if the settings say so."""
+    holes = []
+    readable = draft.readable
+    for partition, failure in sorted(failures.items(), key=lambda item: item[0]):
+        reason = failure.reason
+        if reason is StopReason.OFFSET_OUT_OF_RANGE and draft.settings.skips_holes:
+            holes.append(partition)
+        elif reason is not None and reason is not StopReason.LEDGER_REFUSED:
+            offset = readable.get(partition)
+            owned_partitions.give_up(draft, partition, reason, offset, str(failure.error))
+    if holes:
+        draft.do(ReadStartOffsets(tuple(holes)))
+
+
+def start_offsets_read(draft: StepDraft, given: StartOffsetsRead) -> None:
+    """Go on after what retention removed, and report what was skipped."""
+    readable = draft.readable
+    for partition, start in sorted(given.starts.items()):
+        if partition not in readable:
+            continue
+        offset = readable[partition]
+        skipped = f"skipped offsets {offset} to {start}: retention removed them"
+        draft.log(LogLevel.ERROR, "hole_skipped", partition=str(partition), error=skipped)
+        draft.note_failure(partition, StopReason.OFFSET_OUT_OF_RANGE, offset, skipped)
+        draft.progress[partition] = replace(draft.progress[partition], hole_end=start)
+    draft.look_soon()
+
+
+def start_offsets_not_read(draft: StepDraft, given: StartOffsetsNotRead) -> None:
+    """The next batch fails in the same place, and asks again."""
+    draft.batches = replace(draft.batches, next_look_ms=draft.now_ms + draft.settings.idle_wait_ms)
+    draft.log(LogLevel.WARNING, "start_offsets_unknown", error=str(given.error))

@@ -1,0 +1,87 @@
+"""When to read the ledger, and what its entries mean.
+
+It is read for a partition that is to be started, and again when a batch ended without a known
+outcome. What Kafka or the lake does not answer is asked again, at growing intervals.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from penstock.consumer.core import owned_partitions
+from penstock.consumer.core.effects import LogLevel, ReadLedger
+from penstock.consumer.core.inputs import LedgerNotRead, LedgerRead
+from penstock.consumer.core.partition_progress import retry_wait_ms
+from penstock.consumer.core.state import LedgerLookup
+from penstock.consumer.core.step_draft import StepDraft
+from penstock.messages import StopReason
+from penstock.model import TopicPartition
+
+# A new partition is not known to every broker at once; one missing for longer is gone.
+MISSING_PARTITION_MS_MAX = 15_000
+
+
+def due_times_ms(draft: StepDraft) -> Iterator[int]:
+    if not draft.is_reading_ledger:
+        yield from (lookup.not_before_ms for lookup in draft.lookups.values())
+        yield from (row.not_before_ms for row in draft.progress.values() if row.is_unsettled)
+
+
+def ask(draft: StepDraft) -> None:
+    """Ask for everything that is due, at most one read at a time."""
+    if draft.is_reading_ledger:
+        return
+    now = draft.now_ms
+    wanted = {one for one, lookup in draft.lookups.items() if lookup.not_before_ms <= now}
+    wanted |= {
+        one for one, row in draft.progress.items() if row.is_unsettled and row.not_before_ms <= now
+    }
+    if wanted:
+        draft.is_reading_ledger = True
+        draft.do(ReadLedger({one: draft.owned[one].epoch for one in sorted(wanted)}))
+
+
+def read(draft: StepDraft, given: LedgerRead) -> None:
+    """An answer for an older epoch than the one owned now is ignored, and asked again."""
+    draft.is_reading_ledger = False
+    for partition, epoch in given.asked.items():
+        owned = draft.owned.get(partition)
+        if owned is None or owned.epoch != epoch:
+            continue
+        entry = given.entries.get(partition)
+        if entry is None:
+            _missing(draft, partition)
+        elif partition in draft.lookups:
+            owned_partitions.start_reading(draft, partition, entry)
+        else:
+            owned_partitions.settle(draft, partition, entry)
+    draft.log_sizes = replace(draft.log_sizes, next_ms=min(draft.log_sizes.next_ms, draft.now_ms))
+    draft.look_soon()
+
+
+def _missing(draft: StepDraft, partition: TopicPartition) -> None:
+    lookup = draft.lookups.get(partition)
+    if lookup is not None and draft.now_ms - lookup.since_ms < MISSING_PARTITION_MS_MAX:
+        draft.lookups[partition] = _again(lookup, draft.now_ms)
+        return
+    gone = "the topic or partition is gone"
+    owned_partitions.give_up(draft, partition, StopReason.TOPIC_MADE_AGAIN, None, gone)
+
+
+def _again(lookup: LedgerLookup, now_ms: int) -> LedgerLookup:
+    failures = lookup.failures + 1
+    return replace(lookup, failures=failures, not_before_ms=now_ms + retry_wait_ms(failures))
+
+
+def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
+    draft.is_reading_ledger = False
+    draft.log(
+        LogLevel.WARNING,
+        "ledger_not_read",
+        partitions=len(given.asked),
+        error=str(given.error),
+    )
+    for partition in given.asked:
+        if partition in draft.lookups:
+            draft.lookups[partition] = _again(draft.lookups[partition], draft.now_ms)
+        elif partition in draft.progress:
+            draft.progress[partition] = draft.progress[partition].put_off(draft.now_ms)

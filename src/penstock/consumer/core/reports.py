@@ -1,0 +1,108 @@
+"""When to report to the controller, and what a report holds; and when to keep tables."""
+
+from dataclasses import replace
+
+from penstock.consumer.core.effects import (
+    KeepTables,
+    LogLevel,
+    RemoveOrphans,
+    SaveMailboxPositions,
+    SendToController,
+    SetHealth,
+    WriteGroupOffsets,
+)
+from penstock.consumer.core.event_builder import Measurements
+from penstock.consumer.core.inputs import TablesKept, TablesNotKept, Tick
+from penstock.consumer.core.partition_progress import WorkDone, behind, reported
+from penstock.consumer.core.step_draft import StepDraft
+
+
+def report(draft: StepDraft, given: Tick) -> None:
+    """If it is due. Reports that Kafka does not take would pile up and only tell of the past."""
+    if draft.now_ms < draft.report_due_ms:
+        return
+    draft.report_due_ms = draft.now_ms + draft.settings.report_period_ms
+    missing = "the broker takes no reports" if given.is_delivery_stuck else None
+    draft.do(SetHealth("kafka", missing))
+    if given.is_delivery_stuck:
+        return
+    own = draft.own
+    draft.own = replace(own, reports=own.reports + 1)
+    measured = _measure(draft)
+    # A partition whose ledger is not read yet is not being read, and is not reported as such.
+    held = {
+        p: (one.epoch, one.next_offset)
+        for p, one in draft.owned.items()
+        if one.next_offset is not None
+    }
+    messages = draft.events.report(
+        draft.own.reports, own.phase, own.previous_shutdown, held, measured
+    )
+    for message in messages:
+        draft.do(SendToController(message))
+    draft.do(WriteGroupOffsets({}))
+    draft.do(SaveMailboxPositions())
+
+
+def _measure(draft: StepDraft) -> Measurements:
+    """What was measured since the last report; the counts begin anew."""
+    seconds = (draft.now_ms - draft.reported_ms) / 1000
+    draft.reported_ms = draft.now_ms
+    partitions = {}
+    for partition, row in draft.progress.items():
+        epoch = draft.owned[partition].epoch
+        partitions[partition] = reported(partition, epoch, row, seconds)
+        if row.offsets_read:
+            draft.progress[partition] = replace(row, offsets_read=0, log_bytes_read=0.0)
+    next_offsets = {
+        p: one.next_offset for p, one in draft.owned.items() if one.next_offset is not None
+    }
+    unread = behind(draft.progress, next_offsets, draft.batches.decoded_bytes_per_offset)
+    work, draft.work = draft.work, WorkDone()
+    return Measurements(
+        partitions=partitions,
+        capacity_log_bytes_per_s=draft.batches.capacity.log_bytes_per_s,
+        behind_records=unread[0] if unread else None,
+        behind_log_bytes=unread[1] if unread else None,
+        deployment_version=draft.settings.deployment_version,
+        cycle=work.measurement(),
+        failed=tuple(draft.failed[one] for one in sorted(draft.failed)),
+    )
+
+
+# Files of an incarnation that died can be removed once the ledger has moved past them, which takes
+# until the partition is read again: so at once, then after a minute, then after ten.
+_ORPHAN_REMOVALS_MS = (0, 60_000, 600_000)
+
+
+def orphan_removals(now_ms: int) -> tuple[int, ...]:
+    return tuple(now_ms + after_ms for after_ms in _ORPHAN_REMOVALS_MS)
+
+
+def remove_orphans(draft: StepDraft) -> None:
+    """Remove what an earlier incarnation left behind, if that is due."""
+    if draft.orphan_removals_ms and draft.now_ms >= draft.orphan_removals_ms[0]:
+        draft.orphan_removals_ms = draft.orphan_removals_ms[1:]
+        draft.do(RemoveOrphans())
+
+
+def keep_tables(draft: StepDraft) -> None:
+    """Keep the tables that this consumer writes, if that is due."""
+    if draft.upkeep_due_ms is None or draft.now_ms < draft.upkeep_due_ms:
+        return
+    topics = tuple(sorted({one.topic for one in draft.owned}))
+    if topics:
+        draft.upkeep_due_ms = None
+        draft.do(KeepTables(topics))
+    else:
+        draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
+
+
+def tables_kept(draft: StepDraft, _: TablesKept) -> None:
+    """The next time counts from the end of this one."""
+    draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
+
+
+def tables_not_kept(draft: StepDraft, given: TablesNotKept) -> None:
+    draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
+    draft.log(LogLevel.WARNING, "table_not_kept_up", error=str(given.error))

@@ -1,0 +1,45 @@
+"""When Spark is started again, and when its loss ends the process."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from penstock.consumer.core.effects import Fail, LogLevel, StartSpark
+from penstock.consumer.core.inputs import PartitionFailure, SparkNotStarted, SparkStarted
+from penstock.consumer.core.partition_progress import retry_wait_ms
+from penstock.consumer.core.state import Spark
+from penstock.consumer.core.step_draft import StepDraft
+from penstock.model import TopicPartition
+
+LOCAL_FAILURES_MAX = 3
+
+
+def started(draft: StepDraft, _: SparkStarted) -> None:
+    draft.spark = replace(draft.spark, is_ready=True)
+    draft.log(LogLevel.INFO, "spark_ready")
+
+
+def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
+    """Before the first batch the settings are wrong; later a lost server may come back."""
+    if draft.batches.ended_ms is None:
+        draft.do(Fail(given.error))
+        return
+    failures = draft.spark.failures + 1
+    draft.spark = replace(draft.spark, failures=failures)
+    draft.log(LogLevel.WARNING, "spark_away", error=str(given.error))
+    draft.do(StartSpark(after_ms=retry_wait_ms(failures)))
+
+
+def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFailure]) -> None:
+    """A batch that lost Spark asks for a new session, or ends the process if there is none."""
+    if not any(failure.is_spark_lost for failure in put_off.values()):
+        draft.spark = replace(draft.spark, failures=0)
+        return
+    failures = draft.spark.failures + 1
+    if draft.settings.restarts_spark:
+        draft.spark = Spark(is_ready=False, failures=failures)
+        draft.do(StartSpark())
+        return
+    draft.spark = replace(draft.spark, failures=failures)
+    if failures >= LOCAL_FAILURES_MAX:
+        # Its JVM is gone; the next incarnation starts another.
+        draft.do(Fail(put_off[min(put_off)].error))

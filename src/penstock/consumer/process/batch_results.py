@@ -1,0 +1,48 @@
+"""Translates the result of a batch into the core's terms. Failures are classified here, once."""
+
+from penstock.consumer.core.inputs import BatchEnded, PartitionFailure, StageTimes
+from penstock.errors import PenstockError
+from penstock.messages import StopReason
+from penstock.pipeline import (
+    BatchResult,
+    LogTruncatedError,
+    OffsetOutOfRangeError,
+    PipelineError,
+    SparkFailedError,
+    StaleWriterError,
+    TopicMadeAgainError,
+)
+
+_REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
+    (StaleWriterError, StopReason.LEDGER_REFUSED),
+    (OffsetOutOfRangeError, StopReason.OFFSET_OUT_OF_RANGE),
+    (LogTruncatedError, StopReason.LOG_TRUNCATED),
+    (TopicMadeAgainError, StopReason.TOPIC_MADE_AGAIN),
+)
+
+
+def batch_ended(result: BatchResult, now_ms: int) -> BatchEnded:
+    times = result.timings
+    return BatchEnded(
+        now_ms,
+        committed=dict(result.carried),
+        failures={
+            one: PartitionFailure(
+                error, stop_reason(error), is_spark_lost=isinstance(error, SparkFailedError)
+            )
+            for one, error in result.failures.items()
+        },
+        records=result.records,
+        decoded_bytes=result.decoded_bytes,
+        times=StageTimes(times.read_s, times.transform_s, times.write_s, times.commit_s),
+    )
+
+
+def stop_reason(error: PenstockError) -> StopReason | None:
+    """None for what passes. What lasts and has no reason of its own is the transformation's."""
+    if not (isinstance(error, PipelineError) and error.is_lasting):
+        return None
+    return next(
+        (reason for kind, reason in _REASONS if isinstance(error, kind)),
+        StopReason.TRANSFORMATION_FAILED,
+    )

@@ -1,0 +1,60 @@
+"""Failures of a batch are classified once, at the border to the core."""
+
+import pytest
+
+from penstock.consumer.core.inputs import PartitionFailure, StageTimes
+from penstock.consumer.process.batch_results import batch_ended
+from penstock.errors import PenstockError, UnreachableError
+from penstock.messages import StopReason
+from penstock.model import TopicPartition
+from penstock.pipeline import (
+    BatchResult,
+    LakeRefusedError,
+    LogTruncatedError,
+    OffsetOutOfRangeError,
+    SchemaChangedError,
+    SparkFailedError,
+    StaleWriterError,
+    Timings,
+    TopicMadeAgainError,
+    TransformationFailedError,
+)
+
+A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (StaleWriterError("x"), StopReason.LEDGER_REFUSED),
+        (OffsetOutOfRangeError("x"), StopReason.OFFSET_OUT_OF_RANGE),
+        (LogTruncatedError("x"), StopReason.LOG_TRUNCATED),
+        (TopicMadeAgainError("x"), StopReason.TOPIC_MADE_AGAIN),
+        (TransformationFailedError("x"), StopReason.TRANSFORMATION_FAILED),
+        (SchemaChangedError("x"), StopReason.TRANSFORMATION_FAILED),
+    ],
+)
+def test_what_lasts_has_a_reason(error: PenstockError, reason: StopReason) -> None:
+    """The partition that failed has its reason; the other one was committed."""
+    ended = batch_ended(BatchResult(carried={B: 9}, failures={A: error}), 7)
+    assert ended.failures == {A: PartitionFailure(error, reason)}
+    assert ended.committed == {B: 9}
+    assert ended.now_ms == 7
+
+
+@pytest.mark.parametrize(
+    "error", [LakeRefusedError("x"), SparkFailedError("x"), UnreachableError("x")]
+)
+def test_what_passes_has_no_reason(error: PenstockError) -> None:
+    """It is tried again; only a failure of Spark says that Spark is lost."""
+    (failure,) = batch_ended(BatchResult(failures={A: error}), 0).failures.values()
+    assert failure.reason is None
+    assert failure.is_spark_lost == isinstance(error, SparkFailedError)
+
+
+def test_figures_of_the_batch_come_along() -> None:
+    """Records, bytes and times reach the core as they were measured."""
+    timings = Timings(read_s=1.0, transform_s=2.0, write_s=3.0, commit_s=4.0)
+    ended = batch_ended(BatchResult(records=5, decoded_bytes=600, timings=timings), 0)
+    assert (ended.records, ended.decoded_bytes) == (5, 600)
+    assert ended.times == StageTimes(1.0, 2.0, 3.0, 4.0)

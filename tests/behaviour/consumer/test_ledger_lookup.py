@@ -1,0 +1,172 @@
+"""When the ledger is read, and what its answer means for a partition."""
+
+from kit.consumer.consumer_script import A, B, Script, passes
+
+from penstock.consumer.core import inputs
+from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes
+from penstock.consumer.core.ledger_lookup import MISSING_PARTITION_MS_MAX
+from penstock.errors import UnreachableError
+from penstock.messages import StopConsumingEvent, StopReason
+from penstock.model import Epoch, TopicPartition
+
+
+def not_read(script: Script, asked: dict[TopicPartition, Epoch]) -> None:
+    script.take(inputs.LedgerNotRead(script.now_ms, UnreachableError("away"), asked))
+
+
+def asked_again_after_ms(script: Script) -> int:
+    """How long until the ledger is asked again, in ticks of a tenth of a second."""
+    for tick in range(1, 1_000):
+        script.wait(100)
+        if script.did(ReadLedger):
+            return tick * 100
+    raise AssertionError("the ledger is not asked again")
+
+
+def test_starts_that_come_together_are_looked_up_together() -> None:
+    """One read for all, and none while one is under way."""
+    script = Script()
+    script.start((A, "1.1"), (B, "1.2"))
+    assert script.did(ReadLedger) == [ReadLedger({A: Epoch(1, 1), B: Epoch(1, 2)})]
+    script.wait(60_000)
+    assert not script.did(ReadLedger)
+
+
+def test_a_failed_read_is_repeated_at_growing_intervals() -> None:
+    """Half a second, one, two, and at most a quarter of a minute."""
+    script = Script()
+    script.start((A, "1.1"))
+    waits = []
+    for _ in range(7):
+        not_read(script, {A: Epoch(1, 1)})
+        assert script.logged() == ["ledger_not_read"]
+        waits.append(asked_again_after_ms(script))
+    assert waits == [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]
+    assert script.ledger(A, "1.1", 3), "it starts all the same"
+
+
+def test_an_answer_for_an_older_start_is_ignored_and_asked_again() -> None:
+    """The new start has an epoch of its own, and reads the ledger itself."""
+    script = Script()
+    script.start((A, "1.1"))
+    script.start((A, "1.2"))
+    assert not script.did(ReadLedger), "a read is under way"
+    assert script.ledger(A, "1.1", 5) == []
+    assert script.did(ReadLedger) == [ReadLedger({A: Epoch(1, 2)})]
+    script.stop((A, "1.2"))
+    assert script.ledger(A, "1.2", 5) == [], "it is not owned any more"
+
+
+def test_a_failed_read_of_what_is_not_owned_any_more_changes_nothing() -> None:
+    """Only partitions that are still owned are asked for again."""
+    script = Script()
+    script.start((A, "1.1"))
+    script.stop((A, "1.1"))
+    not_read(script, {A: Epoch(1, 1)})
+    assert not script.state.lookups
+    assert not script.state.progress
+
+
+def test_a_new_partition_may_be_missing_for_a_while() -> None:
+    """It is asked for again; one that stays missing is given up as gone."""
+    script = Script()
+    script.start((A, "1.1"))
+    assert script.ledger_lacks(A, "1.1") == []
+    assert asked_again_after_ms(script) == 500
+    script.now_ms = MISSING_PARTITION_MS_MAX
+    (event,) = script.ledger_lacks(A, "1.1")
+    assert isinstance(event, StopConsumingEvent)
+    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
+    assert "gone" in event.partitions[0].detail
+
+
+def test_a_started_partition_is_weighed_and_looked_at_at_once() -> None:
+    """Nothing waits between the ledger's answer and the first look."""
+    script = Script().with_spark()
+    script.start((A, "1.1"))
+    script.ledger(A, "1.1", 10)
+    assert script.did(ReadLogSizes) == [ReadLogSizes((A,))]
+    assert script.did(ReadEnds) == [ReadEnds((A,))]
+
+
+def test_an_unknown_outcome_is_settled_by_the_ledger_before_reading_on() -> None:
+    """The batch was committed: reading goes on behind it, and nothing is read twice."""
+    script = Script().owning(A).carrying(A)
+    script.batch_ends(failures={A: passes()})
+    assert not script.did(ReadLedger)
+    assert asked_again_after_ms(script) == 500
+    script.ends({A: 15})
+    assert script.state.batches.running is None, "it is not settled yet"
+    script.ledger(A, "1.1", 15)
+    script.ends({A: 18})
+    assert script.carried(A) == (15, 18)
+
+
+def test_an_unknown_outcome_that_was_not_committed_is_read_again() -> None:
+    """Also when the ledger holds nothing of the partition yet."""
+    script = Script()
+    script.start((A, "1.1"))
+    script.ledger(A, "1.1", 10, ledger_offset=None)
+    script.carrying(A)
+    script.batch_ends(failures={A: passes()})
+    script.wait(500)
+    script.ledger(A, "1.1", 10, ledger_offset=None)
+    script.ends({A: 15})
+    assert script.carried(A) == (10, 15)
+
+
+def test_an_unknown_outcome_may_show_that_another_consumer_took_over() -> None:
+    """The ledger names a higher epoch: the partition is given up."""
+    script = Script().owning(A).carrying(A)
+    script.batch_ends(failures={A: passes()})
+    script.wait(500)
+    (event,) = script.ledger(A, "1.1", 15, last_epoch=Epoch(1, 9))
+    assert isinstance(event, StopConsumingEvent)
+    assert event.partitions[0].reason is StopReason.LEDGER_REFUSED
+
+
+def test_settling_fails_and_is_repeated() -> None:
+    """The pauses grow on from those of the batch."""
+    script = Script().owning(A).carrying(A)
+    script.batch_ends(failures={A: passes()})
+    assert asked_again_after_ms(script) == 500
+    not_read(script, {A: Epoch(1, 1)})
+    assert asked_again_after_ms(script) == 1_000
+
+
+def test_settling_a_partition_that_is_gone_gives_it_up_at_once() -> None:
+    """It existed before: it is not a new one that is not known yet."""
+    script = Script().owning(A).carrying(A)
+    script.batch_ends(failures={A: passes()})
+    script.wait(500)
+    (event,) = script.ledger_lacks(A, "1.1")
+    assert isinstance(event, StopConsumingEvent)
+    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
+
+
+def test_a_log_that_ends_before_what_was_read_is_looked_up() -> None:
+    """A topic that was made again has another id, and is given up; a late replica is waited for."""
+    script = Script().owning(A).with_spark()
+    script.ends({A: 4})
+    assert "log_ends_early" in script.logged()
+    script.ends({A: 4})
+    assert "log_ends_early" not in script.logged(), "once in a while, not at every look"
+    assert asked_again_after_ms(script) == 500
+    script.ledger(A, "1.1", 10)
+    script.ends({A: 4})
+    assert asked_again_after_ms(script) == 1_000
+    (event,) = script.ledger(A, "1.1", 0, topic_id="another", ledger_offset=None)
+    assert isinstance(event, StopConsumingEvent)
+    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
+
+
+def test_settling_one_partition_does_not_end_the_batch_of_another() -> None:
+    """An outcome becomes known while a batch runs: that batch still counts in full."""
+    script = Script().owning(A, B).carrying(A)
+    script.batch_ends(failures={A: passes()})
+    script.carrying(B)
+    script.wait(500)
+    script.ledger(A, "1.1", 50)
+    assert script.own.owned[B].is_in_batch
+    script.batch_ends({B: 15})
+    assert script.own.readable == {A: 50, B: 15}
