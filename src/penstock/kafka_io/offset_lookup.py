@@ -1,9 +1,10 @@
 """Looks up where logs begin and end. What is wrong with one partition stays with that partition.
 
-All partitions are asked about together, but only those that have a leader: the client would wait
-the whole time-out for a leader that does not come, and with it for all the others. A partition
-without a leader, without the right to describe it, or on a failed log directory is a failure in the
-result, and costs the others no time.
+All partitions are asked about together, but only those that have a leader. The client keeps asking
+the leader it once knew, so each look-up would last a whole time-out after that broker died: leaders
+are read again every few seconds, and whenever a look-up failed. A partition without a leader,
+without the right to describe it, or on a failed log directory is a failure in the result, and costs
+the others no time.
 """
 
 import time
@@ -17,7 +18,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, UnreachableError
 from penstock.kafka_io.failures import (
     NoLeaderError,
     TopicMissingError,
@@ -113,6 +114,9 @@ class OffsetLookups:
                 answer = future.result(self._kafka.answer_timeout + CLIENT_MARGIN_S)
             except KafkaException as raised:
                 failed[one] = self._error(raised.args[0], one)
+                continue
+            if answer.offset < 0:  # what the client returns, without an error, at a time-out
+                failed[one] = UnreachableError(f"The leader of {one} did not answer in time.")
             else:
                 offsets[one] = int(answer.offset)
                 failures.pop(one, None)
