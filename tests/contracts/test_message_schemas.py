@@ -15,7 +15,7 @@ DIRECTORY = ROOT / "docs" / "development" / "messages"
 
 
 def test_no_schema_is_left_over() -> None:
-    """docs/messages has no schema of a removed message."""
+    """docs/development/messages has no schema of a removed message."""
     assert {path.name for path in DIRECTORY.glob("*.json")} == set(schema_texts())
 
 

@@ -1,4 +1,4 @@
-"""Each planted bug is caught by the detectors that docs/invariants.md lists."""
+"""Each planted bug is caught by the detectors that docs/development/invariants.md lists."""
 
 from collections.abc import Iterator
 from pathlib import Path
