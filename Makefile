@@ -78,6 +78,11 @@ studies: setup ## Run every study again and write docs/development/studies; best
 	$(BIN)/penstock study monitor
 	$(BIN)/penstock study consumer
 
+# PACKAGE is a folder of tests/behaviour; without it, all of them.
+quick: $(READY) ## The one-minute loop: style, types, and the tests of one package (PACKAGE=controller)
+	$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q -n $(WORKERS) -m "$(NO_PARTS) and not campaign" tests/behaviour/$(PACKAGE) tests/stories tests/documentation
+
 fmt: setup ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -45,7 +45,7 @@ def test_every_partition_exactly_once(
     """Every partition is assigned exactly once, and no consumer is empty."""
     packing = algorithm.pack(question)
     held = list(all_of.from_iterable(packing.assignment.values()))
-    assert sorted(held) == sorted(question.write_speed_bytes_per_s)
+    assert sorted(held) == sorted(question.load_bytes_per_s)
     assert all(packing.assignment.values())
 
 
@@ -55,7 +55,7 @@ def test_capacity_is_held_or_flagged(question: PackingProblem, algorithm: Packin
     """Loads stay within every limit, or the partition is alone, or the consumer is flagged."""
     packing = algorithm.pack(question)
     for consumer, partitions in packing.assignment.items():
-        load = sum(Fraction(question.write_speed_bytes_per_s[p]) for p in partitions)
+        load = sum(Fraction(question.load_bytes_per_s[p]) for p in partitions)
         too_much = load > Fraction(question.capacity_of(consumer))
         too_many = len(partitions) > (question.partitions_per_consumer_max or len(partitions))
         if (too_much or too_many) and len(partitions) > 1:
@@ -74,12 +74,12 @@ def test_capacity_is_held_or_flagged(question: PackingProblem, algorithm: Packin
 def test_same_input_in_any_order_same_answer(
     question: PackingProblem, algorithm: PackingAlgorithm, chance: st.DataObject
 ) -> None:
-    """The order of partitions and consumers does not matter."""
-    speeds = list(question.write_speed_bytes_per_s.items())
+    """The order in which partitions and consumers are told does not matter."""
+    speeds = list(question.load_bytes_per_s.items())
     held = [(c, list(partitions)) for c, partitions in question.current.items()]
     getattr(chance, "shuffle")(speeds)  # noqa: B009 -- hypothesis types its Random as data
     getattr(chance, "shuffle")(held)  # noqa: B009 -- likewise
-    other = replace(question, write_speed_bytes_per_s=dict(speeds), current=Assignment(dict(held)))
+    other = replace(question, load_bytes_per_s=dict(speeds), current=Assignment(dict(held)))
     assert algorithm.pack(other) == algorithm.pack(question)
 
 
@@ -90,11 +90,9 @@ def test_adding_a_partition_never_loses_another(
 ) -> None:
     """After adding a partition every partition is still assigned."""
     new = TopicPartition("clicks", 0)
-    more = replace(
-        question, write_speed_bytes_per_s={**question.write_speed_bytes_per_s, new: size}
-    )
+    more = replace(question, load_bytes_per_s={**question.load_bytes_per_s, new: size})
     read = set(algorithm.pack(more).assignment.owners)
-    assert read == {*question.write_speed_bytes_per_s, new}
+    assert read == {*question.load_bytes_per_s, new}
 
 
 @quick
@@ -103,7 +101,7 @@ def test_clever_any_fit_equals_naive(question: PackingProblem, algorithm: AnyFit
     """The indexed rules choose the same consumers as a plain scan."""
     order = algorithm._order(IntegerProblem.of(question))
     owners = {str(p): int(c) for p, c in question.current.owners.items()}
-    speeds = question.write_speed_bytes_per_s
+    speeds = question.load_bytes_per_s
     names = sorted(speeds)
     items = [(str(names[item]), int(speeds[names[item]])) for item in order]
     choice = CHOICES[algorithm.name.removesuffix("D")]
@@ -117,7 +115,7 @@ def test_clever_any_fit_equals_naive(question: PackingProblem, algorithm: AnyFit
 def test_clever_modified_any_fit_equals_naive(question: PackingProblem, name: str) -> None:
     """The four modified algorithms give the same result as their naive versions."""
     owners = {str(p): int(c) for p, c in question.current.owners.items()}
-    speeds = question.write_speed_bytes_per_s
+    speeds = question.load_bytes_per_s
     items = [(str(p), int(speeds[p])) for p in sorted(speeds)]
     naive = naive_modified_any_fit(
         items,
@@ -174,5 +172,5 @@ def test_at_knob_1_only_what_must_move_moves(question: PackingProblem) -> None:
     """At knob 1 a consumer within its capacity keeps all its partitions."""
     packing = ChainPacking(1).pack(question)
     for consumer, partitions in question.current.items():
-        if sum(question.write_speed_bytes_per_s[p] for p in partitions) in range(1, CAPACITY + 1):
+        if sum(question.load_bytes_per_s[p] for p in partitions) in range(1, CAPACITY + 1):
             assert partitions <= packing.assignment[consumer]

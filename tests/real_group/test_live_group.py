@@ -189,6 +189,9 @@ def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
     assert (
         penstock("service", "send", "change-settings", '{"consumers_max": 4}', *at).returncode == 0
     )
+    for wrong in ('{"algorithm": "nosuch"}', '{"algorithm_knob": 7}', '{"consumers_min": 99}'):
+        refused = penstock("service", "send", "change-settings", wrong, *at)
+        assert (refused.returncode, "refused" in refused.stderr) == (1, True), refused.stderr
     assert penstock("service", "send", "change-settings", '{"nonsense": 1}', *at).returncode == 2
     assert penstock("service", "send", "no-such", "{}", *at).returncode == 2
 

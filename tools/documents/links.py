@@ -44,7 +44,7 @@ def broken_in(root: Path, document: Path) -> list[Broken]:
     shown = str(document.relative_to(root))
     return [
         Broken(shown, number, name)
-        for number, line in _prose(document.read_text(encoding="utf-8"))
+        for number, line in prose(document.read_text(encoding="utf-8"))
         for name in (*_dead_links(document, line), *_unknown_names(root, document, line))
     ]
 
@@ -71,7 +71,7 @@ def documents_named_in(root: Path, file: Path) -> list[Broken]:
     ]
 
 
-def _prose(text: str) -> Iterator[tuple[int, str]]:
+def prose(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their numbers, without fenced blocks."""
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
@@ -115,7 +115,7 @@ def _is_in(module: Path, name: str) -> bool:
 def anchors(file: Path) -> frozenset[str]:
     """The anchors that a Markdown reader makes of the headings."""
     found: list[str] = []
-    for _, line in _prose(file.read_text(encoding="utf-8")):
+    for _, line in prose(file.read_text(encoding="utf-8")):
         if heading := HEADING.match(line):
             text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
             slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")

@@ -80,9 +80,11 @@ def ledger(
 
     loaded = effective_settings(settings, overrides, bootstrap_server)
     kafka = Administration(loaded.settings.kafka)
-    control = f"{loaded.settings.topics.prefix}-"
+    control = loaded.settings.topics.names.all
     names = topic or [
-        name for name in kafka.cluster().partition_counts if not name.startswith(("__", control))
+        name
+        for name in kafka.cluster().partition_counts
+        if name not in control and not name.startswith("__")
     ]
     places = {
         TopicPartition(view.name, number): view.topic_id

@@ -34,9 +34,13 @@ EpochText = Annotated[
     str, StringConstraints(pattern=r"^(?:0|[1-9][0-9]{0,14})\.(?:0|[1-9][0-9]{0,14})$")
 ]
 Quantity = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-# One line for people, without control characters, so that it cannot forge a log line.
+SENTENCE_LENGTH_MAX = 100
+# One line for people. No control characters, so no log line can be forged with it.
 Sentence = Annotated[
-    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=100)
+    str,
+    StringConstraints(
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=SENTENCE_LENGTH_MAX
+    ),
 ]
 RequestName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 

@@ -1,8 +1,9 @@
-"""The difference between two assignments: `future - current`.
+"""What turns one assignment into another: `future - current`.
 
-It names the consumers to create and to remove, and what each consumer must stop and start. It has
-no order: group management starts a partition only after its stop, and removes a consumer only after
-its last stop.
+It names the consumers to create and to remove, what each consumer must stop, and what each must
+start. Every plan of the controller begins as one, and `penstock plan` shows one. The order is not
+part of it: group management starts a partition after its stop, and removes a consumer after its
+last stop.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ class ConsumerListDiff:
 
     @property
     def moves(self) -> tuple[TopicPartition, ...]:
-        """Partitions that move from one consumer to another; each move costs a short pause."""
+        """Partitions that change their consumer: each costs a short pause."""
         stopped = {partition for partitions in self.stop.values() for partition in partitions}
         return tuple(
             sorted(

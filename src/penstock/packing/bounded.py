@@ -97,8 +97,8 @@ def _stretch_range(integers: IntegerProblem, consumers_max: int) -> tuple[Fracti
 
 
 def _with_capacity_for_all(problem: PackingProblem, consumers_max: int) -> PackingProblem:
-    """If both maxima together cannot hold all partitions, raise the maximum per consumer."""
-    least = -(-len(problem.write_speed_bytes_per_s) // consumers_max)
+    """If both maxima together cannot hold all partitions, the one per consumer gives way."""
+    least = -(-len(problem.load_bytes_per_s) // consumers_max)
     limit = problem.partitions_per_consumer_max
     if limit is None or limit >= least:
         return problem

@@ -14,16 +14,17 @@ from penstock.model import Assignment, ConsumerId, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PackingProblem:
-    """Partitions with their write speeds, their present owners, and the consumers' capacity.
+    """Partitions with their load, who reads them now, and what a consumer can carry.
 
-    `current` may contain partitions without a speed (they were deleted) and consumers that own
-    nothing; partitions with a speed and no owner are new. Consumers not in
-    `capacity_bytes_per_s_by_consumer` have `capacity_bytes_per_s`. `forecast_bytes_per_s` is the
-    speed expected soon (see `trend`); algorithms may use it to choose between answers that are
-    equally good now, never to exceed a capacity.
+    The load of a partition is its write speed plus, in a live group, what it takes to be rid of its
+    backlog in time. `current` may name partitions that have no load any more (they vanished) and
+    consumers that own nothing; partitions with a load and no owner are new. Consumers not in
+    `capacity_bytes_per_s_by_consumer` carry `capacity_bytes_per_s`. `forecast_bytes_per_s` says
+    what a partition is expected to write soon (see `trend`); algorithms may use it to choose among
+    answers that are equally good now, never to leave capacity unheld.
     """
 
-    write_speed_bytes_per_s: Mapping[TopicPartition, float]
+    load_bytes_per_s: Mapping[TopicPartition, float]
     current: Assignment
     capacity_bytes_per_s: float
     capacity_bytes_per_s_by_consumer: Mapping[ConsumerId, float] = field(default_factory=dict)
@@ -32,11 +33,11 @@ class PackingProblem:
     forecast_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for partition, speed in chain(
-            self.write_speed_bytes_per_s.items(), self.forecast_bytes_per_s.items()
+        for partition, load in chain(
+            self.load_bytes_per_s.items(), self.forecast_bytes_per_s.items()
         ):
-            if not (math.isfinite(speed) and speed >= 0):
-                raise ValueError(f"{partition}: a speed is a finite number >= 0, got {speed!r}")
+            if not (math.isfinite(load) and load >= 0):
+                raise ValueError(f"{partition}: a load is a finite number >= 0, got {load!r}")
         capacities = [self.capacity_bytes_per_s, *self.capacity_bytes_per_s_by_consumer.values()]
         for capacity in capacities:
             if not (math.isfinite(capacity) and capacity > 0):

@@ -38,8 +38,8 @@ class IntegerProblem:
 
     @classmethod
     def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "IntegerProblem":
-        """`stretch` multiplies every capacity; `bounded` uses it."""
-        speeds = problem.write_speed_bytes_per_s
+        """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
+        speeds = problem.load_bytes_per_s
         ahead = problem.forecast_bytes_per_s
         partitions = tuple(sorted(speeds))
         now = [speeds[partition] for partition in partitions]

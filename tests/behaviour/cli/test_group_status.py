@@ -75,13 +75,13 @@ def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
     where = written(tmp_path, *TWO_CONSUMERS, age_s=200)
     shown = invoked("status", *where)
     assert shown.exit_code == 1
-    assert "The controller has said nothing for 3 min." in shown.stdout
+    assert "The controller has not reported for 3 min." in shown.stdout
     found = as_data("status", *where)
     assert found["is_stale"]
     assert 199 < found["age_s"] < 260
     planned = invoked("plan", *where)
     assert planned.exit_code == 1
-    assert "has said nothing for 3 min" in str(planned.exception)
+    assert "has not reported for 3 min" in str(planned.exception)
 
 
 def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
     decisions = as_data("history", *where)
     assert decisions[0]["code"] == "first_start"
     assert as_data("history", *where, "--last", "1") == decisions[-1:]
-    assert "nobody reads orders-0" in " ".join(invoked("history", *where).stdout.split())
+    assert "no consumer reads orders-0" in " ".join(invoked("history", *where).stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_plan_that_is_not_feasible_is_an_error(tmp_path: Path) -> None:
 def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
     """A learned capacity and a backlog count as in the controller's own plans."""
     lines = (
-        "settings capacity_is_learned=yes catch_up_ms=10000",
+        "settings capacity_is_learned=yes catch_up=10s",
         *TWO_CONSUMERS,
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
         "consumer 2 reports orders-2@1.3, behind_log_bytes=100",

@@ -162,8 +162,8 @@ def test_wrong_options_are_refused(recorded: Path, tmp_path: Path) -> None:
 
 
 def test_settings_apply(recorded: Path) -> None:
-    """The setting consumers_max also limits a simulation."""
-    bound = ("--set", "packing.consumers_max=3")
+    """A maximum of consumers set by the operator holds in the simulation too."""
+    bound = ("--set", "controller.consumers_max=3")
     rows = json.loads(run("--stream", recorded, "--capacity", "100", *bound, "-o", "json"))
     assert rows[0]["consumers_max"] == 3
     assert rows[0]["over_capacity_s"] > 0

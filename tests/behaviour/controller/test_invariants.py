@@ -13,7 +13,6 @@ from penstock.controller.core.invariants import InvariantError, check_step, chec
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
-    Departing,
     HoldingStatus,
     State,
 )
@@ -116,7 +115,7 @@ def test_s6_a_plan_covers_exactly_what_exists() -> None:
 def test_s7_the_maximum_is_a_maximum() -> None:
     """Nobody is wanted beyond it."""
     state = good()
-    settings = replace(state.settings, consumers_max=2)
+    settings = replace(state.settings, policy=replace(state.settings.policy, consumers_max=2))
     third = {**state.consumers, ConsumerId(3): ConsumerRecord(ConsumerStatus.WANTED, 0)}
     assert broken_by(state, replace(state, settings=settings, consumers=third)) == "S7"
 
@@ -125,7 +124,7 @@ def test_s8_nobody_who_holds_something_is_deleted() -> None:
     """And nobody is here and departing at once."""
     state = good()
     assert broken_by(state, state, (DeleteConsumer(ONE),)) == "S8"
-    both = replace(state, consumers={**state.consumers}, departing={ONE: Departing(0, 0)})
+    both = replace(state, consumers={**state.consumers}, departing={ONE: 0})
     assert broken_by(state, both) == "S8"
 
 

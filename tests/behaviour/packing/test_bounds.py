@@ -84,9 +84,9 @@ def test_exact_where_floating_point_is_not(algorithm: PackingAlgorithm) -> None:
 
 
 @pytest.mark.parametrize("speed", [float("nan"), float("inf"), -1.0])
-def test_wrong_speeds_never_reach_an_algorithm(speed: float) -> None:
-    """A NaN, infinite or negative speed is refused with its partition."""
-    with pytest.raises(ValueError, match="orders-0: a speed is a finite number >= 0"):
+def test_poison_speeds_never_reach_an_algorithm(speed: float) -> None:
+    """The question itself is refused, and names the partition."""
+    with pytest.raises(ValueError, match="orders-0: a load is a finite number >= 0"):
         problem([speed])
 
 

@@ -78,7 +78,7 @@ def test_look_ahead_chooses_by_expected_free_capacity() -> None:
     question = problem([60, 50, 20], [2, 3, 0])
     rising = {named(0): 60.0, named(1): 95.0, named(2): 20.0}
     ahead = PackingProblem(
-        question.write_speed_bytes_per_s, question.current, 100, forecast_bytes_per_s=rising
+        question.load_bytes_per_s, question.current, 100, forecast_bytes_per_s=rising
     )
     assert numbers(ChainPacking(0.5).pack(question)) == {2: {0}, 3: {1, 2}}
     assert numbers(ChainPacking(0.5).pack(ahead)) == {2: {0, 2}, 3: {1}}

@@ -65,7 +65,7 @@ def test_bound_and_fewest_enclose_the_exact_optimum(question: PackingProblem) ->
     ours = algorithm_named("CHAIN@0").pack(question).assignment
     assert best.proved
     assert consumers_at_least(question) <= best.consumers <= len(ours)
-    moved = moves_between(question.current, ours, question.write_speed_bytes_per_s)
+    moved = moves_between(question.current, ours, question.load_bytes_per_s)
     assert least_moved(question, len(ours)).moved <= moved.load_bytes_per_s
 
 
@@ -83,10 +83,10 @@ def test_a_trend_is_learnt_and_followed() -> None:
     """A speed rising by 1 per second is expected to continue, and never falls below 0."""
     trend = Trend()
     for second in range(0, 600, 5):
-        trend = observe(trend, {named(0): float(second), named(1): 600.0 - second}, second)
-    ahead = forecast(trend, 60)
+        trend = observe(trend, {named(0): float(second), named(1): 600.0 - second}, second * 1_000)
+    ahead = forecast(trend, 60_000)
     assert ahead[named(0)] == pytest.approx(595 + 60, rel=0.01)
-    assert forecast(trend, 1e6)[named(1)] == 0
+    assert forecast(trend, 10**9)[named(1)] == 0
 
 
 def test_a_trend_needs_two_looks_and_time() -> None:

@@ -224,9 +224,7 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "answers before its commands", "a query does not wait for them", _answers_before_commands
     ),
-    PlantedBug(
-        "stops in mid-batch", "a stop is reported with a batch in flight", _stops_in_mid_batch
-    ),
+    PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
     PlantedBug(
         "late message accepted", "the order of messages is not checked", _late_messages_accepted
     ),
@@ -246,6 +244,6 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("vanished still read", "a deleted topic is not stopped", _vanished_still_read),
     PlantedBug("refusal swallowed", "a refused commit is not given up", _refusal_swallowed),
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
-    PlantedBug("stops are not sent", "a stop is recorded and not sent", _stray_left_alone),
+    PlantedBug("stops are not sent", "a stop stays recorded as sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
 )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, notes, print_data, say
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
+from penstock.controller.core.settings import controller_settings
 from penstock.errors import UsageError
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
 from penstock.laboratory.packing_replay.picture import Picture, check_format, draw
@@ -28,7 +30,7 @@ from penstock.laboratory.packing_replay.summary import Summary, summarise, table
 from penstock.model import Assignment
 from penstock.packing import ALGORITHMS, PUBLISHED, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import ChainPacking
-from penstock.settings import Settings
+from penstock.settings import LoadedSettings
 from penstock.settings.sections import PackingSettings
 from penstock.settings.units import parse_duration, parse_speed
 
@@ -117,8 +119,8 @@ def simulate(
         raise UsageError("Give either --every or --trigger.")
     if plot is not None:
         check_format(plot)
-    chosen_settings = effective_settings(settings, overrides).settings
-    packing = chosen_settings.packing
+    loaded = effective_settings(settings, overrides)
+    packing = loaded.settings.packing
     carried = _capacity(capacity, packing, generated=kind is not None)
     chosen = _algorithms(algorithm, knob, packing)
     speeds = (
@@ -127,9 +129,7 @@ def simulate(
         else _generated(kind, partitions, delta, measurements, seed, start, carried)
     )
     interval_s = _interval(interval)
-    mode: OnEveryMeasurement | ThroughTrigger = _every_mode(packing, carried)
-    if trigger:
-        mode = _trigger_mode(chosen_settings, carried, interval_s)
+    mode = _mode(loaded, carried, speeds, interval_s if trigger else None)
     summaries, last = _run(chosen, speeds, mode, assignments)
     bounds = lower_bounds(speeds, carried)
     rows = table(summaries, bounds, interval_s)
@@ -208,16 +208,19 @@ def _interval(text: str) -> float:
     return interval_s
 
 
-def _every_mode(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
-    return OnEveryMeasurement(
-        capacity, packing.partitions_per_consumer_max or None, packing.consumers_max or None
-    )
+def _mode(
+    loaded: LoadedSettings, capacity: float, stream: Stream, interval_s: float | None
+) -> OnEveryMeasurement | ThroughTrigger:
+    """The live controller's policy, with the capacity of the simulation.
 
-
-def _trigger_mode(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigger:
-    packing = settings.packing.model_copy(update={"capacity": capacity})
-    policy = packing.trigger_policy(plan_interval_s=settings.controller.plan_interval)
-    return ThroughTrigger(policy, interval_s, look_ahead_s=packing.look_ahead)
+    A simulation shows how many consumers a load needs, so only a maximum that was set bounds it.
+    """
+    policy = replace(controller_settings(loaded.settings).policy, capacity_bytes_per_s=capacity)
+    if ("controller", "consumers_max") not in loaded.origin:
+        policy = replace(policy, consumers_max=len(stream.partitions))
+    if interval_s is not None:
+        return ThroughTrigger(policy, interval_s)
+    return OnEveryMeasurement(capacity, policy.partitions_per_consumer_max, policy.consumers_max)
 
 
 def _run(

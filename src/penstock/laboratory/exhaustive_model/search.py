@@ -62,7 +62,7 @@ def _controller_key(state: State) -> object:
             (c, r.status, r.incarnation, r.sequence, now - r.since_ms, now - r.heard_ms)
             for c, r in sorted(state.consumers.items())
         ),
-        tuple((c, now - d.since_ms, now - d.sent_ms) for c, d in sorted(state.departing.items())),
+        tuple((c, now - asked_ms) for c, asked_ms in sorted(state.departing.items())),
         tuple(sorted(state.incarnation_floor.items())),
         tuple(
             (p, replace(h, since_ms=now - h.since_ms, sent_ms=now - h.sent_ms))
@@ -79,7 +79,7 @@ def _controller_key(state: State) -> object:
         (now - state.listed_ms, now - state.asked_ms),
         tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),
         (state.packing_number, state.packing_code, state.packing_consumers),
-        (tuple(sorted(trigger.over_since_s.items())), trigger.futile_at_s),
+        (tuple(sorted(trigger.over_since_ms.items())), trigger.no_gain_at_ms),
     )
 
 

@@ -21,7 +21,6 @@ from penstock.consumer.core.ownership import Ownership
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
-from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
@@ -34,6 +33,7 @@ from penstock.messages import (
 )
 from penstock.model import Assignment, ConsumerId, Epoch, TopicPartition
 from penstock.packing import Packing
+from penstock.settings import Settings, changed_settings
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(3))
@@ -41,19 +41,22 @@ FUTURE = Assignment({ONE: PARTITIONS[:1], TWO: PARTITIONS[1:]})
 SPEEDS: dict[TopicPartition, float | None] = dict.fromkeys(PARTITIONS, 1.0)
 IDLE_MS = 1_000
 IDLE_ROUNDS_MAX = 40
-SETTINGS = ControllerSettings(
-    capacity_bytes_per_s=2.0,
-    target_utilisation=1.0,
-    spare_consumers=0,
-    catch_up_ms=0,
-    consumers_max=2,
-    resend_ms=1_000,
-    acknowledge_ms_max=5_000,
-    silence_ms_max=60_000,
-    list_period_ms=10**9,
-    scale_down_period_ms=10**9,
-    plan_interval_ms=0,
-    query_resend_ms=1_000,
+SETTINGS = changed_settings(
+    Settings(),
+    {
+        "packing.capacity": "2B/s",
+        "packing.target_utilisation": 1,
+        "packing.scale_down_period": "1000000s",
+        "packing.look_ahead": "0s",
+        "controller.consumers_min": 0,
+        "controller.consumers_max": 2,
+        "controller.spare_consumers": 0,
+        "controller.catch_up": "0s",
+        "controller.acknowledge": "5s",
+        "controller.silence": "60s",
+        "controller.list_period": "1000000s",
+        "controller.plan_interval": "0s",
+    },
 )
 
 

@@ -19,9 +19,9 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
+    group_load,
     is_worthwhile,
     problem_for,
-    view_of,
 )
 
 Clock = Callable[[], float]
@@ -59,7 +59,6 @@ class ThroughTrigger:
     policy: TriggerPolicy
     interval_s: float = 5.0
     period_s: float = 0.0
-    look_ahead_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -69,7 +68,7 @@ class _ControllerMemory:
     assignment: Assignment = field(default_factory=Assignment)
     memory: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
-    asked_at_s: float | None = None
+    asked_at_ms: int | None = None
 
 
 def replay(
@@ -134,25 +133,33 @@ def _trigger_step(
     clock: Clock,
     measurement: int,
 ) -> tuple[float | None, Reason | None]:
-    speeds, now_s = stream.speeds(measurement), measurement * mode.interval_s
-    controller.trend = observe(controller.trend, speeds, now_s)
-    if controller.asked_at_s is not None and now_s - controller.asked_at_s < mode.period_s:
+    policy, speeds = mode.policy, stream.speeds(measurement)
+    now_ms = round(measurement * mode.interval_s * 1_000)
+    controller.trend = observe(controller.trend, speeds, now_ms)
+    if (
+        controller.asked_at_ms is not None
+        and now_ms - controller.asked_at_ms < mode.period_s * 1_000
+    ):
         return None, None
-    controller.asked_at_s = now_s
-    group = view_of(mode.policy, speeds, controller.assignment)
-    controller.memory, verdict = decide(mode.policy, controller.memory, group, now_s)
-    if not verdict.repack:
-        return None, verdict.reason
-    ahead = forecast(controller.trend, mode.look_ahead_s) if mode.look_ahead_s else None
+    controller.asked_at_ms = now_ms
+    group = group_load(policy, speeds, controller.assignment)
+    controller.memory, decision = decide(policy, controller.memory, group, now_ms)
+    if not decision.repack:
+        return None, decision.reason
+    ahead = forecast(controller.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
     began = clock()
-    packing = algorithm.pack(problem_for(mode.policy, group, controller.assignment, ahead))
+    after = algorithm.pack(problem_for(policy, group, ahead)).assignment
     took_s = clock() - began
     before = controller.assignment
-    if is_worthwhile(mode.policy, verdict.reason, controller.assignment, packing):
-        controller.assignment = packing.assignment
+    if is_worthwhile(policy, decision.reason, _working(before), _working(after)):
+        controller.assignment = after
     changed = controller.assignment != before
-    controller.memory = after_repack(controller.memory, verdict.reason, now_s, changed=changed)
-    return took_s, verdict.reason
+    controller.memory = after_repack(controller.memory, decision.reason, now_ms, changed=changed)
+    return took_s, decision.reason
+
+
+def _working(assignment: Assignment) -> int:
+    return sum(1 for partitions in assignment.values() if partitions)
 
 
 def _step(
@@ -170,7 +177,7 @@ def _step(
     return ReplayStep(
         measurement=measurement,
         assignment=after,
-        consumers=sum(1 for partitions in after.values() if partitions),
+        consumers=_working(after),
         moved_partitions=moves.partitions,
         moved_score=moves.score(capacity),
         balance=load_balance(list(loads.values())),

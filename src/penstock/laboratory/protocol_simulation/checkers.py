@@ -170,8 +170,8 @@ class Checker:
         state = alive[0].state
         reasons = {
             f"the controller is in {state.phase}": state.phase is not Phase.SENTINEL,
-            "the controller has another list of partitions": (
-                state.partitions.keys() != group.logs.keys()
+            "the controller does not know the partitions": (
+                state.write_speeds.keys() != group.logs.keys()
             ),
             "partitions are moving": bool(state.in_flight or (state.plan and state.plan.open)),
             "partitions are parked": bool(state.parked),

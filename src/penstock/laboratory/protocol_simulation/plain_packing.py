@@ -13,7 +13,7 @@ class PlainPacking:
     sentence = "For simulations: keeps what fits, first fit decreasing for the rest."
 
     def pack(self, problem: PackingProblem) -> Packing:
-        speeds = problem.write_speed_bytes_per_s
+        speeds = problem.load_bytes_per_s
         bins: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in problem.current}
         free = {c: problem.capacity_of(c) for c in bins}
         counts_max = problem.partitions_per_consumer_max or len(speeds) + 1
@@ -45,7 +45,7 @@ class PlainPacking:
         free: dict[ConsumerId, float],
         counts_max: int,
     ) -> None:
-        speed = problem.write_speed_bytes_per_s[partition]
+        speed = problem.load_bytes_per_s[partition]
         used = [c for c in sorted(bins) if bins[c]]
         fitting = [c for c in used if speed <= free[c] and len(bins[c]) < counts_max]
         if fitting:

@@ -8,8 +8,8 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.controller.core.settings import ControllerSettings
 from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
+from penstock.settings import Settings, changed_settings
 
 
 class FaultKind(StrEnum):
@@ -65,34 +65,34 @@ class Scenario:
     restarts_consumers: bool = True
 
 
-# Shorter periods than in production: events cost time, virtual time does not.
-SETTINGS = ControllerSettings(
-    capacity_bytes_per_s=1_000.0,
-    target_utilisation=0.85,
-    catch_up_ms=20_000,
-    consumers_max=20,
-    spare_consumers=1,
-    creations_per_window_max=10,
-    creation_window_ms=5_000,
-    creation_backoff_ms=1_000,
-    tick_busy_ms=200,
-    tick_idle_ms=500,
-    query_resend_ms=500,
-    synchronise_ms_max=3_000,
-    resend_ms=700,
-    acknowledge_ms_max=6_000,
-    silence_ms_max=3_500,
-    creation_ms_max=5_000,
-    packing_ms_max=2_000,
-    list_period_ms=5_000,
-    delete_resend_ms=2_000,
-    plan_interval_ms=1_500,
-    scale_down_period_ms=8_000,
-    supersede_after_ms=1_000,
-    fruitless_backoff_ms=3_000,
-    speeds_stale_after_ms=5_000,
-    retry_failed_ms=2_000,
-    idle_grace_ms=4_000,
+# The protocol's times, shortened: virtual time is cheap, events are not.
+TICK_BUSY_MS = 200
+SETTINGS = changed_settings(
+    Settings(),
+    {
+        "packing.capacity": "1000B/s",
+        "packing.scale_down_period": "8s",
+        "packing.no_gain_wait": "3s",
+        "packing.look_ahead": "0s",
+        "controller.consumers_min": 0,
+        "controller.consumers_max": 20,
+        "controller.catch_up": "20s",
+        "controller.creations_per_minute_max": 60,
+        "controller.creation_retry": "1s",
+        "controller.creation_timeout": "5s",
+        "controller.synchronise": "3s",
+        "controller.command_resend": "600ms",
+        "controller.acknowledge": "6s",
+        "controller.silence": "3500ms",
+        "controller.packing_timeout": "2s",
+        "controller.list_period": "5s",
+        "controller.delete_resend": "2s",
+        "controller.plan_interval": "1500ms",
+        "controller.overtake_after": "1s",
+        "controller.speeds_stale": "5s",
+        "controller.failed_partition_retry": "2s",
+        "controller.idle_grace": "4s",
+    },
 )
 
 _KINDS = tuple(FaultKind)

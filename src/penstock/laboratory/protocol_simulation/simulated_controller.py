@@ -11,6 +11,7 @@ from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
+from penstock.laboratory.protocol_simulation.scenario import TICK_BUSY_MS
 from penstock.messages import (
     FromConsumer,
     StartConsumingCommand,
@@ -35,10 +36,10 @@ class SimulatedController:
         self.consumers_made = 0
         self._tick_number = 0
         self._postponed: list[Callable[[], None]] = []
-        self.machine = Machine()
+        self.machine = Machine(tick_busy_ms=TICK_BUSY_MS)
         self.state, effects = self.machine.begin(
             controller_epoch=epoch,
-            settings=group.settings,
+            settings=group.chosen,
             now_ms=group.clock.now_ms,
             saved=saved,
         )

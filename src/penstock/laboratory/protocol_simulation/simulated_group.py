@@ -7,11 +7,11 @@ All decisions are made by the real code of controller and consumers.
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 from penstock.controller.core import effects as act
 from penstock.controller.core.inputs import Packed, PackingFailed, SpeedsMeasured
 from penstock.controller.core.saved_state import decode_state, encode_state
+from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import State
 from penstock.laboratory.protocol_simulation.checkers import Checker
 from penstock.laboratory.protocol_simulation.ledger import Ledger, LedgerKey
@@ -24,6 +24,7 @@ from penstock.laboratory.protocol_simulation.simulated_deployment import Simulat
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 from penstock.messages import FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
+from penstock.settings import changed_settings
 
 MEASURE_MS = 1_000
 EVENTS_MAX = 200_000
@@ -51,7 +52,11 @@ class SimulatedGroup:
         self.scenario = scenario
         self.chance = random.Random(scenario.seed + 1)
         self.clock = VirtualClock()
-        self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
+        self.chosen = changed_settings(
+            SETTINGS, {"controller.consumers_max": scenario.consumers_max}
+        )
+        self.settings = controller_settings(self.chosen)
+        self.capacity_bytes_per_s = self.settings.policy.capacity_bytes_per_s
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
         self.topic = LossyTopic(self.clock, self.chance, scenario.delivery_faults)
@@ -60,7 +65,7 @@ class SimulatedGroup:
         self.has_faults = True
         self.is_fencing = scenario.is_fenced_by_broker
         self.restarts_consumers = scenario.restarts_consumers
-        self.batch_records = int(self.settings.capacity_bytes_per_s)
+        self.batch_records = int(self.capacity_bytes_per_s)
         self.logs: dict[TopicPartition, Log] = {}
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
@@ -100,10 +105,10 @@ class SimulatedGroup:
         self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
 
     def _speed(self) -> float:
-        """A random speed, such that the group can carry the total."""
-        total = self.settings.capacity_bytes_per_s * self.settings.consumers_max
+        """Such that the group can carry all of it."""
+        total = self.capacity_bytes_per_s * self.settings.consumers_max
         mean = total * self.scenario.load_share / max(1, sum(self.scenario.topics)) * 0.8
-        most = self.settings.capacity_bytes_per_s * 0.6
+        most = self.capacity_bytes_per_s * 0.6
         return min(most, self.chance.uniform(0.2, 1.8) * mean)
 
     def ledger_key(self, partition: TopicPartition) -> LedgerKey | None:
@@ -131,7 +136,8 @@ class SimulatedGroup:
         saved: State | None = None
         if self._disk:
             last = self._disk[-1]
-            outcome = decode_state(last if isinstance(last, bytes) else encode_state(last))
+            raw = last if isinstance(last, bytes) else encode_state(last)
+            outcome = decode_state(raw, self.chosen)
             saved = outcome if isinstance(outcome, State) else None
         controller = SimulatedController(self, self.newest_epoch, saved)
         self.controllers = [c for c in self.controllers if c.is_alive] + [controller]

@@ -64,7 +64,7 @@ def gap_to_optimum(seeds: Sequence[int], delta: int = 10, measurements: int = 6)
                 least = least_moved(problem, len(ours))
                 cases += 1
                 proved += fewest.proved and least.proved
-                load = moves_between(problem.current, ours, problem.write_speed_bytes_per_s)
+                load = moves_between(problem.current, ours, problem.load_bytes_per_s)
                 consumers[knob] = _added(consumers[knob], len(ours), fewest.consumers)
                 moved[knob] = _added(moved[knob], int(load.load_bytes_per_s), least.moved)
     return Gap(
