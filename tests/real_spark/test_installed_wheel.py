@@ -126,7 +126,7 @@ def test_up_brings_a_group_up_and_down_away_from_the_repository(program: Path, a
         if running.poll() is None:
             running.terminate()
             running.wait(90)
-    assert "Everything is down." in log.read_text()
+    assert "Everything has stopped." in log.read_text()
 
 
 def _wait_for_status(
