@@ -95,7 +95,7 @@ class Pipeline:
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
         self._lock = threading.Lock()
-        self._log = get_logger(room="pipeline")
+        self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         # Why Spark's workers cannot run the pass-through way; empty if they can.
         self._workers_lack = ""
