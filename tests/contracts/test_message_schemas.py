@@ -1,4 +1,4 @@
-"""The published schemas describe what is really sent."""
+"""The published schemas match what is sent."""
 
 import json
 
@@ -15,13 +15,13 @@ DIRECTORY = ROOT / "docs" / "development" / "messages"
 
 
 def test_no_schema_is_left_over() -> None:
-    """A message that was removed takes its schema along."""
+    """docs/development/messages has no schema of a removed message."""
     assert {path.name for path in DIRECTORY.glob("*.json")} == set(schema_texts())
 
 
 @pytest.mark.parametrize("message", [*EXAMPLES, *LARGEST], ids=lambda m: m.event_type)
 def test_what_is_sent_fits_its_schema(message: Message) -> None:
-    """A reader in another language that trusts the schema accepts our messages."""
+    """Every encoded message is valid under its schema."""
     schema = schema_of(TYPE_BY_NAME[message.event_type])
     Draft202012Validator.check_schema(schema)
     body = json.loads(encode(message).value)

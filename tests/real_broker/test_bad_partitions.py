@@ -82,7 +82,7 @@ def test_a_topic_without_the_right_fails_alone(tmp_path: Path, broker_jars: None
             assert time.monotonic() - begun_s < kafka.answer_timeout / 2
             assert found.offsets == {OPEN: offset}
             assert isinstance(found.failures[SHUT], NotPermittedError)
-            # Who may not describe a topic is not told whether it exists.
+            # Without the right to describe a topic, even its existence is hidden.
             assert isinstance(found.failures[MISSING], NotPermittedError)
         with pytest.raises(NotPermittedError):
             guarded.end_offsets([OPEN, SHUT])

@@ -1,4 +1,4 @@
-"""Hundreds of consumers, and an API server that dies while they are made."""
+"""Hundreds of consumers, and an API server that dies while they are created."""
 
 import gc
 import threading
@@ -20,7 +20,7 @@ from penstock.model import ConsumerId
 
 pytestmark = pytest.mark.kubernetes
 FIRST = DeploymentTemplate(version=1)
-# As many as the controller's own.
+# As many as the controller has.
 WORKERS = 8
 
 
@@ -30,7 +30,7 @@ def numbers(count: int) -> list[ConsumerId]:
 
 @pytest.mark.kubernetes_long
 def test_two_hundred_come_and_go(bench: SimulatedBench) -> None:
-    """All of them, none twice, and nothing is left but their volumes."""
+    """200 consumers are created and deleted, and only their volumes are left."""
     wanted = numbers(200)
     with ThreadPoolExecutor(WORKERS) as workers:
         begun_s = time.monotonic()
@@ -54,7 +54,7 @@ def _available(bench: SimulatedBench) -> int:
 
 @pytest.fixture
 def fragile() -> Iterator[Cluster]:
-    """A cluster of its own: it is going to be harmed."""
+    """A separate cluster whose API server may be killed."""
     with named_or_own_cluster(real_pods=False) as cluster:
         if cluster.environment is None:
             pytest.skip("a cluster that was named is not harmed")
@@ -62,7 +62,7 @@ def fragile() -> Iterator[Cluster]:
 
 
 def pressed(bench: SimulatedBench, consumer: ConsumerId, stop: threading.Event) -> int:
-    """Create as the controller does: what failed for a passing reason is asked for again."""
+    """Create as the controller does: repeat after a retryable error."""
     failures = 0
     while not stop.is_set():
         try:
@@ -76,10 +76,10 @@ def pressed(bench: SimulatedBench, consumer: ConsumerId, stop: threading.Event) 
     raise AssertionError(f"consumer {consumer} was never made")
 
 
-# The client library leaves a socket to the garbage collector when a server dies in its greeting.
+# The client library leaves a socket open when a server dies during the handshake.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Cluster) -> None:
-    """Killed while consumers are made and moved: afterwards all is as it was asked for."""
+    """After the API server was killed during creations, all consumers exist."""
     bench = SimulatedBench(fragile)
     stop = threading.Event()
     wanted = numbers(24)
@@ -92,7 +92,7 @@ def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Clus
                 until(lambda: bench.backend._deployments.trouble, "the watch notices")
                 with pytest.raises(DeploymentError):
                     bench.backend.repair()
-                assert bench.backend.repair() == []  # said once; nobody acts on an old copy
+                assert bench.backend.repair() == []  # reported once; the old copy is not used
                 with pytest.raises(DeploymentError) as raised:
                     bench.backend.list_consumers()
                 assert raised.value.is_retryable
@@ -111,4 +111,4 @@ def test_an_api_server_that_dies_in_mid_plan_delays_it_and_no_more(fragile: Clus
     finally:
         stop.set()
         bench.close()
-        gc.collect()  # here, and not in the middle of another test
+        gc.collect()  # so that it does not happen during another test

@@ -1,5 +1,5 @@
-# The controller starts for the first time: nothing is deployed, so there is nothing to learn.
-# Partitions that nobody reads are started as soon as their consumers are up.
+# The controller starts for the first time: nothing is deployed, so no consumer is queried.
+# Unread partitions are started as soon as their consumers are ready.
 a controller starts with epoch 1
   > save
   > list deployments

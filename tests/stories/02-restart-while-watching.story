@@ -1,4 +1,4 @@
-# The controller crashes in Sentinel. The next life asks everyone, and finds everything in place.
+# The controller crashes in Sentinel. Restarted, it queries every consumer and changes nothing.
 a controller starts with epoch 1
   > save
   > list deployments

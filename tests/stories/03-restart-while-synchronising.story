@@ -1,4 +1,4 @@
-# The controller crashes in Synchronize, before all have answered, and starts again.
+# The controller crashes in Synchronize, before all consumers have answered, and starts again.
 a controller starts with epoch 1
   > save
   > list deployments

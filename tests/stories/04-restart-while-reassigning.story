@@ -1,4 +1,4 @@
-# The controller crashes in Reassign: the packer's answer of the former life means nothing any more.
+# The controller crashes in Reassign: an answer of the packer to the previous run is ignored.
 a controller starts with epoch 1
   > save
   > list deployments

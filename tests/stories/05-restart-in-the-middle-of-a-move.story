@@ -1,5 +1,5 @@
 # The controller crashes in Group Management, after a stop was acknowledged and before the start
-# arrived. The next life finds a partition that nobody reads, and sees to it.
+# arrived. After its restart it finds an unread partition and starts it.
 a controller starts with epoch 1
   > save
   > list deployments

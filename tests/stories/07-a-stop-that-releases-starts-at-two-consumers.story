@@ -1,4 +1,4 @@
-# One consumer gives up two partitions. They go to two others, as soon as the stop is acknowledged.
+# One consumer stops two partitions. They start at two others when the stop is acknowledged.
 settings consumers_max=3
 a controller starts with epoch 1
   > save

@@ -1,4 +1,4 @@
-# Fewer consumers would do. The consumer is emptied first, and deleted when it owns nothing.
+# Fewer consumers are enough. A consumer is emptied first, and deleted when it owns nothing.
 a controller starts with epoch 1
   > save
   > list deployments

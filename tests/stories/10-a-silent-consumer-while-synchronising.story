@@ -1,4 +1,4 @@
-# One consumer never answers. The wait is bounded: it is fenced, deleted and replaced.
+# One consumer never answers. The wait is limited: it is fenced, deleted and replaced.
 a controller starts with epoch 1
   > save
   > list deployments

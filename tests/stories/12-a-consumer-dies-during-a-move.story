@@ -1,5 +1,5 @@
-# The consumer that should take the partition starts again in the middle of the move: what its
-# former life had is free, and is started anew under new epochs.
+# The consumer that should get the partition restarts during the move: the partitions of its former
+# incarnation are free, and are started again under new epochs.
 a controller starts with epoch 1
   > save
   > list deployments

@@ -1,4 +1,4 @@
-# A hand-over is slow, and meanwhile a consumer is overloaded: the new plan does not wait for it.
+# A hand-over is slow, and meanwhile a consumer is over capacity: the new plan does not wait for it.
 settings consumers_max=3
 a controller starts with epoch 1
   > save

@@ -1,5 +1,5 @@
-# A topic is deleted and another grows while a partition moves. The move of what vanished is
-# cancelled; what appeared joins the next plan.
+# A topic is deleted and another grows while a partition moves. The move of the deleted partition is
+# cancelled; the new partitions join the next plan.
 settings vanish_after_measurements=1
 a controller starts with epoch 1
   > save

@@ -1,4 +1,4 @@
-# A consumer reports a partition that belongs to another: it is told to stop, at every report.
+# A consumer reports a partition that belongs to another: every report is answered with a stop.
 a controller starts with epoch 1
   > save
   > list deployments

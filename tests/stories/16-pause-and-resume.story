@@ -1,4 +1,4 @@
-# While shrinking is paused, nothing is removed. The pause ends by itself, or by a request.
+# While scale-down is paused, no consumer is removed. The pause ends by itself or by a request.
 a controller starts with epoch 1
   > save
   > list deployments

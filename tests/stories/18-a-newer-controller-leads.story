@@ -1,4 +1,4 @@
-# A consumer has obeyed a higher epoch: somebody else leads, and this controller steps down.
+# A consumer has obeyed a higher epoch: another controller leads, and this one steps down.
 a controller starts with epoch 1
   > save
   > list deployments

@@ -1,5 +1,5 @@
-# A zombie was quicker: the rightful reader drops its batch, gives the partition up and says so. It
-# gets it again under a new epoch.
+# A zombie committed first: the rightful reader drops its batch, stops the partition and reports it.
+# It gets the partition again under a new epoch.
 a controller starts with epoch 1
   > save
   > list deployments

@@ -1,4 +1,5 @@
-# Every consumer is replaced in turn by one of the new version; nobody stops for longer than a move.
+# Consumers are replaced one after another by ones of the new version; a partition only pauses for a
+# move.
 settings spare_consumers=1
 a controller starts with epoch 1
   > save

@@ -1,4 +1,4 @@
-# The monitor is silent. The last plan is held: nothing is scaled down on silence.
+# The monitor is silent. The last plan stays: silence never scales the group down.
 a controller starts with epoch 1
   > save
   > list deployments

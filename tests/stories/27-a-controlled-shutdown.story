@@ -1,4 +1,4 @@
-# A consumer is told to end by somebody else. It gives up what it has, in order, and says goodbye.
+# A consumer is shut down by another client. It stops its partitions cleanly and reports the end.
 a controller starts with epoch 1
   > save
   > list deployments

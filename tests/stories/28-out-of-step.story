@@ -1,5 +1,5 @@
-# A consumer refuses a start because it has seen a higher epoch: it knows more than we do. We ask
-# them all.
+# A consumer refuses a start because it has seen a higher epoch, so its state is newer than ours. All
+# consumers are queried again.
 a controller starts with epoch 1
   > save
   > list deployments

@@ -1,4 +1,4 @@
-# A higher capacity takes effect at the next look; a change that makes no sense is refused.
+# A higher capacity takes effect at the next tick; an invalid change is refused.
 a controller starts with epoch 1
   > save
   > list deployments

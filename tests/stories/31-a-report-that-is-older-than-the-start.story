@@ -1,6 +1,6 @@
-# A partition is on its way to consumer 2 when a more urgent plan wants it elsewhere. The report that
-# comes now was written before the start arrived: that it does not name the partition says nothing,
-# and only the acknowledgement of the stop releases the next start.
+# A partition is starting at consumer 2 when a more urgent plan wants it elsewhere. The next report was
+# written before the start arrived, so the missing partition means nothing; only the acknowledgement of
+# the stop releases the next start.
 settings consumers_max=3 vanish_after_measurements=1
 a controller starts with epoch 1
   > save

@@ -40,7 +40,7 @@ consumer 3 started c-0@1.3
   = Sentinel
 3000 ms pass
 request m1: settings consumers_max=2
-  request_answered: request m1: accepted, 3 consumers now, 2 allowed
+  request_answered: request m1: accepted, 3 consumers now, the maximum is 2
   > save
   > answer m1: accepted
 speeds a-0=90 b-0=90 c-0=90
@@ -49,7 +49,7 @@ tick +500
   = Reassign
 # The plan empties the third consumer, and it is removed.
 packed 1: a-0 c-0; 2: b-0
-  plan_made: plan 3 (over_maximum): 3 consumers have partitions, 2 are allowed; 3 partitions on 2 consumers, 1 move of 90 B/s, 0 starts, 0 to create, 1 to empty
+  plan_made: plan 3 (over_maximum): 3 consumers have partitions, the maximum is 2; 3 partitions on 2 consumers, 1 move of 90 B/s, 0 starts, 0 to create, 1 to empty
   > save
   > stop at 3: c-0@1.3 (plan 3)
   = Group Management
@@ -81,7 +81,7 @@ packed 1: a-0 c-0; 2: b-0
 tick +500
 # A minimum above what is there is done when the consumers are up.
 request m2: settings consumers_max=3 consumers_min=3
-  request_answered: request m2: accepted, 2 consumers up, 3 wanted
+  request_answered: request m2: accepted, 2 consumers up, the minimum is 3
   > save
   > answer m2: accepted
 tick +500

@@ -1,8 +1,8 @@
-"""The part of the chart's values schema that is generated: Penstock's own settings.
+"""Generates the part of the chart's values schema that describes Penstock's settings.
 
-Whoever installs the chart hears of a misspelt or misplaced setting from Helm, before anything is
-made. Secrets are not part of it: in the chart they come from a Secret, so a password among the
-settings is refused like any unknown name.
+With it, Helm refuses a misspelt or misplaced setting before it creates anything. Secrets are not
+part of it: in the chart they come from a Secret, so a password among the settings is refused as an
+unknown name.
 """
 
 import json
@@ -13,16 +13,16 @@ from penstock.settings.sections.kafka import CLIENT_PROPERTIES_ALLOWED
 from penstock.settings.tree import secret_options
 
 _LEFT_OUT = ("title", "default", "examples")
-# Options whose values Penstock turns into text by itself.
+# Options whose values Penstock converts to text.
 _ANY_SCALAR = {"type": ["string", "number", "boolean"]}
 _TEXTS_OF_ANYTHING = {("kafka", "properties"), ("spark", "options")}
-# Mappings whose names are other people's: what sounds like a secret has no place in a ConfigMap.
+# Mappings with free names: names that suggest a secret are refused, as a ConfigMap is not secret.
 _FREE_NAMES = {("spark", "options"), ("lake", "storage_options")}
 _SECRET_WORDS = ("secret", "password", "token", "access_key", "access.key", "credential", "jaas")
 
 
 def settings_schema() -> dict[str, Any]:
-    """Penstock's settings as the values `settings` may be, without references."""
+    """The schema of `settings`, without references."""
     whole = Settings.model_json_schema(mode="validation")
     inlined: dict[str, Any] = _without_references(whole, whole["$defs"])
     inlined.pop("$defs")
@@ -43,7 +43,7 @@ def settings_schema() -> dict[str, Any]:
 
 
 def _in_any_case(word: str) -> str:
-    """A pattern without flags: not every reader of schemas knows them."""
+    """A pattern that ignores case without flags, which not every validator supports."""
     letters = (f"[{one.upper()}{one}]" if one.isalpha() else f"[{one}]" for one in word)
     return "".join(letters)
 
@@ -65,12 +65,12 @@ def _without_references(schema: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _options(properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """An option may be called like a word of the schema: names are not words here."""
+    """Options by name; a name may equal a keyword of the schema."""
     return {name: _without_references(one, definitions) for name, one in properties.items()}
 
 
 def with_settings(text: str) -> str:
-    """The values schema as it stands, with its generated part made anew."""
+    """The values schema with its generated part replaced."""
     schema = json.loads(text)
     schema["$defs"]["settings"] = settings_schema()
     return json.dumps(schema, indent=2) + "\n"

@@ -7,7 +7,13 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    Overrides,
+    SettingsFile,
+    TopicNames,
+    effective_settings,
+)
 
 app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
 TableNames = Annotated[
@@ -58,9 +64,7 @@ def compact(
 
 @app.command()
 def ledger(
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
-    ] = None,
+    topic: TopicNames = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -76,9 +80,11 @@ def ledger(
 
     loaded = effective_settings(settings, overrides, bootstrap_server)
     kafka = Administration(loaded.settings.kafka)
-    control = f"{loaded.settings.topics.prefix}-"
+    control = loaded.settings.topics.names.all
     names = topic or [
-        name for name in kafka.cluster().partition_counts if not name.startswith(("__", control))
+        name
+        for name in kafka.cluster().partition_counts
+        if name not in control and not name.startswith("__")
     ]
     places = {
         TopicPartition(view.name, number): view.topic_id

@@ -62,14 +62,14 @@ class NamedServers:
 
         The first process of a container gets SIGTERM only if it installs a handler.
         """
-        told = threading.Event()
+        stop_requested = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: told.set())
+            signal.signal(number, lambda *_: stop_requested.set())
         try:
             self.print_address(server, output)
             say("Ctrl-C stops it.")
             while server.living == len(server.processes):
-                if told.wait(0.5):
+                if stop_requested.wait(0.5):
                     return
             end = Path(server.log_files[0]).read_text(encoding="utf-8", errors="replace")[-2000:]
             raise PenstockError(f"The {self.called} died. Its log ends:\n{end}")

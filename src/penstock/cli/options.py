@@ -34,6 +34,9 @@ BootstrapServer: TypeAlias = Annotated[
         "--bootstrap-server", metavar="HOST:PORT", help="Kafka's address; several with commas."
     ),
 ]
+TopicNames: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
+]
 HealthPort: TypeAlias = Annotated[
     int | None,
     typer.Option(

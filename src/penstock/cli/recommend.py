@@ -14,7 +14,7 @@ from penstock.cli.console import say
 from penstock.controller.core.settings import controller_settings
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
-from penstock.model.sentences import speed_text
+from penstock.model.sentences import counted, speed_text
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingAlgorithm, PackingProblem, algorithm_named
@@ -54,8 +54,9 @@ class ImaginaryGroup:
         self.memory, decision = decide(policy, self.memory, group, now_ms)
         if not decision.repack:
             total = speed_text(sum(speeds.values()))
-            carried = f"{total} in {len(speeds)} partitions on {len(self.assignment)} consumers"
-            return f"{carried}; {decision.explanation}.", False
+            partitions = counted(len(speeds), "partition")
+            consumers = counted(len(self.assignment), "consumer")
+            return f"{total} in {partitions} on {consumers}; {decision.explanation}.", False
         ahead = forecast(self.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
         problem = problem_for(policy, group, ahead)
         packing = self.algorithm.pack(problem)
@@ -109,6 +110,7 @@ def _change(why: str, problem: PackingProblem, before: Assignment, after: Assign
     least = consumers_at_least(problem)
     moved = moves_between(before, after, problem.load_bytes_per_s)
     return (
-        f"{why[0].upper()}{why[1:]}. Would use {len(after)} consumers (at least {least} are "
-        f"needed), moving {moved.partitions} partitions ({speed_text(moved.load_bytes_per_s)})."
+        f"{why[0].upper()}{why[1:]}. Would use {counted(len(after), 'consumer')} (at least {least} "
+        f"needed), moving {counted(moved.partitions, 'partition')} "
+        f"({speed_text(moved.load_bytes_per_s)})."
     )

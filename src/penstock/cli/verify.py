@@ -6,7 +6,13 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    Overrides,
+    SettingsFile,
+    TopicNames,
+    effective_settings,
+)
 from penstock.verification import VerificationResult
 from penstock.verification import verify as verify_lake
 
@@ -27,12 +33,10 @@ _COLUMNS = (
 
 
 def verify(
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
-    ] = None,
+    topic: TopicNames = None,
     offsets_only: Annotated[
         bool,
-        typer.Option("--offsets-only", help="Compare offsets only: quicker, content is not read."),
+        typer.Option("--offsets-only", help="Compare only offsets: faster, content is not read."),
     ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,

@@ -21,6 +21,7 @@ _FOR_KAFKA_PYTHON = {
 
 _SAME_IN_JAVA = frozenset(
     {
+        "client.id",
         "client.rack",
         "connections.max.idle.ms",
         "fetch.max.bytes",

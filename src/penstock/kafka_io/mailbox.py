@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.offset_lookup import LogPosition
 from penstock.kafka_io.partition_reader import (
     FailureKind,
     KafkaRecord,
@@ -113,10 +114,13 @@ class Mailbox:
     def _hold(self, query: KafkaRecord) -> list[Item]:
         """Ask how far the commands reach now, and wait for them."""
         try:
-            end = self._administration.end_offsets([self._commands])[self._commands]
-        except (PenstockError, KeyError) as error:
-            return [MailboxTrouble(f"a query was dropped, the controller asks again: {error}")]
-        self._held.append(_HeldQuery(query, end, self._monotonic() + QUERY_HELD_MAX_S))
+            found = self._administration.look_up_offsets([self._commands], LogPosition.END)
+        except PenstockError as error:
+            return [_query_dropped(error)]
+        if self._commands in found.failures:
+            return [_query_dropped(found.failures[self._commands])]
+        until_s = self._monotonic() + QUERY_HELD_MAX_S
+        self._held.append(_HeldQuery(query, found.offsets[self._commands], until_s))
         return []
 
     def _release(self) -> list[Item]:
@@ -144,3 +148,7 @@ class Mailbox:
             self._reader.restart(failure.partition)
             return [MailboxTrouble(f"messages in {failure.partition} were lost before being read")]
         return [MailboxTrouble(str(failure.error))]
+
+
+def _query_dropped(error: PenstockError) -> MailboxTrouble:
+    return MailboxTrouble(f"a query was dropped, the controller asks again: {error}")

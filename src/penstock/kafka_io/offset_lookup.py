@@ -57,6 +57,10 @@ class _Leaders:
     read_at_s: float
     by_topic: Mapping[str, Mapping[int, int]]
 
+    def of(self, partition: TopicPartition) -> int | None:
+        """None for a partition that was not in the answer."""
+        return self.by_topic.get(partition.topic, {}).get(partition.partition)
+
 
 class OffsetLookups:
     """Remembers for a few seconds which partitions have a leader."""
@@ -117,14 +121,16 @@ class OffsetLookups:
             self._leaders = None  # a leader may have moved
 
     def _known_leaders(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """The leader of each partition, -1 where there is none."""
         leaders, now_s = self._leaders, self._monotonic()
-        if leaders is None or now_s - leaders.read_at_s >= _LEADERS_FRESH_S:
+        if (
+            leaders is None
+            or now_s - leaders.read_at_s >= _LEADERS_FRESH_S
+            or any(leaders.of(one) is None for one in partitions)  # it may be new
+        ):
             leaders = self._read_leaders(now_s)
-        if any(one.partition not in leaders.by_topic.get(one.topic, {}) for one in partitions):
-            leaders = self._read_leaders(now_s)  # it may be new
-        return {
-            one: leaders.by_topic.get(one.topic, {}).get(one.partition, -1) for one in partitions
-        }
+        found = {one: leaders.of(one) for one in partitions}
+        return {one: -1 if leader is None else leader for one, leader in found.items()}
 
     def _read_leaders(self, now_s: float) -> _Leaders:
         with kafka_failures(self._kafka, "asking for metadata"):

@@ -19,7 +19,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from penstock.deployment import LocalProcesses
@@ -64,12 +63,7 @@ class OwnBroker(Protocol):
     def nodes(self) -> Mapping[int, BrokerNode]: ...
     def restart(self, number: int) -> object: ...
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class LocalGroup:
@@ -106,12 +100,7 @@ class LocalGroup:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> Self:

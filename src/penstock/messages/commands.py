@@ -10,14 +10,12 @@ from pydantic import Field
 
 from penstock.messages.fields import (
     PARTITIONS_PER_MESSAGE_MAX,
-    ConsumerNumber,
     EpochRow,
-    Message,
+    ForOneConsumer,
     Ordinal,
     ToConsumer,
     TopicId,
 )
-from penstock.model import ConsumerId
 
 
 class PartitionToStart(EpochRow):
@@ -46,7 +44,7 @@ class StopConsumingCommand(ToConsumer):
     ]
 
 
-class StateQuery(Message):
+class StateQuery(ForOneConsumer):
     """Asks a consumer what it owns, after the commands before this query have taken effect.
 
     It has no incarnation, because the controller does not know it yet. After its answer a consumer
@@ -57,15 +55,6 @@ class StateQuery(Message):
     topic_role: ClassVar[str] = "query"
     header_fields: ClassVar[tuple[str, ...]] = ("consumer_id", "controller_epoch", "plan_number")
 
-    consumer_id: ConsumerNumber
     controller_epoch: Ordinal
     plan_number: Ordinal
     query_number: Ordinal
-
-    @property
-    def addressee(self) -> ConsumerId:
-        return ConsumerId(self.consumer_id)
-
-    @property
-    def mailbox(self) -> int:
-        return self.consumer_id

@@ -19,6 +19,7 @@ MESSAGE_BYTES_MAX = 1_000_000
 INTEGER_MAX = 10**15 - 1
 OFFSET_MAX = 2**63 - 1
 PARTS_MAX = 1_000
+_CONSUMER_HEADERS = ("consumer_id", "incarnation", "controller_epoch", "plan_number")
 
 _TOPIC_PATTERN = r"^(?:\.{0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\.{3}[a-zA-Z0-9._-]*)$"
 
@@ -97,12 +98,7 @@ class FromConsumer(Message):
     """A message from a consumer: its id, its incarnation, and the highest plan it has obeyed."""
 
     topic_role: ClassVar[str] = "controller"
-    header_fields: ClassVar[tuple[str, ...]] = (
-        "consumer_id",
-        "incarnation",
-        "controller_epoch",
-        "plan_number",
-    )
+    header_fields: ClassVar[tuple[str, ...]] = _CONSUMER_HEADERS
 
     consumer_id: ConsumerNumber
     # Higher is newer: the process takes the larger of its stored one plus 1 and the wall clock.
@@ -119,21 +115,10 @@ class FromConsumer(Message):
         return ConsumerId(self.consumer_id)
 
 
-class ToConsumer(Message):
-    """A command of the controller: its epoch and plan, and the consumer and incarnation."""
-
-    topic_role: ClassVar[str] = "controller"
-    header_fields: ClassVar[tuple[str, ...]] = (
-        "consumer_id",
-        "incarnation",
-        "controller_epoch",
-        "plan_number",
-    )
+class ForOneConsumer(Message):
+    """A message of the controller in the mailbox of one consumer."""
 
     consumer_id: ConsumerNumber
-    incarnation: Ordinal
-    controller_epoch: Ordinal
-    plan_number: Ordinal
 
     @property
     def addressee(self) -> ConsumerId:
@@ -142,6 +127,17 @@ class ToConsumer(Message):
     @property
     def mailbox(self) -> int:
         return self.consumer_id
+
+
+class ToConsumer(ForOneConsumer):
+    """A command of the controller: its epoch and plan, and the consumer and incarnation."""
+
+    topic_role: ClassVar[str] = "controller"
+    header_fields: ClassVar[tuple[str, ...]] = _CONSUMER_HEADERS
+
+    incarnation: Ordinal
+    controller_epoch: Ordinal
+    plan_number: Ordinal
 
 
 def check_parts(values: Any) -> Any:

@@ -1,7 +1,7 @@
 """The JSON Schema of every message, for readers in other languages.
 
-It is generated from the models. `docs/messages/` holds the files, and a test checks that they are
-up to date.
+It is generated from the models. `docs/development/messages/` holds the files, and a test checks
+that they are up to date.
 """
 
 import json

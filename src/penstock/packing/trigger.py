@@ -240,7 +240,7 @@ def _over_maximum(policy: TriggerPolicy, group: GroupLoad) -> TriggerDecision | 
     working = len(group.load_by_consumer)
     if working <= policy.consumers_max:
         return None
-    explanation = f"{working} consumers have partitions, {policy.consumers_max} are allowed"
+    explanation = f"{working} consumers have partitions, the maximum is {policy.consumers_max}"
     return TriggerDecision(Reason.OVER_MAXIMUM, explanation)
 
 

@@ -14,8 +14,11 @@ from penstock.pipeline.failures import (
     SchemaChangedError,
     SparkFailedError,
     StaleWriterError,
+    TableNotServedError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.session import start_session
 
@@ -31,9 +34,12 @@ __all__ = [
     "SchemaChangedError",
     "SparkFailedError",
     "StaleWriterError",
+    "TableNotServedError",
     "Timings",
     "TopicMadeAgainError",
+    "TopicWithoutIdError",
     "TransformationFailedError",
+    "UnforeseenError",
     "Writer",
     "start_session",
 ]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from penstock.errors import PenstockError
 from penstock.model import Epoch, OffsetRange, TopicPartition
 
+NO_TOPIC_ID = "A" * 22  # sixteen bytes of zero, as Kafka writes them
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Writer:
@@ -53,6 +55,11 @@ class PlannedRange:
     @property
     def partition(self) -> TopicPartition:
         return self.range.partition
+
+    @property
+    def has_topic_id(self) -> bool:
+        """Brokers without topic ids answer with none, or with one that is all zeros."""
+        return bool(self.topic_id.strip(NO_TOPIC_ID[0]))
 
     def application_id(self, group: str) -> str:
         return application_id(group, self.topic_id, self.partition)

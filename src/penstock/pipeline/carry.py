@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
@@ -27,30 +28,50 @@ from penstock.pipeline.batch import (
     reference_range_of,
 )
 from penstock.pipeline.dataframe_writer import DataFrameWriter
-from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, what_workers_lack
+from penstock.pipeline.diagnosis import (
+    as_penstock_error,
+    connector_cannot_read,
+    ranges_not_there,
+    what_workers_lack,
+)
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     SchemaChangedError,
     SparkFailedError,
+    TableNotServedError,
+    TopicWithoutIdError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
 from penstock.pipeline.record_source import KafkaSource, RecordSource
-from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
+from penstock.pipeline.run_batch import ENDS_THE_PROCESS, BatchRun, FileWriter, TableBatch
 from penstock.pipeline.storage import TableStorage
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
+# Workers that lacked our code may have been mended, or the server started anew.
+WORKERS_TRIED_AGAIN_AFTER_S = 300.0
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
-_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError)
+_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
+_FOUND_BY_HALVING = (TransformationFailedError, UnforeseenError)
 
 
 def _ignore(_: str) -> None:
     """No test is watching."""
+
+
+class Way(Enum):
+    """How records get into files."""
+
+    PASS_THROUGH = auto()  # Spark's Python workers read and write
+    CONNECTOR = auto()  # Spark's connector reads, Spark writes
+    WORKERS_READ = auto()  # Spark's Python workers read, Spark writes
 
 
 class Pipeline:
@@ -62,10 +83,12 @@ class Pipeline:
         session: Any,
         *,
         at_point: Point = _ignore,
+        clock: Callable[[], float] = time.monotonic,
         source: RecordSource | None = None,
     ) -> None:
         """Records come from Kafka, unless a test gives another `source`."""
         self._settings = settings
+        self._clock = clock
         self._session = session
         self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
@@ -76,6 +99,7 @@ class Pipeline:
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         # Why Spark's workers cannot run the pass-through way; empty if they can.
         self._workers_lack = ""
+        self._workers_tried_again_at_s = 0.0
 
     def table(self, name: str) -> LakeTable:
         with self._lock:
@@ -104,14 +128,21 @@ class Pipeline:
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; failures are in the result, by partition."""
         by_table: dict[str, list[PlannedRange]] = {}
+        refused = {one.partition: _without_id(one) for one in planned if not one.has_topic_id}
         for one in sorted(planned):
+            if one.partition in refused:
+                continue
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
         together = self._pass_through_tables(by_table)
-        groups = [({name: by_table[name] for name in together}, True)] if together else []
-        groups += [({name: by_table[name]}, False) for name in by_table if name not in together]
-        return self._side_by_side(groups, writer)
+        groups: list[tuple[RangesByTable, Way]] = []
+        if together:
+            groups.append(({name: by_table[name] for name in together}, Way.PASS_THROUGH))
+        groups += [
+            ({name: by_table[name]}, Way.CONNECTOR) for name in by_table if name not in together
+        ]
+        return BatchResult(failures=refused) + self._side_by_side(groups, writer)
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
@@ -123,17 +154,19 @@ class Pipeline:
         self._pass_through.close()
 
     def _pass_through_tables(self, by_table: RangesByTable) -> list[str]:
+        if self._workers_lack and self._clock() >= self._workers_tried_again_at_s:
+            self._workers_lack = ""
         if not self._settings.spark.pass_through or self._workers_lack:
             return []
         is_local = TableStorage(self._settings.lake, "").is_local
         return pass_through_tables(self._settings.lake, by_table, is_local=is_local)
 
     def _side_by_side(
-        self, groups: Sequence[tuple[RangesByTable, bool]], writer: Writer
+        self, groups: Sequence[tuple[RangesByTable, Way]], writer: Writer
     ) -> BatchResult:
-        """Run each group of tables as a batch of its own; True marks the pass-through group."""
+        """Run each group of tables as a batch of its own."""
         if len(groups) <= 1:
-            results = [self._run(tables, writer, quick) for tables, quick in groups]
+            results = [self._run(tables, writer, way) for tables, way in groups]
         else:
             workers = min(self._settings.spark.tables_at_once, len(groups))
             with ThreadPoolExecutor(workers, thread_name_prefix="penstock-table") as pool:
@@ -142,22 +175,34 @@ class Pipeline:
                 )
         return sum(results, start=BatchResult())
 
-    def _run(self, by_table: RangesByTable, writer: Writer, passes_through: bool) -> BatchResult:
+    def _run(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """One batch: the steps are in `run_batch`, what a failure leads to is in `_failed`."""
-        files: FileWriter
-        if passes_through:
-            files = PassThroughWriter(self._settings, self._pass_through)
-        else:
-            dead_letters = self.table(self._settings.lake.dead_letter_table)
-            files = DataFrameWriter(
-                self._settings, self._session, self._kafka, dead_letters, self._at_point
+        try:
+            on_failure = partial(self._failed, writer, way)
+            return BatchRun(self._writer(way), self._kafka, self._at_point, on_failure).run(
+                [
+                    TableBatch(
+                        self._settings.lake, self.table(name), some, self._folder(some, writer)
+                    )
+                    for name, some in by_table.items()
+                ]
             )
-        on_failure = partial(self._failed, writer, passes_through)
-        return BatchRun(files, self._kafka, self._at_point, on_failure).run(
-            [
-                TableBatch(self._settings.lake, self.table(name), some, self._folder(some, writer))
-                for name, some in by_table.items()
-            ]
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- raised while a failure was dealt with
+            planned = [one for some in by_table.values() for one in some]
+            return _all_failed(planned, as_penstock_error(error, ", ".join(by_table)))
+
+    def _writer(self, way: Way) -> FileWriter:
+        if way is Way.PASS_THROUGH:
+            return PassThroughWriter(self._settings, self._pass_through)
+        return DataFrameWriter(
+            self._settings,
+            self._session,
+            self._kafka,
+            self.table(self._settings.lake.dead_letter_table),
+            self._at_point,
+            reads_in_workers=way is Way.WORKERS_READ,
         )
 
     def _folder(self, planned: Sequence[PlannedRange], writer: Writer) -> str:
@@ -165,15 +210,10 @@ class Pipeline:
         return batch_folder(self._settings.lake.group, writer, number, reference_range_of(planned))
 
     def _failed(
-        self,
-        writer: Writer,
-        passes_through: bool,
-        tables: Sequence[TableBatch],
-        error: Exception,
+        self, writer: Writer, way: Way, tables: Sequence[TableBatch], error: BaseException
     ) -> BatchResult:
         """Find the partitions at fault and carry the others."""
-        for table in tables:
-            table.drop(error)
+        self._drop(tables, error)
         planned = [one for table in tables for one in table.planned]
         if isinstance(error, StaleLedgerError):
             lost = dict.fromkeys(error.stored, error)
@@ -191,32 +231,65 @@ class Pipeline:
                 for name, some in by_table.items()
                 if (there := [one for one in some if one.partition not in wrong])
             }
-            rest = self._run(left, writer, passes_through) if left else BatchResult()
+            rest = self._run(left, writer, way) if left else BatchResult()
             return BatchResult(failures=dict(wrong)) + rest
         reason = as_penstock_error(error, ", ".join(by_table))
+        self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
         is_committing = any(table.is_committing for table in tables)
-        if passes_through and not is_committing and not isinstance(reason, _SAME_BOTH_WAYS):
-            self._note_what_workers_lack(error)
+        other = None if is_committing else self._other_way(way, error, reason)
+        if other is not None:
             return self._side_by_side(
-                [({name: by_table[name]}, False) for name in by_table], writer
+                [({name: by_table[name]}, other) for name in by_table], writer
             )
-        if isinstance(reason, TransformationFailedError) and len(planned) > 1:
-            return self._halved(by_table, writer)
+        if isinstance(reason, _FOUND_BY_HALVING) and len(planned) > 1 and not is_committing:
+            return self._halved(by_table, writer, way)
         return _all_failed(planned, reason)
 
-    def _halved(self, by_table: RangesByTable, writer: Writer) -> BatchResult:
+    def _drop(self, tables: Sequence[TableBatch], error: BaseException) -> None:
+        for table in tables:
+            try:
+                table.drop(error)
+            except (PenstockError, OSError) as failed:  # orphans are found later
+                self._log.warning("batch_not_dropped", folder=table.folder, error=str(failed))
+            if not isinstance(error, Exception):
+                # Native code panicked: what it holds of the table cannot be trusted any more.
+                with self._lock:
+                    self._tables.pop(table.table.name, None)
+
+    def _other_way(self, way: Way, error: BaseException, reason: PenstockError) -> Way | None:
+        """The way that may carry what this one cannot."""
+        if way is Way.PASS_THROUGH:
+            self._note_what_workers_lack(error)
+            # Kafka has just answered: if only the workers do not get its records, others may.
+            is_same = isinstance(reason, _SAME_BOTH_WAYS)
+            return None if is_same and not isinstance(reason, KafkaNotReadError) else Way.CONNECTOR
+        if way is Way.CONNECTOR and connector_cannot_read(error):
+            return Way.WORKERS_READ
+        return None
+
+    def _halved(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """Carry each half of a table's ranges by itself, down to the partition that fails."""
         result = BatchResult()
         for name, planned in by_table.items():
             middle = len(planned) // 2
             for half in (planned[:middle], planned[middle:]):
-                result += self._run({name: half}, writer, False)
+                if half:
+                    result += self._run({name: half}, writer, way)
         return result
 
-    def _note_what_workers_lack(self, error: Exception) -> None:
+    def _note_what_workers_lack(self, error: BaseException) -> None:
         self._workers_lack = what_workers_lack(error)
         if self._workers_lack:
+            self._workers_tried_again_at_s = self._clock() + WORKERS_TRIED_AGAIN_AFTER_S
             self._log.warning("workers_cannot_carry", why=self._workers_lack)
+
+
+def _without_id(planned: PlannedRange) -> TopicWithoutIdError:
+    return TopicWithoutIdError(
+        f"The broker gives {planned.partition.topic} no topic id: if the topic were made again, "
+        "its records could not be told from the old ones.",
+        remedy="Use brokers from Kafka 2.8 on, with inter.broker.protocol.version 2.8 or later.",
+    )
 
 
 def _all_failed(planned: Sequence[PlannedRange], error: PenstockError) -> BatchResult:

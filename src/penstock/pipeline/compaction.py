@@ -20,8 +20,9 @@ from deltalake.transaction import RemoveAction
 
 from penstock.model import TopicPartition
 from penstock.pipeline.file_statistics import file_stats
-from penstock.pipeline.lake_commit import ActiveFile, FilesReplacedError, LakeTable, LedgerMove
+from penstock.pipeline.lake_commit import FilesReplacedError, LakeTable, LedgerMove
 from penstock.pipeline.orphans import COMPACTION
+from penstock.pipeline.table_files import ActiveFile
 from penstock.pipeline.written_files import WrittenFile
 
 _BUFFER_BYTES = 64 * 2**20

@@ -1,4 +1,4 @@
-"""The way through a DataFrame: Spark's connector reads, the transformation runs, Spark writes.
+"""The way through a DataFrame: Spark reads, the transformation runs, Spark writes.
 
 Every record takes this way whose table has a transformation, lies in an object store or gets
 several topics; so does whatever the pass-through way cannot carry. Spark moves its files into the
@@ -24,6 +24,7 @@ from penstock.pipeline.dead_letters import (
     without,
 )
 from penstock.pipeline.failures import TransformationFailedError
+from penstock.pipeline.file_statistics import TEXT_CHARACTERS_MAX
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch, Written
@@ -42,6 +43,8 @@ _WRITE_OPTIONS = {
     "parquet.enable.dictionary#offset": "false",
     "parquet.block.size": str(ROW_GROUP_BYTES),
     "parquet.compression.codec.zstd.level": str(ZSTD_LEVEL),
+    # The footer would leave out a range of more than 4 kB; this many bytes of a text are used.
+    "parquet.statistics.truncate.length": str(4 * TEXT_CHARACTERS_MAX),
 }
 
 
@@ -67,7 +70,10 @@ class DataFrameWriter:
         source: RecordSource,
         dead_letters: LakeTable,
         at_point: Callable[[str], None],
+        *,
+        reads_in_workers: bool = False,
     ) -> None:
+        self._reads_in_workers = reads_in_workers
         self._settings = settings
         self._session = session
         self._source = source
@@ -156,7 +162,8 @@ class DataFrameWriter:
         return parts
 
     def _raw(self, planned: Sequence[PlannedRange], kept: Sequence[tuple[str, int, int]]) -> Any:
-        return without(self._session, self._source.read(planned), kept)
+        raw = self._source.read(planned, in_workers=self._reads_in_workers)
+        return without(self._session, raw, kept)
 
     def _run(self, rows: Any, table: LakeTable, folder: str, partition_by: Sequence[str]) -> None:
         """Run the rows through Spark into the folder."""

@@ -7,10 +7,13 @@ the topic was made again, the transformation failed, or the lake is full.
 import re
 from collections.abc import Sequence
 
+from pyspark.errors import PySparkException
+
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
@@ -18,9 +21,21 @@ from penstock.pipeline.failures import (
     SparkFailedError,
     TopicMadeAgainError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.record_source import RecordSource
 
+
+def _errors_of_spark() -> tuple[type[Exception], ...]:
+    """The bridge to Java comes with a whole Spark; a thin consumer has no JVM to lose."""
+    try:
+        from py4j.protocol import Py4JError  # noqa: PLC0415 -- where it is installed
+    except ModuleNotFoundError:
+        return (PySparkException,)
+    return (PySparkException, Py4JError)
+
+
+SPARK_ERRORS = _errors_of_spark()
 _LAKE_REFUSES = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied|"
     r"Mkdirs failed|AccessDenied|File too large|Unable to create|Could not create|"
@@ -84,7 +99,7 @@ def ranges_not_there(
     return wrong
 
 
-def as_penstock_error(error: Exception, table: str) -> PenstockError:
+def as_penstock_error(error: BaseException, table: str) -> PenstockError:
     """What a failure means, given that Kafka has every record of the ranges."""
     if isinstance(error, PenstockError):
         return error
@@ -99,16 +114,28 @@ def as_penstock_error(error: Exception, table: str) -> PenstockError:
             f"Spark failed or cannot be reached: {_quoted(text, _SPARK_IS_GONE)}"
         )
     if _KAFKA_IS_GONE.search(text):
-        return SparkFailedError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+        return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+    if not isinstance(error, SPARK_ERRORS):
+        return UnforeseenError(
+            f"The batch of table {table} failed with {type(error).__name__}: {text}"[
+                :QUOTED_CHARACTERS
+            ],
+            remedy="Its partitions are tried again. Please report this.",
+        )
     return TransformationFailedError(
         f"The records could not be made into rows of table {table}: {_quoted(text, _CAUSE)}"
     )
 
 
-def what_workers_lack(error: Exception) -> str:
+def what_workers_lack(error: BaseException) -> str:
     """Why Spark's Python workers cannot run our code; empty if the failure has another reason."""
     text = str(error)
     return _quoted(text, _WORKERS_LACK) if _WORKERS_LACK.search(text) else ""
+
+
+def connector_cannot_read(error: BaseException) -> bool:
+    """Whether Spark's connector met a record whose timestamp overflows its own type."""
+    return "Kafka record timestamps must be in milliseconds" in str(error)
 
 
 def _quoted(text: str, near: re.Pattern[str]) -> str:

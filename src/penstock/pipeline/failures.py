@@ -31,12 +31,26 @@ class TopicMadeAgainError(PipelineError):
     """The topic was deleted, or made again, since the range was planned."""
 
 
+class TopicWithoutIdError(PipelineError):
+    """The broker gives the topic no id, so the ledger could not tell it from its namesakes."""
+
+
 class TransformationFailedError(PipelineError):
     """The transformation raised, or returned something that no table can take."""
 
 
 class SchemaChangedError(PipelineError):
     """The records no longer fit the table's columns."""
+
+
+class TableNotServedError(PipelineError):
+    """The table has a rule that our files would break."""
+
+
+class UnforeseenError(PipelineError):
+    """Something failed in a batch that nobody expected. It concerns the batch's table alone."""
+
+    is_lasting = False
 
 
 class LakeRefusedError(PipelineError):
@@ -49,6 +63,10 @@ class SparkFailedError(PipelineError):
     """Spark failed or cannot be reached."""
 
     is_lasting = False
+
+
+class KafkaNotReadError(SparkFailedError):
+    """Spark got no record from Kafka in time."""
 
 
 class TransformationMissingError(SettingsError):

@@ -18,7 +18,6 @@ from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange, Writer
 from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.diagnosis import as_penstock_error
-from penstock.pipeline.run_batch import FAILURES
 from penstock.pipeline.transformation import transform
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, SparkSettings, TableSettings
@@ -79,7 +78,8 @@ class GivenRecords:
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return {place: self._records[place][-1].offset + 1 for place in partitions}
 
-    def read(self, planned: Sequence[PlannedRange]) -> Any:
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
+        del in_workers  # there is nothing to fetch
         rows = [
             record.as_row()
             for one in planned
@@ -120,7 +120,7 @@ class TrialRun:
         try:
             # A Connect server looks at the columns only when it is asked for them.
             fields = transform(nothing, self._table).rows.schema.fields
-        except FAILURES as error:
+        except Exception as error:
             raise as_penstock_error(error, self._table.table) from error
         return {one.name: one.dataType.simpleString() for one in fields}
 

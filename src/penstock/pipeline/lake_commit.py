@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -24,6 +23,13 @@ from penstock.pipeline.batch import Claim, epoch_ids
 from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.table_files import (
+    ActiveFile,
+    LogSnapshot,
+    active_files,
+    has_deletion_vectors,
+)
+from penstock.pipeline.table_rules import require_servable
 from penstock.pipeline.table_schema import create_table, fit_columns, nullable_schema
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
@@ -52,51 +58,6 @@ class LedgerMove:
     def is_outdated(self, last_epoch: Epoch | None) -> bool:
         """Whether an owner with a later epoch has committed already."""
         return self.claim is not None and last_epoch is not None and last_epoch > self.claim.epoch
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveFile:
-    """A file of the newest version."""
-
-    path: str
-    size_bytes: int
-    modified_at_ms: int
-    records: int
-    partition_values: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class LogSnapshot:
-    """One version: its ledger entries, and the files it names, also as removed."""
-
-    ledger: Mapping[str, int | None]
-    known_files: frozenset[str]
-
-
-def active_files(table: DeltaTable) -> list[ActiveFile]:
-    actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
-    return [
-        ActiveFile(
-            path=unquote(one["path"]),
-            size_bytes=one["size_bytes"],
-            modified_at_ms=_milliseconds(one["modification_time"]),
-            records=one["num_records"],
-            partition_values={
-                name: None if value is None else str(value)
-                for name, value in (one.get("partition") or {}).items()
-            },
-        )
-        for one in actions
-    ]
-
-
-def has_deletion_vectors(table: DeltaTable) -> bool:
-    """Whether rows of a file may be deleted without the file being rewritten."""
-    return "deletionVectors" in (table.protocol().reader_features or ())
-
-
-def _milliseconds(moment: Any) -> int:
-    return int(moment.timestamp() * 1000) if hasattr(moment, "timestamp") else int(moment)
 
 
 class LakeTable:
@@ -232,10 +193,19 @@ class LakeTable:
         if schema_json == self._schema_seen:
             return
         schema = nullable_schema(schema_json)
+        failed: Exception | None = None
         with self._lock:
-            table = self._table() or self._create(schema, partition_by)
-            fit_columns(self.name, table, schema, partition_by)
-            self._schema_seen = schema_json
+            for _ in range(COMMIT_ATTEMPTS):
+                table = self._table() or self._create(schema, partition_by)
+                require_servable(self.name, table)
+                try:
+                    fit_columns(self.name, table, schema, partition_by)
+                except (DeltaError, OSError) as error:
+                    failed = error  # another writer may have added columns: look again
+                    continue
+                self._schema_seen = schema_json
+                return
+        raise self._refused(failed) from failed
 
     def _create(self, schema: Schema, partition_by: Sequence[str]) -> DeltaTable:
         try:
@@ -282,6 +252,7 @@ class LakeTable:
                     return int(table.version())
                 self._require_current(table, moves)
                 self._require_active(table, removed)
+                require_servable(self.name, table)
                 base = table.version()
                 try:
                     table.create_write_transaction(

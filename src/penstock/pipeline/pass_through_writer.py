@@ -18,20 +18,14 @@ from deltalake import Schema
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.pipeline.batch import PlannedRange, Timings
 from penstock.pipeline.pass_through_session import PassThroughSession
-from penstock.pipeline.read_range import reader_name
+from penstock.pipeline.read_range import reader_name, shares_of
 from penstock.pipeline.run_batch import TableBatch, Written
 from penstock.pipeline.written_files import describe_file
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.spark_worker.record_columns import DATE_COLUMN, RECORD_COLUMNS, TABLE_COLUMNS
 from penstock.spark_worker.task import task_of
-from penstock.spark_worker.work import (
-    PassThroughWork,
-    RangeToRead,
-    TableToWrite,
-    WrittenPart,
-    divided,
-)
+from penstock.spark_worker.work import PassThroughWork, TableToWrite, WrittenPart
 
 
 def pass_through_tables(
@@ -79,14 +73,7 @@ class PassThroughWriter:
         """One Spark job for all tables; the answers of its tasks."""
         settings = self._settings
         planned = [one for table in tables for one in table.planned]
-        ranges = [
-            RangeToRead(
-                one.partition.topic, one.partition.partition, one.range.start, one.range.end
-            )
-            for one in planned
-            if len(one.range)
-        ]
-        tasks = divided(ranges, settings.spark.tasks)
+        tasks = shares_of(planned, settings.spark.tasks)
         if not tasks:
             return []
         work = PassThroughWork(

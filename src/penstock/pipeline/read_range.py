@@ -1,9 +1,11 @@
-"""Reads offset ranges with Spark's Kafka connector into one DataFrame of raw records.
+"""Reads offset ranges into one DataFrame of raw records.
 
 Partitions are assigned and every offset is named; only committed records are read, and a missing
-record fails the batch. Spark keeps its Kafka consumers from batch to batch by the reader name,
-which is made from the topics' ids: records fetched ahead from a topic that has since been made
-again are never used. The consumers join no group.
+record fails the batch. Kafka consumers are kept from batch to batch by the reader name, which is
+made from the topics' ids: records fetched ahead from a topic that has since been made again are
+never used. The consumers join no group.
+
+Spark's connector reads. Where it cannot (a timestamp that overflows), Spark's Python workers do.
 """
 
 import hashlib
@@ -11,10 +13,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.kafka_io.client_properties import java_properties
+import pyarrow as pa
+from deltalake import Schema
+from pyspark.sql import functions
+from pyspark.sql.types import StructType
+
+from penstock.kafka_io.client_properties import java_properties, librdkafka_properties
 from penstock.pipeline.batch import PlannedRange
 from penstock.settings.sections import KafkaSettings
-from penstock.spark_worker.work import are_worth_cutting
+from penstock.spark_worker.record_columns import (
+    RECORD_COLUMNS,
+    TIMESTAMP_MS_MAX,
+    TIMESTAMP_MS_MIN,
+)
+from penstock.spark_worker.task import reading_task_of
+from penstock.spark_worker.work import RangeToRead, ReadWork, are_worth_cutting, divided
 
 
 def read_ranges(
@@ -24,7 +37,39 @@ def read_ranges(
     reader = session.read.format("kafka")
     for name, value in read_options(kafka, planned, tasks).items():
         reader = reader.option(name, value)
-    return reader.load()
+    raw = reader.load()
+    first, last = (
+        functions.timestamp_micros(functions.lit(end_ms * 1000))
+        for end_ms in (TIMESTAMP_MS_MIN, TIMESTAMP_MS_MAX)
+    )
+    time = functions.greatest(first, functions.least(last, functions.col("timestamp")))
+    return raw.withColumn("timestamp", time)
+
+
+def read_ranges_in_workers(
+    session: Any, kafka: KafkaSettings, planned: Sequence[PlannedRange], tasks: int
+) -> Any:
+    """The same, read by Spark's Python workers."""
+    shares = shares_of(planned, tasks)
+    work = ReadWork(
+        kafka=librdkafka_properties(kafka),
+        reader_name=reader_name(planned),
+        tasks=shares,
+        silence_s_max=kafka.answer_timeout,
+    )
+    columns = Schema.from_arrow(pa.schema(list(RECORD_COLUMNS.items()))).to_json()
+    numbers = session.range(0, len(shares), 1, max(1, len(shares)))
+    return numbers.mapInArrow(reading_task_of(work), StructType.fromJson(json.loads(columns)))
+
+
+def shares_of(planned: Sequence[PlannedRange], tasks: int) -> list[list[RangeToRead]]:
+    """The ranges as each of the workers' tasks reads them."""
+    ranges = [
+        RangeToRead(one.partition.topic, one.partition.partition, one.range.start, one.range.end)
+        for one in planned
+        if len(one.range)
+    ]
+    return divided(ranges, tasks)
 
 
 def read_options(

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from penstock.kafka_io.administration import Administration, TopicView
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
-from penstock.pipeline.read_range import read_ranges
+from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
 from penstock.settings import Settings
 
 
@@ -21,8 +21,11 @@ class RecordSource(Protocol):
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]: ...
 
-    def read(self, planned: Sequence[PlannedRange]) -> Any:
-        """The records of the ranges as a DataFrame of the raw Kafka columns."""
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
+        """The records of the ranges as a DataFrame of the raw Kafka columns.
+
+        `in_workers` reads with librdkafka in Spark's workers instead of Spark's connector.
+        """
         ...
 
 
@@ -34,6 +37,7 @@ class KafkaSource(Administration):
         self._session = session
         self._settings = settings
 
-    def read(self, planned: Sequence[PlannedRange]) -> Any:
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
         settings = self._settings
-        return read_ranges(self._session, settings.kafka, planned, settings.spark.tasks)
+        read = read_ranges_in_workers if in_workers else read_ranges
+        return read(self._session, settings.kafka, planned, settings.spark.tasks)

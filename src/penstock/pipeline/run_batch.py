@@ -11,17 +11,15 @@ What fails for one table leaves the others alone.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pyspark.errors import PySparkException
-
-from penstock.errors import PenstockError
+from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
+from penstock.pipeline.failures import LakeRefusedError, PipelineError, StaleWriterError
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.written_files import WrittenFile
@@ -30,22 +28,9 @@ from penstock.settings.sections import LakeSettings
 COMMITS_AT_ONCE = 8
 
 
-def _failures_of_an_own_jvm() -> tuple[type[Exception], ...]:
-    """The bridge to Java comes with a whole Spark; a thin consumer has no JVM to lose."""
-    try:
-        from py4j.protocol import Py4JError  # noqa: PLC0415 -- where it is installed
-    except ModuleNotFoundError:
-        return ()
-    return (Py4JError,)
-
-
-FAILURES: tuple[type[Exception], ...] = (
-    PenstockError,
-    PySparkException,
-    OSError,
-    EOFError,
-    *_failures_of_an_own_jvm(),
-)
+# These end the process. Everything else that is raised in a batch, also by native code (which
+# raises BaseException when it panics), is a failure of the tables concerned.
+ENDS_THE_PROCESS = (SystemExit, KeyboardInterrupt, GeneratorExit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +86,7 @@ class TableBatch:
         self.table.commit(self.moves, files, batch=self.folder, notes={RANGES_KEY: ranges})
         at_point("committed")
 
-    def drop(self, error: Exception) -> None:
+    def drop(self, error: BaseException) -> None:
         """Delete the batch's files, unless it is unknown whether it committed.
 
         A commit without an answer may still arrive, and then its files must be there. If it never
@@ -136,7 +121,7 @@ class FileWriter(Protocol):
 
 
 # Called with the tables that a failure concerns; what became of their ranges instead.
-OnFailure = Callable[[Sequence[TableBatch], Exception], BatchResult]
+OnFailure = Callable[[Sequence[TableBatch], BaseException], BatchResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +143,19 @@ class BatchRun:
             written = self.writer.write(begun)
             self.at_point("files-written")
             wrong = topics_made_again(self.kafka, [one for each in begun for one in each.planned])
-        except FAILURES as error:
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
             return result + self.on_failure(begun, error)
         result += BatchResult(timings=Timings(write_s=time.monotonic() - began))
 
         def check_and_commit(table: TableBatch, its: Written) -> BatchResult:
             try:
-                for one in table.planned:
-                    if one.partition in wrong:
-                        raise wrong[one.partition]
+                _require_planned_topics(table, wrong)
                 return self._commit(table, its)
-            except FAILURES as error:
+            except ENDS_THE_PROCESS:
+                raise
+            except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
                 return self.on_failure([table], error)
 
         began = time.monotonic()
@@ -190,7 +177,9 @@ class BatchRun:
                 self.at_point("planned")
                 result += BatchResult(timings=self.writer.prepare(table))
                 begun.append(table)
-            except FAILURES as error:
+            except ENDS_THE_PROCESS:
+                raise
+            except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
                 result += self.on_failure([table], error)
         return begun, result
 
@@ -205,6 +194,15 @@ class BatchRun:
             files=len(written.files),
             file_bytes=sum(file.size_bytes for file in written.files),
         )
+
+
+def _require_planned_topics(
+    table: TableBatch, wrong: Mapping[TopicPartition, PipelineError]
+) -> None:
+    """What was read came from the planned topics if they are still there after the reading."""
+    for one in table.planned:
+        if one.partition in wrong:
+            raise wrong[one.partition]
 
 
 def require_all_rows(place: str, written: Written) -> None:

@@ -41,8 +41,8 @@ def parse_duration(value: Any) -> float:
     number, unit = _split(str(value), "duration", "30s or 5m")
     if unit not in SECONDS_PER_UNIT:
         known = ", ".join(SECONDS_PER_UNIT)
-        said = f"has the unknown unit {unit!r}" if unit else "has no unit"
-        raise ValueError(f"the duration {str(value)!r} {said}; use one of {known}")
+        problem = f"has the unknown unit {unit!r}" if unit else "has no unit"
+        raise ValueError(f"the duration {str(value)!r} {problem}; use one of {known}")
     return number * SECONDS_PER_UNIT[unit]
 
 

@@ -25,6 +25,15 @@ CHUNK_RECORDS_FIRST = 1_000
 POLL_S = 0.05
 _NEVER = 2**63
 _GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+# Waiting does not help: the record is there, and this client cannot take it.
+_UNREADABLE = {
+    KafkaError._BAD_COMPRESSION,
+    KafkaError._BAD_MSG,
+    KafkaError._NOT_IMPLEMENTED,
+    KafkaError._UNSUPPORTED_FEATURE,
+    KafkaError.INVALID_MSG,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+}
 
 # A topic, and messages of one of its partitions.
 Run = tuple[str, list[Any]]
@@ -34,6 +43,10 @@ _kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 class RecordsGoneError(Exception):
     """The broker no longer has a record of the range."""
+
+
+class UnreadableRecordError(Exception):
+    """The broker has the record, and this client cannot read it."""
 
 
 class KafkaSilentError(Exception):
@@ -53,6 +66,7 @@ class AssignedReader:
         self._key = (name, *sorted(kafka.items()))
         self._consumer = _consumer(self._key, kafka)
         self._ends: dict[tuple[str, int], int] = {}
+        self._last_error = ""
         self._ranges = ranges
         self._silence_s_max = silence_s_max
 
@@ -87,11 +101,15 @@ class AssignedReader:
                 wanted = _records_a_chunk(found)
                 yield runs
             elif now_s - last_record_s > self._silence_s_max:
-                raise KafkaSilentError(f"Kafka did not give {self._missing()} for too long")
+                reason = f"; the last error was: {self._last_error}" if self._last_error else ""
+                raise KafkaSilentError(
+                    f"Kafka did not give {self._missing()} within {self._silence_s_max:g} s{reason}"
+                )
 
     def _missing(self) -> str:
         (topic, partition), end = min(self._ends.items())
-        return f"{topic}-{partition} up to {end} (and {len(self._ends) - 1} more)"
+        others = f" (and {len(self._ends) - 1} more)" if len(self._ends) > 1 else ""
+        return f"{topic}-{partition} up to {end}{others}"
 
     def _runs_of(self, found: Sequence[Any]) -> list[Run]:
         """The records that belong to the ranges, by partition; a later record ends its range."""
@@ -122,10 +140,16 @@ class AssignedReader:
             raise RecordsGoneError(
                 f"{message.topic()}-{message.partition()} has no record at the offset asked for"
             )
+        if error.code() in _UNREADABLE:
+            raise UnreadableRecordError(
+                f"{message.topic()}-{message.partition()} cannot be read: {error.str()}"
+            )
         if error.fatal():
             raise KafkaSilentError(f"the Kafka client failed: {error.str()}")
         where = _place(message)
         is_over = error.code() == KafkaError._PARTITION_EOF
+        if not is_over:
+            self._last_error = error.str()  # it may pass; if not, the timeout names it
         return where if is_over and message.offset() >= self._ends.get(where, _NEVER) else None
 
 
@@ -158,23 +182,34 @@ def _consumer(key: tuple[object, ...], kafka: Mapping[str, str | int | float | b
         return _kept[key]
     while len(_kept) >= KEPT_CONSUMERS:
         _kept.popitem(last=False)[1].close()
-    _kept[key] = Consumer(
-        {
-            **kafka,
-            "group.id": "penstock-reader",  # required, but no group is joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            # Fetched ahead, for all partitions together. When this is full the library would wait
-            # a second before it fetches again, and every large batch would wait with it.
-            "queued.max.messages.kbytes": 32_768,
-            "fetch.queue.backoff.ms": 2,
-            "fetch.wait.max.ms": 50,
-            # Per partition and fetch. What is fetched after a range's end is thrown away, and with
-            # many partitions ranges are small.
-            "fetch.message.max.bytes": 262_144,
-        }
-    )
+    _kept[key] = Consumer(consumer_properties(kafka))
     return _kept[key]
+
+
+def consumer_properties(
+    kafka: Mapping[str, str | int | float | bool],
+) -> dict[str, str | int | float | bool]:
+    """What the user set holds, except where exactness depends on a property."""
+    chosen: dict[str, str | int | float | bool] = {
+        # Fetched ahead, for all partitions together. When this is full the library would wait
+        # a second before it fetches again, and every large batch would wait with it.
+        "queued.max.messages.kbytes": 32_768,
+        "fetch.queue.backoff.ms": 2,
+        "fetch.wait.max.ms": 50,
+        # Per partition and fetch. What is fetched after a range's end is thrown away, and with
+        # many partitions ranges are small.
+        "max.partition.fetch.bytes": 262_144,
+        # Only a bound. A record that is larger than its fetch comes all the same, and one that was
+        # compressed is given up where the guess of its length passes this.
+        "receive.message.max.bytes": 2**31 - 1,
+        **kafka,
+    }
+    return {
+        **chosen,
+        "group.id": "penstock-reader",  # required, but no group is joined
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+    }

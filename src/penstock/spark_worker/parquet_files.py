@@ -15,6 +15,7 @@ from penstock.spark_worker.record_columns import (
     RECORD_COLUMNS,
     ROW_GROUP_BYTES,
     ZSTD_LEVEL,
+    stored_time_ms,
 )
 from penstock.spark_worker.work import TableToWrite, WrittenPart
 
@@ -35,7 +36,7 @@ def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> lis
         "topic": lambda: pa.repeat(pa.scalar(topic), len(messages)),
         "partition": lambda: [one.partition() for one in messages],
         "offset": lambda: [one.offset() for one in messages],
-        "timestamp": lambda: [ms * 1000 for _, ms in stamps],
+        "timestamp": lambda: [stored_time_ms(ms) * 1000 for _, ms in stamps],
         "timestampType": lambda: [kind - 1 for kind, _ in stamps],
         "headers": lambda: [one.headers() for one in messages],
     }
@@ -119,7 +120,7 @@ class ParquetFiles:
             if not self._tables[topic].is_dated:
                 found.setdefault((topic, ""), []).extend(messages)
                 continue
-            for number, some in groupby(messages, key=lambda one: one.timestamp()[1] // _MS_A_DAY):
+            for number, some in groupby(messages, key=_day_number):
                 found.setdefault((topic, _day(number)), []).extend(some)
         return found
 
@@ -132,8 +133,18 @@ class ParquetFiles:
         return self._open[topic, day]
 
 
+def _day_number(message: Any) -> int:
+    return stored_time_ms(message.timestamp()[1]) // _MS_A_DAY
+
+
 def _day(number: int) -> str:
     return (dt.date(1970, 1, 1) + dt.timedelta(days=number)).isoformat()
+
+
+def record_rows(topic: str, messages: Sequence[Any]) -> Any:
+    """A topic's messages as Arrow, with all columns of a record."""
+    columns = columns_of(topic, messages, list(RECORD_COLUMNS))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(RECORD_COLUMNS.items())))
 
 
 def part_rows(parts: Sequence[WrittenPart]) -> Any:

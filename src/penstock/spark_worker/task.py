@@ -1,20 +1,37 @@
-"""One task of a pass-through batch: read its share of the ranges, write it, report the files."""
+"""What a task does in a worker: read its share of the ranges, and write it or hand it to Spark."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.spark_worker.assigned_reader import AssignedReader
-from penstock.spark_worker.parquet_files import ParquetFiles, part_rows
-from penstock.spark_worker.work import PassThroughWork
+from penstock.spark_worker.parquet_files import ParquetFiles, part_rows, record_rows
+from penstock.spark_worker.work import PassThroughWork, ReadWork
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
-def task_of(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function for `mapInArrow` over the task numbers."""
+def task_of(work: PassThroughWork) -> Task:
+    """Write files; the function for `mapInArrow` over the task numbers."""
 
     def run(numbers: Iterator[Any]) -> Iterator[Any]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield run_task(work, number)
+
+    return run
+
+
+def reading_task_of(work: ReadWork) -> Task:
+    """Hand the records to Spark; the function for `mapInArrow` over the task numbers."""
+
+    def run(numbers: Iterator[Any]) -> Iterator[Any]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                ranges = work.tasks[number]
+                reader = AssignedReader(work.kafka, work.reader_name, ranges, work.silence_s_max)
+                for runs in reader.chunks():
+                    for topic, messages in runs:
+                        yield record_rows(topic, messages)
 
     return run
 

@@ -40,16 +40,22 @@ class WrittenPart:
     decoded_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PassThroughWork:
-    """One batch. `reader_name` differs where topics differ, also when a topic was made again."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadWork:
+    """What to read. `reader_name` differs where topics differ, also when one was made again."""
 
     kafka: Mapping[str, str | int | float | bool]
     reader_name: str
     tasks: Sequence[Sequence[RangeToRead]]
+    silence_s_max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassThroughWork(ReadWork):
+    """What to read, and the files to write it to."""
+
     tables: Mapping[str, TableToWrite]
     compression: str
-    silence_s_max: float
 
 
 def are_worth_cutting(ranges: int, offsets: int, tasks: int) -> bool:

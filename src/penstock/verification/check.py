@@ -143,9 +143,8 @@ def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[Topic
 
 
 def _carried_topics(settings: Settings, kafka: Administration) -> set[str]:
-    control = f"{settings.topics.prefix}-"
-    names = set(kafka.cluster().partition_counts)
-    return {name for name in names if not name.startswith(("__", control))}
+    names = set(kafka.cluster().partition_counts) - set(settings.topics.names.all)
+    return {name for name in names if not name.startswith("__")}
 
 
 @dataclass(slots=True)

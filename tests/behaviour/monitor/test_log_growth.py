@@ -116,9 +116,9 @@ def test_lasting_implausibility_is_believed() -> None:
     """Records that really became tiny are measured by size again after two intervals."""
     suspicion = Suspicion.none(1)
     seen = []
-    for turn in range(4):
-        before = sample(10_000 + 100 * turn, 100 * turn, turn)
-        now = sample(10_000 + 100 * (turn + 1), 100 * (turn + 1), turn + 1.0)
+    for number in range(4):
+        before = sample(10_000 + 100 * number, 100 * number, number)
+        now = sample(10_000 + 100 * (number + 1), 100 * (number + 1), number + 1.0)
         result = growth(before, now, suspicion=suspicion)
         suspicion = result.suspicion
         seen.append(float(result.bytes_written[0]))
@@ -135,7 +135,7 @@ def test_late_bytes_of_counted_records_are_bytes() -> None:
 
 
 def test_without_a_mean_a_lie_is_unknown() -> None:
-    """A shrunken log of which no record's weight is known says nothing, not zero."""
+    """A log that shrank before any record's weight is known is unknown, not zero."""
     assert by_sizes(sample(10_000, 10), sample(4_000, 15, 1.0), mean=UNKNOWN)[0] == 0.0
 
 
@@ -147,7 +147,7 @@ def test_absent_answer_is_waited_for() -> None:
 
 
 def test_a_log_that_went_back_is_another_one() -> None:
-    """A lower end offset means a new or truncated log; the interval is unknown and it is told."""
+    """A lower end offset is a new or truncated log: unknown, and `restarted` is set."""
     result = growth(sample(10_000, 1000), sample(20_000, 3, 1.0))
     assert result.restarted[0] == 1
     assert result.bytes_duration_s[0] == 0

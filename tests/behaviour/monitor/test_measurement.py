@@ -74,7 +74,7 @@ def test_unknown_is_absent_in_the_text() -> None:
 
 
 def test_no_partition_is_a_measurement_too() -> None:
-    """An empty cluster is one message with no rows: the monitor lives."""
+    """An empty cluster gives one message without rows."""
     (part,) = parts_of(speeds_of([]))
     assert part.partitions == ()
     assert part.age_ms == 250
@@ -100,5 +100,5 @@ def test_age_grows_by_the_readers_clock() -> None:
 
 
 def test_foreign_bytes_are_refused() -> None:
-    """What is no measurement is told as a refusal, never raised."""
+    """Bytes that are no measurement give a refusal, and raise nothing."""
     assert isinstance(decode(b"{}", [], topic_role="monitor", mailbox=0), Refusal)

@@ -39,8 +39,8 @@ def meter(*names: LogName, speed_filter: SpeedFilter | None = None, **options: f
     return made
 
 
-def look(one: Meter, at_s: float, records: Mapping[LogName, int], *, broker: int = 1) -> bool:
-    """Each log has had so many records of 100 bytes; nothing was ever deleted."""
+def sample(one: Meter, at_s: float, records: Mapping[LogName, int], *, broker: int = 1) -> bool:
+    """Each log has this many records of 100 bytes; nothing was ever deleted."""
     sizes = {name: count * RECORD_BYTES for name, count in records.items()}
     starts = dict.fromkeys(records, 0)
     return one.add_round(
@@ -63,11 +63,11 @@ def test_no_interval_yet_is_unknown(speed_filter: SpeedFilter) -> None:
 
 
 def test_first_look_is_unknown_and_second_is_right() -> None:
-    """A monitor that just started says unknown, then the truth; never zero in between."""
+    """The first sample gives unknown, the second the true speed; never zero in between."""
     one = meter(ORDERS)
-    look(one, 100.0, {ORDERS: 5000})
+    sample(one, 100.0, {ORDERS: 5000})
     assert math.isnan(speed_of(one, ORDERS, 100.0))
-    look(one, 101.0, {ORDERS: 5010})
+    sample(one, 101.0, {ORDERS: 5010})
     assert speed_of(one, ORDERS, 101.0) == 1000.0
 
 
@@ -75,7 +75,7 @@ def test_everything_a_message_needs_is_there() -> None:
     """Raw and filtered speed, records, mean weight, offsets, source and age."""
     one = meter(ORDERS)
     for number in range(4):
-        look(one, number, {ORDERS: 10 * number + (5 if number == 3 else 0)})
+        sample(one, number, {ORDERS: 10 * number + (5 if number == 3 else 0)})
     speeds = one.speeds(3.5)
     assert speeds.bytes_per_s[0] == pytest.approx(3500 / 3)
     assert speeds.raw_bytes_per_s[0] == 1500.0
@@ -89,13 +89,13 @@ def test_everything_a_message_needs_is_there() -> None:
 def test_partitions_grow_without_a_jump() -> None:
     """A new partition is unknown at first and does not disturb the old one."""
     one = meter(ORDERS)
-    look(one, 0, {ORDERS: 0})
-    look(one, 1, {ORDERS: 10})
+    sample(one, 0, {ORDERS: 0})
+    sample(one, 1, {ORDERS: 10})
     one.set_layout({ORDERS: FIRST, ("orders", 1): FIRST, ("another", 0): FIRST})
-    look(one, 2, {ORDERS: 20, ("orders", 1): 7000, ("another", 0): 9})
+    sample(one, 2, {ORDERS: 20, ("orders", 1): 7000, ("another", 0): 9})
     assert speed_of(one, ORDERS, 2) == 1000.0
     assert math.isnan(speed_of(one, ("orders", 1), 2))
-    look(one, 3, {ORDERS: 30, ("orders", 1): 7020, ("another", 0): 9})
+    sample(one, 3, {ORDERS: 30, ("orders", 1): 7020, ("another", 0): 9})
     assert speed_of(one, ("orders", 1), 3) == 2000.0
     assert speed_of(one, ("another", 0), 3) == 0.0
 
@@ -103,10 +103,10 @@ def test_partitions_grow_without_a_jump() -> None:
 def test_deleted_topic_is_gone() -> None:
     """What is not in the layout is not in a measurement; the rest keeps its past."""
     one = meter(ORDERS, CLICKS)
-    look(one, 0, {ORDERS: 0, CLICKS: 0})
-    look(one, 1, {ORDERS: 10, CLICKS: 5})
+    sample(one, 0, {ORDERS: 0, CLICKS: 0})
+    sample(one, 1, {ORDERS: 10, CLICKS: 5})
     one.set_layout({ORDERS: FIRST})
-    look(one, 2, {ORDERS: 20})
+    sample(one, 2, {ORDERS: 20})
     assert one.speeds(2).names == [ORDERS]
     assert speed_of(one, ORDERS, 2) == 1000.0
 
@@ -114,28 +114,28 @@ def test_deleted_topic_is_gone() -> None:
 def test_a_topic_made_again_has_no_past() -> None:
     """Another topic id is another log: unknown until it has been looked at twice."""
     one = meter(ORDERS)
-    look(one, 0, {ORDERS: 1000})
-    look(one, 1, {ORDERS: 2000})
+    sample(one, 0, {ORDERS: 1000})
+    sample(one, 1, {ORDERS: 2000})
     one.set_layout({ORDERS: AGAIN})
-    look(one, 2, {ORDERS: 3000})
+    sample(one, 2, {ORDERS: 3000})
     assert math.isnan(speed_of(one, ORDERS, 2))
-    look(one, 3, {ORDERS: 3001})
+    sample(one, 3, {ORDERS: 3001})
     assert speed_of(one, ORDERS, 3) == 100.0
 
 
 def test_a_log_that_went_back_asks_for_the_layout() -> None:
     """An end offset that fell is a hint that the topic was made again."""
     one = meter(ORDERS)
-    look(one, 0, {ORDERS: 1000})
-    assert not look(one, 1, {ORDERS: 1010})
-    assert look(one, 2, {ORDERS: 3})
+    sample(one, 0, {ORDERS: 1000})
+    assert not sample(one, 1, {ORDERS: 1010})
+    assert sample(one, 2, {ORDERS: 3})
 
 
 def test_only_the_leader_counts() -> None:
     """A follower's size on another broker is not looked at."""
     one = meter(ORDERS)
     for number in range(3):
-        look(one, number, {ORDERS: 10 * number})
+        sample(one, number, {ORDERS: 10 * number})
         one_more = {ORDERS: 10**9 + 10**6 * number}
         one.add_round(number + 0.1, [BrokerLogSizes(2, number + 0.1, one_more)], [])
     assert speed_of(one, ORDERS, 2.1) == 1000.0
@@ -145,7 +145,7 @@ def test_a_leader_move_gives_no_jump() -> None:
     """The new leader's log has another size; the speed stays what it was."""
     one = meter(ORDERS)
     for number in range(5):
-        look(one, number, {ORDERS: 100 * number})
+        sample(one, number, {ORDERS: 100 * number})
     one.set_layout({ORDERS: LogPlace(FIRST.topic_id, leader=2)})
     for number in range(5, 10):
         sizes = BrokerLogSizes(2, number, {ORDERS: 777_777 + 10_000 * number})
@@ -157,42 +157,42 @@ def test_a_leader_move_gives_no_jump() -> None:
 def test_silence_becomes_unknown_not_zero() -> None:
     """The last speed is held for a while; then it is unknown, until the broker answers again."""
     one = meter(ORDERS, unknown_after_s=3.0)
-    look(one, 0, {ORDERS: 0})
-    look(one, 1, {ORDERS: 10})
+    sample(one, 0, {ORDERS: 0})
+    sample(one, 1, {ORDERS: 10})
     for number in range(2, 8):
         one.add_round(number, [], [])
         known = not math.isnan(speed_of(one, ORDERS, number))
         assert known == (number - 1 <= 3.0)
-    look(one, 8, {ORDERS: 80})
+    sample(one, 8, {ORDERS: 80})
     assert speed_of(one, ORDERS, 8) == pytest.approx(1000.0)
 
 
 def test_the_window_forgets() -> None:
-    """Nothing older than the window has a say."""
+    """Nothing older than the window counts."""
     one = meter(ORDERS, window_s=5.0)
     records = 0
     for number in range(20):
         records += 1000 if number <= 10 else 10
-        look(one, number, {ORDERS: records})
+        sample(one, number, {ORDERS: records})
     assert speed_of(one, ORDERS, 19) == 1000.0
 
 
 def test_a_pause_of_the_process_is_one_long_interval() -> None:
     """After an hour asleep the speed is the mean over that hour, not a burst; then it is fresh."""
     one = meter(ORDERS)
-    look(one, 0, {ORDERS: 0})
-    look(one, 1, {ORDERS: 10})
-    look(one, 3601, {ORDERS: 10 + 36_000})
+    sample(one, 0, {ORDERS: 0})
+    sample(one, 1, {ORDERS: 10})
+    sample(one, 3601, {ORDERS: 10 + 36_000})
     assert speed_of(one, ORDERS, 3601) == pytest.approx(1000.0)
-    look(one, 3602, {ORDERS: 10 + 36_000 + 20})
+    sample(one, 3602, {ORDERS: 10 + 36_000 + 20})
     assert speed_of(one, ORDERS, 3602) == 2000.0
 
 
 def test_offsets_stand_in_when_sizes_are_refused() -> None:
-    """The other source takes over with the mean already known, and says so."""
+    """Offsets take over with the mean that is already known, and are named as the source."""
     one = meter(ORDERS)
-    look(one, 0, {ORDERS: 0})
-    look(one, 1, {ORDERS: 10})
+    sample(one, 0, {ORDERS: 0})
+    sample(one, 1, {ORDERS: 10})
     one.change_source(SpeedSource.OFFSETS)
     one.add_round(2, [], [LogOffsets(1, 2.0, {ORDERS: 0}, {ORDERS: 20})])
     assert speed_of(one, ORDERS, 2) == 1000.0
@@ -221,8 +221,24 @@ def test_answers_of_different_moments_do_not_bend_the_mean() -> None:
     assert speeds.bytes_per_s[0] == pytest.approx(100_000, rel=0.15)
 
 
+def test_sizes_that_return_before_offsets_do_not_bend_the_mean() -> None:
+    """After a silence, sizes come one round before offsets: a record still weighs the same."""
+    one = meter(ORDERS, speed_filter=StepAdapting(2.0, tolerance=0.02, noise=4.0))
+    for number in range(5):
+        sample(one, 0.3 * number, {ORDERS: 90 * number})
+    records = 360
+    for number in range(15):
+        now_s, records = 31.2 + 0.3 * number, records + 90
+        sizes = BrokerLogSizes(1, now_s, {ORDERS: records * RECORD_BYTES})
+        offsets = LogOffsets(1, now_s, {ORDERS: 0}, {ORDERS: records})
+        one.add_round(now_s, [sizes], [offsets] if number else [])
+    speeds = one.speeds(now_s)
+    assert speeds.mean_bytes_per_record[0] == pytest.approx(RECORD_BYTES, rel=0.05)
+    assert speeds.bytes_per_s[0] == pytest.approx(300 * RECORD_BYTES, rel=0.05)
+
+
 def test_bytes_without_records_give_no_mean() -> None:
-    """A size that grew while no offset did says nothing of what a record weighs."""
+    """A size that grew while no offset did does not show what a record weighs."""
     one = meter(ORDERS)
     none_yet = LogOffsets(1, 0.0, {ORDERS: 0}, {ORDERS: 0})
     one.add_round(0.0, [], [none_yet])
@@ -294,7 +310,7 @@ def test_who_leads_what_and_where_logs_begin_and_end() -> None:
     assert (one.leader_of(("orders", 0)), one.leader_of(("lost", 0))) == (1, -1)
     assert len(one.names) == 3
     assert one.offset_spans() == []
-    look(one, 100.0, {("orders", 0): 5000})
+    sample(one, 100.0, {("orders", 0): 5000})
     assert one.offset_spans() == [(("orders", 0), 0, 5000)]
 
 

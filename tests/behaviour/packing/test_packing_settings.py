@@ -15,6 +15,6 @@ def test_settings_build_the_algorithm() -> None:
 
 
 def test_an_unknown_algorithm_is_a_settings_error() -> None:
-    """It says what there is."""
+    """An unknown algorithm is a settings error that lists the known ones."""
     with pytest.raises(SettingsError, match="no packing algorithm 'XYZ'"):
         load_settings(None, {"packing.algorithm": "XYZ"}, {})

@@ -1,4 +1,4 @@
-"""The trigger: when to repack, and when to leave well alone."""
+"""The trigger: when it repacks, and when it does not."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def reason(values: dict[TopicPartition, float], assignment: Assignment, now_ms: 
 
 
 def test_calm_while_the_load_is_carried() -> None:
-    """Between the packing capacity and the alarm nothing happens."""
+    """A load between the packing capacity and the full capacity triggers nothing."""
     assert reason(speeds(50, 45), held([0, 1])) is Reason.CALM
 
 
@@ -72,7 +72,7 @@ def test_a_group_above_its_maximum_is_repacked() -> None:
     group = group_load(policy, speeds(10, 10), held([0], [1]))
     _, decision = decide(policy, FRESH, group, 0)
     assert decision.reason is Reason.OVER_MAXIMUM
-    assert decision.explanation == "2 consumers have partitions, 1 are allowed"
+    assert decision.explanation == "2 consumers have partitions, the maximum is 1"
     memory = after_repack(FRESH, Reason.OVER_MAXIMUM, 0, changed=False)
     assert decide(policy, memory, group, 14_999)[1].reason is Reason.CALM
     assert decide(policy, try_again(memory), group, 0)[1].reason is Reason.OVER_MAXIMUM
@@ -95,7 +95,7 @@ def test_over_capacity_may_have_to_last() -> None:
 
 
 def test_one_partition_alone_is_never_an_alarm() -> None:
-    """No packing could help it: it must not make the controller plan for ever."""
+    """A single oversize partition triggers nothing, because no packing helps."""
     assert reason(speeds(150), held([0])) is Reason.CALM
 
 
@@ -106,7 +106,7 @@ def test_what_nobody_reads_and_what_is_gone() -> None:
 
 
 def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
-    """Not at first, not before the period is over, then once per period."""
+    """Scale-down is tried once per period, and not before the first period is over."""
     spread = held([0], [1])
     memory, decision = decide(POLICY, FRESH, group_load(POLICY, speeds(10, 10), spread), 0)
     assert decision.reason is Reason.CALM
@@ -129,7 +129,7 @@ def test_no_look_where_no_fewer_could_do() -> None:
 
 
 def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
-    """A packing that only saves consumers must save enough; a repair is always worthwhile."""
+    """A scale-down must save enough consumers; a repair is always worthwhile."""
     policy = replace(POLICY, consumers_saved_min=2)
     fewer = Reason.FEWER_WOULD_DO
     assert not is_worthwhile(policy, fewer, 3, 2)
@@ -138,8 +138,8 @@ def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
     assert not is_worthwhile(policy, Reason.CALM, 3, 2)
 
 
-def test_who_is_between_the_two_capacities_is_left_alone() -> None:
-    """Packed to 80, alarmed above 100: one at 95 keeps all and gets nothing more."""
+def test_a_consumer_between_the_two_capacities_is_unchanged() -> None:
+    """Packed to 80 of 100, a consumer at 95 keeps its partitions and gets no more."""
     assignment = held([0, 1], [2, 3], [4])
     question = problem_for(POLICY, group_load(POLICY, speeds(50, 45, 60, 45, 20), assignment))
     assert question.capacity_of(ONE) >= 95
@@ -150,8 +150,8 @@ def test_who_is_between_the_two_capacities_is_left_alone() -> None:
     assert after.owner_of(named(3)) == THREE
 
 
-def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
-    """With all consumers taken and overloaded, the next try waits; a change ends the wait."""
+def test_a_repair_without_effect_waits_before_the_next() -> None:
+    """After a repack without effect the next one waits, unless something changes."""
     over = Reason.OVER_CAPACITY
     memory = after_repack(FRESH, over, 0, changed=False)
     group = group_load(POLICY, speeds(60, 60), held([0, 1]))
@@ -189,7 +189,7 @@ def test_a_group_that_is_behind_is_not_made_smaller() -> None:
 
 
 def test_each_consumer_has_its_own_capacity() -> None:
-    """The alarm, the question to the packer and the look for fewer all use it."""
+    """Overload, packing and scale-down use each consumer's own capacity."""
     group = replace(
         group_load(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
         capacity_by_consumer={ONE: 50.0, TWO: 200.0, THREE: 100.0},
@@ -221,14 +221,14 @@ def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
         {"consumers_saved_min": 0},
     ],
 )
-def test_a_senseless_policy_is_refused(wrong: dict[str, float]) -> None:
-    """Each number has its range."""
+def test_a_wrong_policy_is_refused(wrong: dict[str, float]) -> None:
+    """A policy with a number outside its range is refused."""
     with pytest.raises(ValueError, match="got"):
         replace(POLICY, **wrong)  # type: ignore[arg-type]  # the wrong value is the test
 
 
 def test_a_partition_seen_once_has_no_trend() -> None:
-    """It joins the forecast with the speed it has."""
+    """A partition measured once is forecast at its present speed."""
     trend = observe(Trend(), speeds(10), 0)
     trend = observe(trend, speeds(20, 7), 10_000)
     ahead = forecast(trend, 60_000)

@@ -1,4 +1,4 @@
-"""What the generated documentation of the options is made from."""
+"""The options from which the documentation is generated."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from penstock.settings.tree import known_options
 
 
 def test_every_option_has_a_sentence_and_a_type() -> None:
-    """No option without its one sentence, ending in a full stop."""
+    """Every option has a type and a sentence that ends in a full stop."""
     for option in known_options().values():
         assert option.sentence.endswith("."), option.name
         assert option.kind, option.name
 
 
 def test_the_reference_uncommented_is_the_default(tmp_path: Path) -> None:
-    """What the file shows as defaults loads, and changes nothing."""
+    """The uncommented reference file loads as the defaults."""
     lines = []
     for line in reference_yaml().splitlines():
         name, colon, value = line.strip().removeprefix("# ").partition(": ")

@@ -1,4 +1,4 @@
-"""The check finds every kind of fault, and takes no gap for one."""
+"""The check finds every kind of fault, and accepts gaps between offsets."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def _compared(kafka: Records, lake: Records, dead: Records, **bounds: int) -> di
 def test_each_fault_is_named(
     kafka: tuple[int, ...], lake: tuple[int, ...], dead: tuple[int, ...], faults: dict[str, int]
 ) -> None:
-    """Lost, duplicated and out of place are told apart; the rest is exact."""
+    """Lost, duplicated and misplaced rows are counted separately; the rest is exact."""
     found = _compared(_records(*kafka), _records(*lake), _records(*dead))
     names = ("lost", "duplicated", "out_of_place", "first_lost")
     seen = {name: found[name] for name in names if found[name] not in (0, None)}
@@ -60,13 +60,13 @@ def test_each_fault_is_named(
 
 
 def test_what_retention_removed_is_unknown_and_no_fault() -> None:
-    """Rows below the log's start cannot be compared any more."""
+    """Rows below the log's start count as unknown, and the result is exact."""
     found = _compared(_records(3, 4), _records(0, 1, 3, 4), _records(), log_start=3)
     assert (found["unknown"], found["lost"], found["out_of_place"]) == (2, 0, 0)
 
 
 def test_a_check_of_nothing_is_not_a_pass() -> None:
-    """Without a partition looked at, nothing is proved; one fault anywhere is enough to fail."""
+    """A check without partitions fails, and so does a single fault."""
     good = PartitionVerdict("t", 0, 5, 5, 5, 0, 0, 0, 0, 0)
     bad = PartitionVerdict("t", 1, 5, 5, 4, 0, 1, 0, 0, 0)
     assert not VerificationResult(()).is_exact
@@ -85,7 +85,7 @@ def _table(root: Path, commits: int) -> DeltaTable:
 
 
 def test_the_log_is_read_like_another_reader_reads_it(tmp_path: Path) -> None:
-    """Commits, checkpoints and removed files give the same files and entries as deltalake's."""
+    """Commits, checkpoints and removed files give the same result as deltalake."""
     table = _table(tmp_path, 6)
     lake = Lake.at(str(tmp_path))
     for step in (lambda: None, table.create_checkpoint, table.optimize.compact):
@@ -101,15 +101,15 @@ def test_the_log_is_read_like_another_reader_reads_it(tmp_path: Path) -> None:
 
 
 def test_a_hole_in_the_log_is_no_answer(tmp_path: Path) -> None:
-    """A missing commit is an error, not a table with fewer rows."""
+    """A missing commit is an error."""
     _table(tmp_path, 4)
     (tmp_path / "t" / "_delta_log" / f"{2:020d}.json").unlink()
     with pytest.raises(BrokenLogError):
         read_table(pyarrow.fs.LocalFileSystem(), str(tmp_path / "t"))
 
 
-def test_rows_that_do_not_say_where_they_came_from(tmp_path: Path) -> None:
-    """Without partition and offset a table cannot be checked, and the error says so."""
+def test_rows_without_partition_and_offset_are_an_error(tmp_path: Path) -> None:
+    """A table without partition and offset columns is an error."""
     write_deltalake(tmp_path / "t", pa.table({"x": [1]}))
     lake = Lake.at(str(tmp_path))
     state = lake.table("t")

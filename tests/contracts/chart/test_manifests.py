@@ -1,4 +1,4 @@
-"""The plain manifests in deploy/manifests/: what the chart renders, for people without Helm."""
+"""The manifests in deploy/manifests/ are what the chart renders, for users without Helm."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles He
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_the_plain_manifests_are_the_charts(helm: Path, name: str) -> None:
-    """`make docs` was run after the last change of the chart."""
+    """The committed manifests are what `make docs` writes."""
     assert_up_to_date(ROOT / manifest_path(name), manifest_text(helm, name))
 
 
 def test_there_are_no_others() -> None:
-    """Every file in the folder is generated: none can go stale."""
+    """Every manifest is generated."""
     found = {path.stem for path in (ROOT / "deploy" / "manifests").iterdir()}
     assert found == set(MANIFESTS)
 

@@ -1,4 +1,4 @@
-"""What every deployment back-end must do, run against each of them."""
+"""The contract of every deployment back-end, tested on each of them."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ SECOND = replace(FIRST, version=2)
 
 
 class Bench(Protocol):
-    """A back-end, a second view of the same group (a controller that returned), and a killer."""
+    """A back-end, a second one for the same group, and a way to kill consumers."""
 
     can_log: bool
 
@@ -118,14 +118,14 @@ def state_of(backend: DeploymentBackend, consumer: ConsumerId) -> DeploymentStat
 
 
 def test_nothing_is_deployed_at_first(bench: Bench) -> None:
-    """An empty group is an empty list."""
+    """A new group has no consumers, logs or incidents."""
     assert bench.backend.list_consumers() == {}
     assert list(bench.backend.logs(ONE)) == []
     assert list(bench.backend.repair()) == []
 
 
 def test_created_is_listed_with_its_version(bench: Bench) -> None:
-    """In ascending order, running."""
+    """Created consumers are listed as running, in ascending order."""
     bench.backend.create(TWO, SECOND)
     bench.backend.create(ONE, FIRST)
     listed = bench.backend.list_consumers()
@@ -142,7 +142,7 @@ def test_creating_twice_changes_nothing(bench: Bench) -> None:
 
 
 def test_deleting_is_final_and_may_be_repeated(bench: Bench) -> None:
-    """What was never there can be deleted too."""
+    """Deleting twice, or what never existed, is no error."""
     bench.backend.create(ONE, FIRST)
     bench.backend.delete(ONE)
     bench.backend.delete(ONE)
@@ -152,7 +152,7 @@ def test_deleting_is_final_and_may_be_repeated(bench: Bench) -> None:
 
 
 def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:
-    """A consumer that ended by itself comes back as it was, and somebody hears of it."""
+    """A consumer that ended by itself is restarted and reported."""
     bench.backend.create(ONE, FIRST)
     bench.backend.create(TWO, FIRST)
     bench.kill(ONE)
@@ -160,7 +160,7 @@ def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:
     incidents = list(bench.backend.repair())
     deadline = time.monotonic() + 10
     while not incidents and time.monotonic() < deadline:
-        time.sleep(0.02)  # a restart has its pause
+        time.sleep(0.02)  # a restart waits for its pause
         incidents = list(bench.backend.repair())
     assert [one.consumer for one in incidents] == [ONE]
     assert "started again" in incidents[0].explanation
@@ -171,7 +171,7 @@ def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:
 
 
 def test_a_controller_that_returns_finds_them(bench: Bench) -> None:
-    """Another view of the same group sees, and can delete, what the first one made."""
+    """A second back-end of the group lists and deletes the first one's consumers."""
     bench.backend.create(ONE, FIRST)
     returned = bench.returned()
     assert returned.list_consumers() == bench.backend.list_consumers()
@@ -180,7 +180,7 @@ def test_a_controller_that_returns_finds_them(bench: Bench) -> None:
 
 
 def test_logs_are_kept(bench: Bench) -> None:
-    """The end of what the consumer wrote."""
+    """`logs` returns the last lines of the consumer's output."""
     if not bench.can_log:
         pytest.skip("simulated pods run no code and write nothing")
     bench.backend.create(ONE, FIRST)

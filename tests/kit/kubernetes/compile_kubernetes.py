@@ -1,6 +1,6 @@
-"""Compiles the test cluster, if it is not compiled yet and can be; run by the Makefile.
+"""Compiles the test cluster, unless it is compiled already; run by the Makefile.
 
-Apart from the tests, because it takes minutes once, and a test's time is bounded.
+It is separate from the tests, because it takes minutes and a test's time is limited.
 """
 
 import os

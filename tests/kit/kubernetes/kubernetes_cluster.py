@@ -1,4 +1,4 @@
-"""A Kubernetes cluster for tests: the one that is named, one of our own, or none and a line why.
+"""A Kubernetes cluster for tests: a named one, one of our own, or none with the reason.
 
 `PENSTOCK_TEST_KUBECONFIG` names one. Else `tests/test_cluster` compiles one once, where Go is
 present, into a cache outside the checkout. Every session has ports and folders of its own, and
@@ -39,17 +39,17 @@ Answer = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An admin's view of a cluster."""
+    """A cluster with administrator rights."""
 
     kubeconfig: Path
     client: ApiClient
-    # Its own folder and settings, when it is ours; None when it was named.
+    # The variables of a cluster of our own; None for a named one.
     environment: Mapping[str, str] | None = None
-    # Where pods find servers of this machine, on a real node of ours.
+    # The address of this machine for pods on a real node of our own.
     host_address: str = ""
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "json") -> Answer:
-        """One call as the admin: status and what came of it."""
+        """One call as administrator: status and body."""
         return ask(self.client, method, path, body, content_type)
 
     def must(self, method: str, path: str, body: Any = None, content_type: str = "json") -> Any:
@@ -58,7 +58,7 @@ class Cluster:
         return found
 
     def new_namespace(self) -> str:
-        """One of its own for each test, with the accounts that the product needs."""
+        """A new namespace with the accounts that Penstock needs."""
         name = f"test-{uuid.uuid4().hex[:8]}"
         self.must("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         for account in (CONTROLLER_ACCOUNT, CONSUMER_ACCOUNT):
@@ -70,7 +70,7 @@ class Cluster:
         return name
 
     def forget_namespace(self, name: str) -> None:
-        self.ask("DELETE", f"/api/v1/namespaces/{name}")  # takes a while; nobody waits
+        self.ask("DELETE", f"/api/v1/namespaces/{name}")  # it takes a while and is not waited for
 
     def bind(self, namespace: str, rules: Sequence[Mapping[str, Any]]) -> None:
         """Give the controller's account a role of exactly these rules."""
@@ -131,13 +131,13 @@ class Cluster:
 
     @property
     def volumes(self) -> Path:
-        """The folder on this machine in which the volumes of a cluster of ours lie."""
+        """The folder on this machine with the volumes of a cluster of our own."""
         assert self.environment is not None, "only a cluster of our own shows its volumes"
         return Path(self.environment["CLUSTER_RUN"]) / "volumes"
 
     @property
     def authority(self) -> Path:
-        """The file with the certificate that the server is checked against."""
+        """The file with the server's certificate authority."""
         return Path(str(self.client.configuration.ssl_ca_cert))
 
     def items(self, namespace: str, kind: str, base: str = "api/v1") -> list[Any]:
@@ -148,7 +148,7 @@ class Cluster:
         return self.items(namespace, "deployments", "apis/apps/v1")
 
     def patch_pod_status(self, namespace: str, pod: str, status: Mapping[str, Any]) -> None:
-        """As a kubelet would: simulated pods have none."""
+        """Set a pod's status as a kubelet would; simulated pods have none."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
         self.must("PATCH", path, {"status": status}, "merge-patch+json")
 
@@ -169,7 +169,7 @@ def ask(
 
 
 def role_rules(*, remove_volumes: bool = True) -> list[dict[str, Any]]:
-    """The rules of the shipped role, as the chart would render them."""
+    """The rules of the shipped role, as the chart renders them."""
     kept: list[str] = []
     is_in_option = False
     for line in ROLE_FILE.read_text(encoding="utf-8").split("\nrules:\n")[1].splitlines():
@@ -198,7 +198,7 @@ def until(condition: Callable[[], Any], what: str, within_s: float = 30.0) -> An
 
 @contextmanager
 def named_or_own_cluster(*, real_pods: bool) -> Iterator[Cluster]:
-    """Skips with a line where there is no way to have one."""
+    """A cluster for tests; skips with the reason if there is none."""
     named = os.environ.get("PENSTOCK_TEST_KUBECONFIG")
     if named:
         yield _cluster(Path(named), None)
@@ -251,7 +251,7 @@ def _environment(*, real_pods: bool) -> dict[str, str]:
 
 
 def _take_down_left_behind(runs: Path) -> None:
-    """What a session left that was killed: its own process is gone, its cluster is not."""
+    """Stop clusters of killed sessions, whose process is gone."""
     for note in runs.glob("*/environment.json"):
         pid, ticks = note.parent.name.split("-")[:2]
         if not is_alive(owner_from_text(f"{pid}:{ticks}")):
@@ -260,7 +260,7 @@ def _take_down_left_behind(runs: Path) -> None:
 
 
 def _free_port_pair() -> tuple[int, int]:
-    """One for the API server, and one whose next is free too, for etcd."""
+    """A free port for the API server, and a free pair for etcd."""
     for _ in range(100):
         with socket.socket() as first, socket.socket() as second, socket.socket() as third:
             first.bind(("127.0.0.1", 0))
@@ -275,7 +275,7 @@ def _free_port_pair() -> tuple[int, int]:
 
 
 def _free_net() -> int:
-    """A number whose 10.N networks nobody on this machine has."""
+    """A number N whose 10.N network is unused on this machine."""
     routes = subprocess.run(["ip", "route"], capture_output=True, text=True, check=False).stdout
     free = [n for n in range(160, 250) if f"10.{n}." not in routes]
     return free[os.getpid() % len(free)]
@@ -283,7 +283,7 @@ def _free_net() -> int:
 
 @contextmanager
 def without_api_server(cluster: Cluster) -> Iterator[None]:
-    """It is killed with -9, and started again with the same arguments after the block."""
+    """Kill the API server, and restart it with the same arguments after the block."""
     assert cluster.environment is not None, "only a cluster of our own is harmed"
     run = Path(cluster.environment["CLUSTER_RUN"])
     note = run / "pids" / "kube-apiserver"

@@ -92,7 +92,7 @@ class _View:
 
     def __init__(self) -> None:
         self._live = Live(console=notes, refresh_per_second=4) if notes.is_terminal else None
-        self._said_s = -LINE_EVERY_S
+        self._printed_s = -LINE_EVERY_S
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -109,8 +109,8 @@ class _View:
     def show(self, at_s: float, status: dict[str, Any]) -> None:
         if self._live is not None:
             self._live.update(rendered(status | {"age_s": 0.0}))
-        elif at_s - self._said_s >= LINE_EVERY_S:
-            self._said_s = at_s
+        elif at_s - self._printed_s >= LINE_EVERY_S:
+            self._printed_s = at_s
             loads = " ".join(
                 f"{one['consumer']}:{one['load_bytes_per_s'] / 1e6:.2f}"
                 for one in status["consumers"]

@@ -105,10 +105,10 @@ def _outside_bounds(draft: StepDraft, bounds: Container[str] = BOUNDS) -> str:
     """What keeps the group from its bounds, or nothing."""
     settings, number = draft.state.settings, len(draft.consumers)
     if "consumers_max" in bounds and number > settings.consumers_max:
-        return f"{counted(number, 'consumer')} now, {settings.consumers_max} allowed"
+        return f"{counted(number, 'consumer')} now, the maximum is {settings.consumers_max}"
     up = sum(draft.is_ready(consumer) for consumer in draft.consumers)
     if "consumers_min" in bounds and up < settings.consumers_min:
-        return f"{counted(up, 'consumer')} up, {settings.consumers_min} wanted"
+        return f"{counted(up, 'consumer')} up, the minimum is {settings.consumers_min}"
     return ""
 
 

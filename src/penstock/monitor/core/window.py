@@ -13,6 +13,10 @@ import numpy.typing as npt
 from penstock.monitor.core.filters import Row, SpeedFilter, Table
 from penstock.monitor.core.log_growth import LogGrowth
 
+# An interval counts for the mean only if its two durations are of this order: when sizes return a
+# round before offsets after a silence, one interval holds seconds of bytes and minutes of records.
+_DURATIONS_RATIO_MAX = 5.0
+
 
 @dataclass(slots=True)
 class Window:
@@ -84,6 +88,9 @@ class Window:
         """
         bytes_s, records_s = self._table(self._bytes_s), self._table(self._records_s)
         both = (self._table(self._by_size) > 0) & (bytes_s > 0) & (records_s > 0)
+        both &= (bytes_s < _DURATIONS_RATIO_MAX * records_s) & (
+            records_s < _DURATIONS_RATIO_MAX * bytes_s
+        )
         records = np.where(both, self._table(self._records), 0.0).sum(axis=0)
         written = np.where(both, self._table(self._bytes), 0.0).sum(axis=0)
         weight = written * _sum_where(both, records_s)

@@ -1,4 +1,4 @@
-"""The demo's script and what is made of what was seen, without a group."""
+"""The demo's script, and the summary of what was observed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from penstock.laboratory.demo.story import SHORT, WHOLE, DemoIncident, Story
 
 @pytest.mark.parametrize("story", [WHOLE, SHORT], ids=["whole", "short"])
 def test_everything_happens_within_the_time(story: Story) -> None:
-    """The load rises first, the harm is done while it runs, and it falls before the end."""
+    """The load rises, the disruptions happen while it runs, and it falls before the end."""
     disruption = (
         story.kill_consumer_at_s,
         story.kill_controller_after_s,
@@ -31,7 +31,7 @@ def test_everything_happens_within_the_time(story: Story) -> None:
 
 
 def test_the_whole_demo_has_three_topics_with_24_partitions() -> None:
-    """As promised; those that are added follow the load of their topic."""
+    """There are 24 partitions, and added ones follow the load of their topic."""
     targets = WHOLE.targets()
     assert len(targets) == 24
     assert len({one.partition.topic for one in targets}) == 3
@@ -42,7 +42,7 @@ def test_the_whole_demo_has_three_topics_with_24_partitions() -> None:
 
 
 def test_a_hand_over_is_from_a_stop_to_the_start_elsewhere() -> None:
-    """A start at the same consumer is none, and neither is a first start."""
+    """A start at the same consumer and a first start are not hand-overs."""
     changes = [
         ConsumptionChange(1000, 1, "t-0", is_start=True),
         ConsumptionChange(5000, 1, "t-0", is_start=False),
@@ -56,7 +56,7 @@ def test_a_hand_over_is_from_a_stop_to_the_start_elsewhere() -> None:
 
 
 def test_the_page_needs_nothing_else_and_names_every_hand_over(tmp_path: Path) -> None:
-    """One file with the picture in it."""
+    """The page is one file with the picture and every hand-over."""
     calm = Moment(0.0, "Sentinel", 2e5, {1: 2e5}, 2, 1, 0)
     moments = [calm, replace(calm, at_s=10.0, load_by_consumer={1: 1e5, 2: 1e5})]
     draw(moments, [DemoIncident(5.0, "consumer 1 killed")], 4e5, tmp_path / "a.png")

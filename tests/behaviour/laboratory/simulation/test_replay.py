@@ -23,7 +23,7 @@ from penstock.settings import Settings
 
 
 def clock() -> float:
-    """Every look at the clock is a second later."""
+    """Each call returns a time one second later."""
     return float(next(_ticks))
 
 
@@ -39,7 +39,7 @@ def through_trigger(stream: Stream, **policy: float) -> list[ReplayStep]:
 
 
 def test_on_every_measurement_the_packer_runs() -> None:
-    """Five measurements, five runs, timed by the given clock; the first assignment is free."""
+    """Five measurements give five timed runs, and the first assignment counts as no move."""
     steps = list(replay(DEFAULT, CALM, OnEveryMeasurement(100), clock))
     assert [step.took_s for step in steps] == [1, 1, 1, 1, 1]
     assert [step.consumers for step in steps] == [1] * 5
@@ -47,7 +47,7 @@ def test_on_every_measurement_the_packer_runs() -> None:
 
 
 def test_bounds_are_passed_on() -> None:
-    """At most one partition each: two consumers; at most one consumer: one, over capacity."""
+    """The maxima of partitions per consumer and of consumers reach the packer."""
     mode = OnEveryMeasurement(100, partitions_per_consumer_max=1)
     assert next(replay(DEFAULT, CALM, mode, clock)).consumers == 2
     step = next(replay(DEFAULT, CALM, OnEveryMeasurement(50, consumers_max=1), clock))
@@ -68,7 +68,7 @@ def test_through_the_trigger_it_runs_when_it_must() -> None:
 
 
 def test_the_trigger_scales_down_on_its_timer() -> None:
-    """Load that falls leaves two consumers until the period is over."""
+    """After the load has fallen, a consumer is removed when the period is over."""
     falling = Stream(CALM.partitions, ((80, 30), *(((20, 30),) * 4)))
     steps = through_trigger(falling, target_utilisation=1, scale_down_period_ms=30_000)
     assert [step.consumers for step in steps] == [2, 2, 2, 1, 1]
@@ -82,7 +82,7 @@ def test_the_trigger_may_be_asked_less_often() -> None:
 
 
 def test_look_ahead_feeds_the_trend_to_the_packer() -> None:
-    """On a wave the forecast changes where partitions go, and all are still read."""
+    """On a wave the forecast changes the assignment, and every partition is still assigned."""
     stream = generate(Recipe(Kind.WAVE, 40, 2, 60, 5))
     looking = replace(POLICY, look_ahead_ms=60_000)
     plain = list(replay(DEFAULT, stream, ThroughTrigger(POLICY, 10), clock))
@@ -93,7 +93,7 @@ def test_look_ahead_feeds_the_trend_to_the_packer() -> None:
 
 
 def test_the_table_has_all_that_was_asked_for() -> None:
-    """Consumers mean and max, CBS, R, moves and time per run, and the lower bound."""
+    """The table has consumers, CBS, R, moves, time per run and the lower bound."""
     ways = {
         name: replay(algorithm_named(name), RISING, OnEveryMeasurement(100), clock)
         for name in ("CHAIN", "NF")

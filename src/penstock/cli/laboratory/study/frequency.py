@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 
 from penstock.cli.console import say
-from penstock.cli.laboratory.study.progress import study_progress
+from penstock.cli.laboratory.study.sweep_options import SparkMaster, study_progress
 from penstock.laboratory.studies.frequency.report import WEIGHT_CHOSEN, write_page
 from penstock.laboratory.studies.frequency.study import FrequencyStudyPlan, best, carry_out
 from penstock.laboratory.studies.sweep import MASTER_DEFAULT, spread
 
 
 def frequency(
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[*], local[2], spark://host:port.")
-    ] = MASTER_DEFAULT,
+    master: SparkMaster = MASTER_DEFAULT,
     folder: Annotated[
         Path, typer.Option(help="Where frequency.md, frequency.png and frequency.csv are written.")
     ] = Path("docs/development/studies"),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.console import say
-from penstock.cli.laboratory.study.progress import study_progress
+from penstock.cli.laboratory.study.sweep_options import SparkMaster, study_progress
 from penstock.errors import UsageError
 from penstock.laboratory.studies.packing.exact import gap_to_optimum, is_available
 from penstock.laboratory.studies.packing.faithfulness import closeness
@@ -29,9 +29,7 @@ EXACT_SEEDS = range(101, 105)
 
 
 def packing(
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[*], local[2], spark://host:port.")
-    ] = MASTER_DEFAULT,
+    master: SparkMaster = MASTER_DEFAULT,
     folder: Annotated[
         Path, typer.Option(help="Where packing.md, packing.png and packing.csv are written.")
     ] = Path("docs/development/studies"),

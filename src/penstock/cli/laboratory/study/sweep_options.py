@@ -1,11 +1,17 @@
-"""The progress bar of a study."""
+"""What the studies on Spark share: the option for its master, and the progress bar."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Annotated, TypeAlias
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from penstock.cli.console import notes
+
+SparkMaster: TypeAlias = Annotated[
+    str, typer.Option(help="Where Spark runs: local[*], local[2], spark://host:port.")
+]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Laws that every packing algorithm keeps, whatever the question."""
+"""Properties of every packing algorithm on any problem."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -42,7 +42,7 @@ CHOICES: dict[str, Choice] = {
 def test_every_partition_exactly_once(
     question: PackingProblem, algorithm: PackingAlgorithm
 ) -> None:
-    """Nothing is lost, nothing is doubled, and no consumer is named that holds nothing."""
+    """Every partition is assigned exactly once, and no consumer is empty."""
     packing = algorithm.pack(question)
     held = list(all_of.from_iterable(packing.assignment.values()))
     assert sorted(held) == sorted(question.load_bytes_per_s)
@@ -52,7 +52,7 @@ def test_every_partition_exactly_once(
 @quick
 @given(st.one_of(problems(), problems(whole=False)), algorithms)
 def test_capacity_is_held_or_flagged(question: PackingProblem, algorithm: PackingAlgorithm) -> None:
-    """Exact sums stay within every bound; what does not is oversize and alone, or flagged."""
+    """Loads stay within every limit, or the partition is alone, or the consumer is flagged."""
     packing = algorithm.pack(question)
     for consumer, partitions in packing.assignment.items():
         load = sum(Fraction(question.load_bytes_per_s[p]) for p in partitions)
@@ -88,7 +88,7 @@ def test_same_input_in_any_order_same_answer(
 def test_adding_a_partition_never_loses_another(
     question: PackingProblem, algorithm: PackingAlgorithm, size: int
 ) -> None:
-    """A new partition may move others, but every one of them is still read."""
+    """After adding a partition every partition is still assigned."""
     new = TopicPartition("clicks", 0)
     more = replace(question, load_bytes_per_s={**question.load_bytes_per_s, new: size})
     read = set(algorithm.pack(more).assignment.owners)
@@ -98,7 +98,7 @@ def test_adding_a_partition_never_loses_another(
 @quick
 @given(problems(bounded=False), st.sampled_from([x for x in ALGORITHMS if isinstance(x, AnyFit)]))
 def test_clever_any_fit_equals_naive(question: PackingProblem, algorithm: AnyFit) -> None:
-    """The indexed rules choose what a plain scan would, in the same order of items."""
+    """The indexed rules choose the same consumers as a plain scan."""
     order = algorithm._order(IntegerProblem.of(question))
     owners = {str(p): int(c) for p, c in question.current.owners.items()}
     speeds = question.load_bytes_per_s
@@ -113,7 +113,7 @@ def test_clever_any_fit_equals_naive(question: PackingProblem, algorithm: AnyFit
 @quick
 @given(problems(bounded=False), st.sampled_from(["MWF", "MBF", "MWFP", "MBFP"]))
 def test_clever_modified_any_fit_equals_naive(question: PackingProblem, name: str) -> None:
-    """Likewise the four that start from what each consumer holds."""
+    """The four modified algorithms give the same result as their naive versions."""
     owners = {str(p): int(c) for p, c in question.current.owners.items()}
     speeds = question.load_bytes_per_s
     items = [(str(p), int(speeds[p])) for p in sorted(speeds)]
@@ -131,7 +131,7 @@ def test_clever_modified_any_fit_equals_naive(question: PackingProblem, name: st
 @quick
 @given(problems(), st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
 def test_nothing_moves_while_nothing_changes(question: PackingProblem, knob: float) -> None:
-    """Packing its own answer again, our algorithm changes nothing, even when a maximum binds."""
+    """CHAIN changes nothing when it packs its own answer again, even at a maximum."""
     first = ChainPacking(knob).pack(question)
     again = ChainPacking(knob).pack(replace(question, current=first.assignment))
     assert again.assignment == first.assignment
@@ -140,7 +140,7 @@ def test_nothing_moves_while_nothing_changes(question: PackingProblem, knob: flo
 @quick
 @given(problems(partitions_max=30, size_max=100, bounded=False))
 def test_fewest_is_as_few_as_best_fit_decreasing(question: PackingProblem) -> None:
-    """At knob 0 we never use more consumers than best fit decreasing; nobody beats the bound."""
+    """At knob 0 CHAIN uses at most as many consumers as best fit decreasing."""
     fewest = len(ChainPacking(0).pack(question).assignment)
     assert fewest <= len(algorithm_named("BFD").pack(question).assignment)
     assert fewest >= consumers_at_least(question)
@@ -151,13 +151,13 @@ def test_fewest_is_as_few_as_best_fit_decreasing(question: PackingProblem) -> No
 def test_no_algorithm_beats_the_lower_bound(
     question: PackingProblem, algorithm: PackingAlgorithm
 ) -> None:
-    """The bound is a bound."""
+    """No algorithm uses fewer consumers than the lower bound."""
     assert len(algorithm.pack(question).assignment) >= consumers_at_least(question)
 
 
 @pytest.mark.parametrize("algorithm", EVERY, ids=lambda algorithm: algorithm.name)
 def test_ties_are_stable(algorithm: PackingAlgorithm) -> None:
-    """A thousand equal partitions: the same answer twice, and ours leaves its answer alone."""
+    """A thousand equal partitions give the same answer twice, and CHAIN keeps its answer."""
     question = problem([10] * 1000, [0] * 1000)
     first = algorithm.pack(question)
     assert algorithm.pack(question) == first
@@ -169,7 +169,7 @@ def test_ties_are_stable(algorithm: PackingAlgorithm) -> None:
 @quick
 @given(problems(size_max=100, bounded=False))
 def test_at_knob_1_only_what_must_move_moves(question: PackingProblem) -> None:
-    """A consumer within its capacity keeps all it has."""
+    """At knob 1 a consumer within its capacity keeps all its partitions."""
     packing = ChainPacking(1).pack(question)
     for consumer, partitions in question.current.items():
         if sum(question.load_bytes_per_s[p] for p in partitions) in range(1, CAPACITY + 1):

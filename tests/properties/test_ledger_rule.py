@@ -1,4 +1,4 @@
-"""The law of the ledger, in every order: compare-and-set fences, "highest wins" does not."""
+"""The ledger's rule in every order: compare-and-set fences, "the highest end wins" does not."""
 
 from collections import Counter
 from itertools import pairwise
@@ -12,9 +12,9 @@ OFFSETS = 4
 
 
 def duplicates(*, checks_start: bool) -> int:
-    """Two writers, four offsets, all interleavings of read and commit: how often records double."""
+    """Count duplicates over all interleavings of two writers and four offsets."""
     found = 0
-    # A state: what is committed, and for each writer the range it holds (or nothing).
+    # A state is the commits, and for each writer its planned range or None.
     start: tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int] | None, ...]] = (
         (),
         (None, None),
@@ -62,17 +62,17 @@ def _has_duplicates(commits: tuple[tuple[int, int], ...]) -> bool:
 
 
 def test_compare_and_set_never_doubles_a_record() -> None:
-    """Of two writers at the same offset exactly one extends the chain."""
+    """Of two writers at the same offset exactly one commits."""
     assert duplicates(checks_start=True) == 0
 
 
 def test_highest_end_wins_doubles_records() -> None:
-    """A longer range of a zombie is written over what is there already."""
+    """A longer range of a zombie repeats records that are already committed."""
     assert duplicates(checks_start=False) > 0
 
 
 def test_a_refused_commit_changes_nothing() -> None:
-    """A commit of several partitions is taken whole or not at all."""
+    """A commit of several partitions is accepted completely or not at all."""
     ledger = Ledger()
     other, there = TopicPartition("orders", 1), ("id", 1)
     epochs = {PARTITION: Epoch(1, 1), other: Epoch(1, 2)}
