@@ -74,7 +74,7 @@ def test_a_sweep_leaves_a_paused_writer_its_files(make_carrier: MakeCarrier) -> 
 
 
 def test_a_restart_sweeps_what_the_last_life_left(make_carrier: MakeCarrier) -> None:
-    """A life that ended with files written leaves none after the next one has started."""
+    """Files of an incarnation that ended early are gone once the next one has started."""
     carrier = make_carrier()
     topic = _topic(carrier, 10)
     carrier.carry(carrier.plan(topic, at_most=3))

@@ -26,7 +26,7 @@ def test_a_path_tells_where_it_came_from() -> None:
 
 
 def test_foreign_files_are_never_touched() -> None:
-    """A path no writer of ours makes is nobody's orphan."""
+    """A path no writer of ours makes is no orphan."""
     foreign = [
         "part-0.parquet",
         "data/x.parquet",
@@ -58,7 +58,7 @@ def test_files_the_log_knows_stay() -> None:
 
 def test_earlier_lives_of_a_starting_consumer_are_over() -> None:
     """With its lock held, a consumer's earlier incarnations lose their files at once."""
-    mine = [_path(Writer(1, life), 12, f"part-{life}.parquet") for life in (1, 2, 3)]
+    mine = [_path(Writer(1, number), 12, f"part-{number}.parquet") for number in (1, 2, 3)]
     others = _path(Writer(2, 1), 12)
     gone = orphans_among(
         [*mine, others],
