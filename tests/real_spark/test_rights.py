@@ -13,9 +13,8 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
+from documents.kafka_rights import RIGHTS, KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
-from kit.kafka.kafka_rights import RIGHTS, KafkaRight, as_markdown
-from kit.kept_in_step import ROOT, assert_section_kept_in_step
 from kit.lake.lake import produce
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
@@ -27,11 +26,6 @@ RECORDS = 200
 NAMES = {"prefix": "guarded", "group": "quiet", "topics": "orders"}
 # Asked for first, and refused without harm: the rights on topics that were granted do as well.
 FALLS_BACK = {("Cluster", "IDEMPOTENT_WRITE"), ("Cluster", "CREATE")}
-
-
-def test_the_documented_rights_are_the_list() -> None:
-    """`PENSTOCK_REWRITE=1` writes the table and the commands again."""
-    assert_section_kept_in_step(ROOT / "docs" / "kubernetes.md", "kafka-rights", as_markdown())
 
 
 class Roles:

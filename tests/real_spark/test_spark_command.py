@@ -34,7 +34,7 @@ def test_start_status_stop(
         assert children_of(server, "pyspark.daemon"), "it was not warmed up"
         assert found["address"].startswith("sc://127.0.0.1:")
         again = invoked("spark", "start", "--name", "tried")
-        assert "runs already" in str(again.exception)
+        assert "is already running" in str(again.exception)
     finally:
         invoked("spark", "stop", "--name", "tried")
     assert json.loads(invoked("spark", "status", "-o", "json").stdout) == []

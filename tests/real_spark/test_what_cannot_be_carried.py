@@ -50,7 +50,9 @@ def test_undecodable_records_become_dead_letters(make_carrier: MakeCarrier) -> N
     result = carrier.carry_all(topic)
     assert (result.records, result.dead_letters) == (4, 2)
     assert {row["id"] for row in _rows(carrier, topic)} == {"a", "b"}
-    letters = {row["offset"]: row for row in _rows(carrier, "dead_letters")}
+    letters = {
+        row["offset"]: row for row in _rows(carrier, carrier.settings.lake.dead_letter_table)
+    }
     assert set(letters) == {1, 2}
     assert letters[1]["value"] == b"\xff\xfe"
     assert (letters[2]["key"], letters[2]["value"]) == (b"0-2", None)
@@ -77,7 +79,7 @@ def test_dead_letters_are_kept_once_when_the_writer_dies_in_between(
     carrier.pipeline._at_point = die
     with pytest.raises(SystemExit):
         carrier.carry(carrier.plan(topic, at_most=4))
-    assert len(_rows(carrier, "dead_letters")) == 2
+    assert len(_rows(carrier, carrier.settings.lake.dead_letter_table)) == 2
     second = make_carrier(
         2, tables={topic: {"transformation": f"kit.consumer.transformations:{newer}"}}
     )

@@ -1,7 +1,7 @@
-"""Two consumers, three partitions, one controller: every order, with up to three faults.
+"""Two consumers, three partitions, one controller: every order of events, with up to three faults.
 
-The numbers of states are pinned. Fewer means that something is no longer explored, and needs an
-explanation in the commit that changes it.
+The numbers of states are pinned. A lower number means that something is no longer explored, and the
+commit that changes it must explain why.
 """
 
 import pytest
@@ -21,7 +21,7 @@ WORLDS = [
 @pytest.mark.parametrize(("faults", "records", "expected"), WORLDS)
 @pytest.mark.timeout(900)
 def test_nothing_goes_wrong_in_any_order(faults: int, records: int, expected: Explored) -> None:
-    """Safety holds in every state, and every path ends converged."""
+    """Safety holds in every state, and every path ends in a converged group."""
 
     def say(states: int) -> None:
         if states % 100_000 == 0:

@@ -1,4 +1,4 @@
-"""The whole protocol on a virtual clock, two thousand times, and every seed that ever failed."""
+"""The protocol on a virtual clock: two thousand seeds, and every seed that ever failed."""
 
 import os
 import subprocess
@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.laboratory.protocol_simulation.__main__ import replay_command
 from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
@@ -16,10 +17,10 @@ pytestmark = pytest.mark.campaign
 
 SEEDS = 2_000
 SEEDS_PER_TEST = 25
-# A void run proves nothing: another seed takes its place.
+# A void run proves nothing, so another seed replaces it.
 RESERVE = 1_000_000
 
-# What each of these found is in docs/invariants.md.
+# docs/development/invariants.md describes what each of these found.
 ONCE_FAILED = (2, 5, 74, 80, 91, 112, 124, 131, 144, 151, 161, 240, 439, 478, 621, 758)
 
 
@@ -28,26 +29,27 @@ def green(seed: int) -> SeedResult:
     while outcome.verdict == "void":
         seed += RESERVE
         outcome = run(scenario(seed))
-    again = f"python -m penstock.simulation --seed {seed}"
-    assert outcome.is_green, f"seed {seed}: {outcome.explanation}\nreplay it: {again}"
+    assert outcome.is_green, (
+        f"seed {seed}: {outcome.explanation}\nreplay it: {replay_command(seed)}"
+    )
     return outcome
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_safe_under_fire_and_converged_after(first: int) -> None:
-    """Safety after every event; once faults stop: converged, drained and calm within the bound."""
+def test_safe_under_faults_and_converged_after(first: int) -> None:
+    """Safety holds after every event; after the faults the group converges and drains."""
     for seed in range(first, first + SEEDS_PER_TEST):
         green(seed)
 
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
 def test_a_seed_that_once_failed_stays_green(seed: int) -> None:
-    """Bugs that were found stay found."""
+    """A seed that once failed passes."""
     green(seed)
 
 
 def test_every_kind_of_fault_really_happens() -> None:
-    """A fault that never finds a victim tests nothing."""
+    """Every kind of fault finds a victim in some seed."""
     seen: set[str] = set()
     for seed in range(60):
         seen |= run(scenario(seed)).faults.keys()
@@ -55,15 +57,15 @@ def test_every_kind_of_fault_really_happens() -> None:
     assert {"lost", "doubled", "delayed"} <= seen
 
 
-def test_too_little_trouble_is_void() -> None:
-    """A run in which next to nothing went wrong is not green."""
-    outcome = run(replace(scenario(1), faults=(), weather=Weather()))
+def test_too_few_faults_are_void() -> None:
+    """A run with too few faults is void."""
+    outcome = run(replace(scenario(1), faults=(), delivery_faults=DeliveryFaults()))
     assert outcome.verdict == "void"
     assert not outcome.is_green
 
 
 def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
-    """S12: not even the order of hashes matters."""
+    """The same seed gives the same trace, whatever the hash seed (S12)."""
     script = (
         "from penstock.laboratory.protocol_simulation.campaign import run\n"
         "from penstock.laboratory.protocol_simulation.scenario import scenario\n"
@@ -81,10 +83,10 @@ def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
 
 
 def test_a_failing_scenario_is_shrunk_to_what_matters() -> None:
-    """Of many faults only the guilty ones are left."""
+    """Shrinking keeps only the faults that cause the failure."""
     whole = scenario(3)
     guilty = whole.faults[1]
 
     small = shrink(whole, lambda candidate: guilty in candidate.faults)
     assert small.faults == (guilty,)
-    assert small.weather.lost == 0
+    assert small.delivery_faults.lost == 0

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
@@ -48,6 +47,7 @@ from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
+from penstock.pipeline.record_source import KafkaSource, RecordSource
 from penstock.pipeline.run_batch import ENDS_THE_PROCESS, BatchRun, FileWriter, TableBatch
 from penstock.pipeline.storage import TableStorage
 from penstock.settings import Settings
@@ -84,11 +84,13 @@ class Pipeline:
         *,
         at_point: Point = _ignore,
         clock: Callable[[], float] = time.monotonic,
+        source: RecordSource | None = None,
     ) -> None:
+        """Records come from Kafka, unless a test gives another `source`."""
         self._settings = settings
         self._clock = clock
         self._session = session
-        self._kafka = Administration(settings.kafka)
+        self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
@@ -103,7 +105,9 @@ class Pipeline:
         with self._lock:
             if name not in self._tables:
                 lake = self._settings.lake
-                self._tables[name] = LakeTable(lake, name, has_fences=name == lake.dead_letters)
+                self._tables[name] = LakeTable(
+                    lake, name, has_fences=name == lake.dead_letter_table
+                )
             return self._tables[name]
 
     def next_offsets(
@@ -195,7 +199,8 @@ class Pipeline:
         return DataFrameWriter(
             self._settings,
             self._session,
-            self.table(self._settings.lake.dead_letters),
+            self._kafka,
+            self.table(self._settings.lake.dead_letter_table),
             self._at_point,
             reads_in_workers=way is Way.WORKERS_READ,
         )

@@ -26,7 +26,7 @@ from penstock.pipeline.dead_letters import (
 from penstock.pipeline.failures import TransformationFailedError
 from penstock.pipeline.file_statistics import TEXT_CHARACTERS_MAX
 from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
+from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch, Written
 from penstock.pipeline.transformation import Transformed, transform
 from penstock.pipeline.written_files import written_files
@@ -67,14 +67,16 @@ class DataFrameWriter:
         self,
         settings: Settings,
         session: Any,
+        source: RecordSource,
         dead_letters: LakeTable,
         at_point: Callable[[str], None],
         *,
         reads_in_workers: bool = False,
     ) -> None:
-        self._read = read_ranges_in_workers if reads_in_workers else read_ranges
+        self._reads_in_workers = reads_in_workers
         self._settings = settings
         self._session = session
+        self._source = source
         self._dead_letters = dead_letters
         self._at_point = at_point
         self._passes: dict[str, list[_Pass]] = {}
@@ -160,8 +162,7 @@ class DataFrameWriter:
         return parts
 
     def _raw(self, planned: Sequence[PlannedRange], kept: Sequence[tuple[str, int, int]]) -> Any:
-        settings = self._settings
-        raw = self._read(self._session, settings.kafka, planned, settings.spark.tasks)
+        raw = self._source.read(planned, in_workers=self._reads_in_workers)
         return without(self._session, raw, kept)
 
     def _run(self, rows: Any, table: LakeTable, folder: str, partition_by: Sequence[str]) -> None:

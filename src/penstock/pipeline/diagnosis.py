@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.failures import (
@@ -24,6 +23,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
     UnforeseenError,
 )
+from penstock.pipeline.record_source import RecordSource
 
 
 def _errors_of_spark() -> tuple[type[Exception], ...]:
@@ -62,7 +62,7 @@ QUOTED_CHARACTERS = 500
 
 
 def topics_made_again(
-    kafka: Administration, planned: Sequence[PlannedRange]
+    kafka: RecordSource, planned: Sequence[PlannedRange]
 ) -> dict[TopicPartition, PipelineError]:
     """The ranges whose topic is gone or has another id than planned."""
     topics = kafka.topics({one.partition.topic for one in planned})
@@ -78,7 +78,7 @@ def topics_made_again(
 
 
 def ranges_not_there(
-    kafka: Administration, planned: Sequence[PlannedRange]
+    kafka: RecordSource, planned: Sequence[PlannedRange]
 ) -> dict[TopicPartition, PipelineError]:
     """The ranges of which Kafka no longer has every record, with the reason."""
     wrong = topics_made_again(kafka, planned)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -24,12 +23,20 @@ from penstock.pipeline.batch import Claim, epoch_ids
 from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.table_files import (
+    ActiveFile,
+    LogSnapshot,
+    active_files,
+    has_deletion_vectors,
+)
 from penstock.pipeline.table_rules import require_servable
 from penstock.pipeline.table_schema import create_table, fit_columns, nullable_schema
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
 COMMIT_ATTEMPTS = 5
+# A commit that replaces files is refused by every commit in between, so it needs more attempts.
+REPLACE_ATTEMPTS = 50
 BATCH_KEY = "penstockBatch"
 RANGES_KEY = "penstockRanges"
 
@@ -51,46 +58,6 @@ class LedgerMove:
     def is_outdated(self, last_epoch: Epoch | None) -> bool:
         """Whether an owner with a later epoch has committed already."""
         return self.claim is not None and last_epoch is not None and last_epoch > self.claim.epoch
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveFile:
-    """A file of the newest version."""
-
-    path: str
-    size_bytes: int
-    modified_at_ms: int
-    records: int
-    partition_values: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class LogSnapshot:
-    """One version: its ledger entries, and the files it names, also as removed."""
-
-    ledger: Mapping[str, int | None]
-    known_files: frozenset[str]
-
-
-def active_files(table: DeltaTable) -> list[ActiveFile]:
-    actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
-    return [
-        ActiveFile(
-            path=unquote(one["path"]),
-            size_bytes=one["size_bytes"],
-            modified_at_ms=_milliseconds(one["modification_time"]),
-            records=one["num_records"],
-            partition_values={
-                name: None if value is None else str(value)
-                for name, value in (one.get("partition") or {}).items()
-            },
-        )
-        for one in actions
-    ]
-
-
-def _milliseconds(moment: Any) -> int:
-    return int(moment.timestamp() * 1000) if hasattr(moment, "timestamp") else int(moment)
 
 
 class LakeTable:
@@ -193,16 +160,29 @@ class LakeTable:
                 frozenset([*named, *(unquote(path) for path in removed)]),
             )
 
-    def vacuum(self, retention_hours: int) -> int:
-        """Remove replaced files older than this, and log entries that a checkpoint covers.
+    def writer_features(self) -> frozenset[str]:
+        """The table features that a writer must know, by their names in Delta's protocol."""
+        with self._lock:
+            table = self._require_table()
+            named = frozenset(table.protocol().writer_features or ())
+            mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+            return named if mode == "none" else named | {"columnMapping"}
 
-        Only files that the log calls removed: an unknown file may belong to a running batch.
+    def target_file_size(self) -> int | None:
+        """The table's own `delta.targetFileSize` in bytes, if it has one."""
+        with self._lock:
+            text = self._require_table().metadata().configuration.get("delta.targetFileSize")
+            return int(text) if text is not None and text.isdigit() else None
+
+    def vacuum(self) -> int:
+        """Remove replaced files and log entries whose time is over, by the table's own properties.
+
+        Only files that the log calls removed: a file that the log does not know may belong to a
+        writer that has not committed yet.
         """
         with self._lock:
             table = self._require_table()
-            gone = table.vacuum(
-                retention_hours=retention_hours, dry_run=False, enforce_retention_duration=False
-            )
+            gone = table.vacuum(dry_run=False, enforce_retention_duration=False)
             table.update_incremental()
             table.create_checkpoint()
             table.cleanup_metadata()
@@ -248,11 +228,17 @@ class LakeTable:
         removed: Sequence[RemoveAction] = (),
         changes_data: bool = True,
     ) -> int:
-        """Add the files and move the ledger, or raise; returns the version of the commit."""
+        """Add the files, remove the replaced ones and move the ledger; or raise. The new version.
+
+        Removed files must all be active at the version the commit builds on: deltalake does not
+        check this against other commits that change no data (two of its own compactions double
+        the rows). Such a commit therefore builds on exactly one version and is never rebased.
+        """
         added = [_add_action(file, changes_data=changes_data) for file in files]
         with self._lock:
             properties = CommitProperties(
                 custom_metadata={BATCH_KEY: batch, **(notes or {})},
+                max_commit_retries=0 if removed else None,
                 app_transactions=[
                     *(Transaction(move.application_id, move.next_offset) for move in moves),
                     *(entry for move in moves for entry in self._claim_entries(move)),
@@ -260,11 +246,12 @@ class LakeTable:
             )
             failed: Exception | None = None
             base = -1
-            for _ in range(COMMIT_ATTEMPTS):
+            for _ in range(REPLACE_ATTEMPTS if removed else COMMIT_ATTEMPTS):
                 table = self._require_table()
                 if failed is not None and self._holds(batch, since=base, until=table.version()):
                     return int(table.version())
                 self._require_current(table, moves)
+                self._require_active(table, removed)
                 require_servable(self.name, table)
                 base = table.version()
                 try:
@@ -304,6 +291,18 @@ class LakeTable:
                 stale[move.partition] = stored
         if stale:
             raise StaleLedgerError(self.name, stale)
+
+    def _require_active(self, table: DeltaTable, removed: Sequence[RemoveAction]) -> None:
+        """Raise if a file to be replaced is no longer part of the table, or not as a whole."""
+        if not removed:
+            return
+        if has_deletion_vectors(table):
+            raise FilesReplacedError(f"The table {self.name} now has deletion vectors.")
+        gone = {one.path for one in removed} - {file.path for file in active_files(table)}
+        if gone:
+            raise FilesReplacedError(
+                f"Another writer has replaced or deleted {len(gone)} files of table {self.name}."
+            )
 
     def _is_outdated(self, table: DeltaTable, move: LedgerMove) -> bool:
         claim = move.claim
@@ -352,6 +351,10 @@ class StaleLedgerError(StaleWriterError):
         said = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(stored.items()))
         super().__init__(f"Another writer has moved the ledger of table {table}: {said}.")
         self.stored = dict(stored)
+
+
+class FilesReplacedError(StaleWriterError):
+    """A file that should be replaced is no longer as it was read."""
 
 
 def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:

@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
 from penstock.pipeline.failures import LakeRefusedError, PipelineError, StaleWriterError
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
+from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
@@ -129,7 +129,7 @@ class BatchRun:
     """The four steps, for any writer."""
 
     writer: FileWriter
-    kafka: Administration
+    kafka: RecordSource
     at_point: Callable[[str], None]
     on_failure: OnFailure
 

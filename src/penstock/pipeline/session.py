@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.errors import SettingsError, UnreachableError
+from penstock.extras import Extra, install_command
 from penstock.jars import jar_paths, spark_sets
 from penstock.settings.sections import SparkSettings
 
@@ -40,9 +41,10 @@ def session_options() -> dict[str, str]:
     }
 
 
-def start_options(spark: SparkSettings) -> dict[str, str]:
+def start_options(spark: SparkSettings, *, reads_kafka: bool = True) -> dict[str, str]:
     """Options that only the start of a JVM accepts."""
     scratch = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getuid()}"
+    sets = spark_sets(spark.object_store) if reads_kafka else []
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -50,9 +52,7 @@ def start_options(spark: SparkSettings) -> dict[str, str]:
         "spark.driver.memory": f"{spark.driver_memory // 2**20}m",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError "
         "-XX:ParallelGCThreads=2 -XX:-UsePerfData",
-        "spark.jars": ",".join(
-            str(path) for jar_set in spark_sets(spark.object_store) for path in jar_paths(jar_set)
-        ),
+        "spark.jars": ",".join(str(path) for jar_set in sets for path in jar_paths(jar_set)),
         "spark.redaction.regex": REDACTION,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -88,7 +88,9 @@ def leave_connect_mode() -> None:
         os.environ.pop(variable, None)
 
 
-def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSession:
+def start_session(
+    spark: SparkSettings, *, name: str = "penstock", reads_kafka: bool = True
+) -> SparkSession:
     """Start a session, or connect to a server."""
     # PySpark 4.2 warns that pandas 3 is new to it; we use no pandas with it.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -97,7 +99,8 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
     if importlib.util.find_spec("py4j") is None:
         raise SettingsError(
             f"spark.master is {spark.master}, but only Spark's client is installed here.",
-            remedy="Name a Connect server (sc://host:port), or install all of Spark.",
+            remedy="Name a Connect server (sc://host:port), or install all of Spark: "
+            f"{install_command(Extra.SPARK)}",
         )
     leave_connect_mode()
     if spark.master.startswith("local["):
@@ -105,7 +108,7 @@ def start_session(spark: SparkSettings, *, name: str = "penstock") -> SparkSessi
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     builder = builder.master(spark.master).appName(name)
-    for option, value in {**start_options(spark), **spark.options}.items():
+    for option, value in {**start_options(spark, reads_kafka=reads_kafka), **spark.options}.items():
         builder = builder.config(option, value)
     return builder.getOrCreate()  # type: ignore[no-any-return] # the builder of two kinds has no type
 

@@ -77,6 +77,13 @@ class TableStorage:
             key=lambda file: file.path,
         )
 
+    def has_folder(self, path: str) -> bool:
+        """Whether there is such a folder; in an object store, whether anything is below it."""
+        if self.is_local:
+            return (self._folder / path).is_dir()
+        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
+        return bool(self.file_system.get_file_info(chosen))
+
     def _local_files(self, path: str) -> Iterator[StoredFile]:
         # `walk` ignores folders that vanish meanwhile.
         for folder, below, names in os.walk(self._folder / path):

@@ -7,22 +7,19 @@ a crash has to give the same rows again.
 """
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import Observation, functions
 
 from penstock.pipeline.failures import TransformationFailedError, TransformationMissingError
 from penstock.settings.sections import TableSettings
 from penstock.spark_worker.record_columns import DATE_COLUMN
+from penstock.transformations import UNDECODABLE, Transformation
 
-UNDECODABLE = "_undecodable"
 DEAD_LETTER_COLUMNS = ("topic", "partition", "offset", "reason", "key", "value")
 _NEEDED_FOR_DEAD_LETTERS = ("topic", "partition", "offset", "key", "value")
-
-Transformation: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)

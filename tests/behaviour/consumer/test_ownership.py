@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kit.consumer.consumer_law import A, B, Script, a_query_waits_for_the_commands_before_it
+from kit.consumer.ownership_script import A, B, Script, a_query_waits_for_the_commands_before_it
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import EndControlled, ReadLedger
 from penstock.consumer.core.ownership import stops_first
@@ -84,7 +84,7 @@ def test_a_stop_waits_for_the_running_batch_and_others_go_on() -> None:
 def test_what_is_stale_or_foreign_is_refused_aloud(
     head: dict[str, int], reason: RefusalReason
 ) -> None:
-    """Each refusal names its reason and the command's own numbers (H3)."""
+    """Each refusal names its reason and the command's own numbers."""
     script = Script()
     script.start((B, "2.1"), controller_epoch=2, plan_number=5)
     usual = {"controller_epoch": 2, "plan_number": 5}

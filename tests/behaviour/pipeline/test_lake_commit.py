@@ -147,7 +147,7 @@ def test_the_ledger_survives_checkpoints_and_a_short_log(tmp_path: Path) -> None
     for number in range(30):
         moves = [_move(number or None, number + 1)]
         table.commit(moves, _files(table, number, number + 1), batch=f"b{number}")
-    table.vacuum(0)
+    table.vacuum()
     fresh = LakeTable(_lake(tmp_path), "orders")
     assert fresh.next_offsets(["g/id/9", "g/id/0"]) == {"g/id/0": 30, "g/id/9": 7}
 

@@ -116,7 +116,7 @@ class Group:
         self._reader = Consumer(
             {"bootstrap.servers": servers, "group.id": "kit", "enable.auto.commit": False}
         )
-        topic = f"{self.settings.topics.prefix}-controller"
+        topic = self.settings.topics.names.controller
         self._reader.assign([ClientPartition(topic, 0, 0)])
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ class Group:
 
     def send(self, message: Message) -> None:
         encoded = encode(message)
-        topic = f"{self.settings.topics.prefix}-{message.topic_role}"
+        topic = self.settings.topics.names.of_role(message.topic_role)
         self._producer.produce(
             topic, encoded.value, partition=message.mailbox, headers=list(encoded.headers)
         )

@@ -66,7 +66,7 @@ def _highest_offset_wins(patch: pytest.MonkeyPatch) -> None:
     right = Ledger.__init__
 
     def init(self: Ledger, **kwargs: Any) -> None:
-        right(self, **{**kwargs, "refuses_the_late": False})
+        right(self, **{**kwargs, "checks_start": False})
 
     patch.setattr(Ledger, "__init__", init)
 
@@ -111,7 +111,7 @@ def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ownership, "_stop", stop)
 
 
-def _late_messages_believed(patch: pytest.MonkeyPatch) -> None:
+def _late_messages_accepted(patch: pytest.MonkeyPatch) -> None:
     right = membership.admit
 
     def admit(draft: StepDraft, message: Any) -> bool:
@@ -123,7 +123,7 @@ def _late_messages_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(membership, "admit", admit)
 
 
-def _former_incarnation_believed(patch: pytest.MonkeyPatch) -> None:
+def _former_incarnation_accepted(patch: pytest.MonkeyPatch) -> None:
     right = membership.admit
 
     def admit(draft: StepDraft, message: Any) -> bool:
@@ -215,7 +215,7 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("epoch check dropped", "a consumer obeys any command", _epoch_check_dropped),
     PlantedBug(
-        "highest offset wins", "the ledger takes whatever ends higher (H1)", _highest_offset_wins
+        "highest offset wins", "the ledger takes whatever ends higher", _highest_offset_wins
     ),
     PlantedBug("partition forgotten", "a plan leaves one partition out", _partition_forgotten),
     PlantedBug("epoch used again", "two starts share an epoch", _epoch_used_again),
@@ -226,12 +226,12 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
     PlantedBug(
-        "late words believed", "the order of messages is not checked", _late_messages_believed
+        "late message accepted", "the order of messages is not checked", _late_messages_accepted
     ),
     PlantedBug(
-        "former life believed",
+        "former incarnation accepted",
         "the incarnation of a message is not checked",
-        _former_incarnation_believed,
+        _former_incarnation_accepted,
     ),
     PlantedBug(
         "report acknowledges too much",
@@ -244,6 +244,6 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("vanished still read", "a deleted topic is not stopped", _vanished_still_read),
     PlantedBug("refusal swallowed", "a refused commit is not given up", _refusal_swallowed),
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
-    PlantedBug("stops are not sent", "a stop stays in the books", _stray_left_alone),
+    PlantedBug("stops are not sent", "a stop stays recorded as sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
 )

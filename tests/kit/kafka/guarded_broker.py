@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kit.kafka.kafka_rights import KafkaRight
+from documents.kafka_rights import KafkaRight
 from penstock.laboratory.broker import EmbeddedKafka, embedded
 from penstock.laboratory.broker.properties import BrokerPlan, log4j2_text
 from penstock.settings.sections import KafkaSettings

@@ -25,6 +25,7 @@ from penstock.consumer.process.ledger_lookup import LedgerLookup
 from penstock.consumer.process.outcome import BatchOutcome, outcome_of
 from penstock.consumer.process.threads import Worker, now_s
 from penstock.errors import PenstockError
+from penstock.kafka_io.offset_lookup import OffsetLookup
 from penstock.messages import StopReason
 from penstock.model import Epoch, OffsetRange, TopicPartition
 from penstock.pipeline import BatchResult, PlannedRange
@@ -166,10 +167,13 @@ class Cycle:
         self._diary.next_look_s = now_s() + self._settings.consumer.idle_wait
         self._log.warning("ends_unknown", error=str(error))
 
-    def _looked(self, ends: Mapping[TopicPartition, int]) -> None:
+    def _looked(self, found: OffsetLookup) -> None:
         diary, now = self._diary, now_s()
         diary.is_looking = False
-        for partition, end in ends.items():
+        if found.failures:
+            first = found.failures[min(found.failures)]
+            self._log.warning("ends_unknown", partitions=len(found.failures), error=str(first))
+        for partition, end in found.offsets.items():
             if partition in self.progress.rows:
                 self.progress.rows[partition].end_offset = end
         if self._ownership().is_shutting_down:

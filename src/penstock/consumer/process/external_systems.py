@@ -8,12 +8,10 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizeReader
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
-from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.orphans import remove_orphans
-from penstock.pipeline.storage import table_names
-from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_incarnations
+from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
 
 
@@ -73,24 +71,17 @@ class World:
         finally:
             then()
 
-    def remove_orphans(self, *, earlier_incarnations_are_over: bool) -> int:
-        """Remove files that no commit names and none can name any more; says how many.
-
-        Whoever holds the lock of its own directory knows that its earlier lives are over; without
-        that, only what the ledger proves to be over goes.
-        """
-        lake = self._settings.lake
-        if earlier_incarnations_are_over:
-            return sweep_earlier_incarnations(lake, self._writer)
-        return sum(remove_orphans(LakeTable(lake, one), lake.group) for one in table_names(lake))
+    def remove_orphans(self) -> int:
+        """Remove this consumer's files that no commit names and none can name; how many."""
+        return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
 
     def keep_up(self, tables: Sequence[str]) -> list[UpkeepReport]:
         """Join small files and remove what is no longer needed."""
         return list(keep_up(self._settings.lake, tables))
 
-    def look(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How far each partition's committed records reach."""
-        return self._kafka.stable_offsets(partitions)
+    def look(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
+        """How far each partition's committed records reach, and why others cannot be looked up."""
+        return self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
 
     def read_ledger(
         self, partitions: Iterable[TopicPartition]
@@ -98,7 +89,7 @@ class World:
         """Where each partition goes on. One that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
-        orders = f"{self._settings.topics.prefix}-controller"
+        orders = self._settings.topics.names.controller
         topics = self._kafka.topics({orders, *(one.topic for one in wanted)})
         self._authority = topics[orders].topic_id if orders in topics else None
         ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}

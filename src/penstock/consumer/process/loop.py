@@ -145,9 +145,9 @@ class ConsumerProcess:
         )
         self._saved_mailbox: dict[TopicPartition, int] = dict(self._record.mailbox)
         self._save(RUNNING, self._saved_mailbox)
-        prefix = self._settings.topics.prefix
-        self._commands = TopicPartition(f"{prefix}-controller", self._id)
-        self._queries = TopicPartition(f"{prefix}-query", self._id)
+        names = self._settings.topics.names
+        self._commands = TopicPartition(names.controller, self._id)
+        self._queries = TopicPartition(names.query, self._id)
         self._require_mailbox()
         self._mailbox = Mailbox(self._settings.kafka, self._commands, self._queries)
         self._mailbox.open(self._record.mailbox)
@@ -189,9 +189,8 @@ class ConsumerProcess:
         """After a life that was cut short: its files that no commit names are in nobody's way."""
         known = self._record.previous_shutdown
         if known in {PreviousShutdown.UNCONTROLLED, PreviousShutdown.UNKNOWN}:
-            is_ours = known is PreviousShutdown.UNCONTROLLED and self._directory.unusable is None
             Worker("sweeping", self._inbox).ask(
-                lambda: self._world.remove_orphans(earlier_incarnations_are_over=is_ours),
+                self._world.remove_orphans,
                 self._orphans_removed,
                 self._not_removed,
             )
@@ -236,7 +235,7 @@ class ConsumerProcess:
         commands: list[StartConsumingCommand | StopConsumingCommand] = []
         queries: list[StateQuery] = []
         for letter in letters:
-            role = letter.topic.removeprefix(f"{self._settings.topics.prefix}-")
+            role = self._settings.topics.names.role_of(letter.topic)
             read = decode(letter.value, letter.headers, topic_role=role, mailbox=self._id)
             if isinstance(read, StartConsumingCommand | StopConsumingCommand):
                 commands.append(read)

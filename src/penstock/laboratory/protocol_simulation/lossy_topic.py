@@ -1,7 +1,7 @@
-"""Mailboxes between the actors: messages may be lost, doubled, late and out of order.
+"""Delivers messages between controller and consumers: lost, doubled, late or out of order.
 
-While the world is at war every message has its chances of each; at peace it arrives once, soon and
-in order. Some messages go through the real codec, as bytes, on their way.
+While faults are on, each message may suffer any of these; afterwards it arrives once, soon and in
+order. Some messages pass through the real codec as bytes.
 """
 
 import random
@@ -13,8 +13,8 @@ from penstock.messages import Message, Refusal, decode, encode
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """The chances of a message, while faults are on."""
+class DeliveryFaults:
+    """The probability of each fault of a message, while faults are on."""
 
     lost: float = 0.0
     doubled: float = 0.0
@@ -23,17 +23,19 @@ class Weather:
     through_codec: float = 0.0
 
 
-CALM = Weather()
+NO_FAULTS = DeliveryFaults()
 TRAVEL_MS = (2, 20)
 
 
 class LossyTopic:
-    """Carries messages to whoever `deliver` reaches."""
+    """Carries a message and calls `deliver` when it arrives."""
 
-    def __init__(self, clock: VirtualClock, chance: random.Random, weather: Weather) -> None:
+    def __init__(
+        self, clock: VirtualClock, chance: random.Random, delivery_faults: DeliveryFaults
+    ) -> None:
         self._clock = clock
         self._chance = chance
-        self.weather = weather
+        self.delivery_faults = delivery_faults
         self.sent = 0
         self.lost = 0
         self.doubled = 0
@@ -41,24 +43,24 @@ class LossyTopic:
         self._last_arrival: dict[object, int] = {}
 
     def carry(self, message: Message, lane: object, deliver: Callable[[Message], None]) -> None:
-        """`lane` is a sender and a receiver: at peace, messages on one lane keep their order."""
+        """`lane` is a sender and a receiver; without faults a lane keeps its order."""
         self.sent += 1
-        weather, chance = self.weather, self._chance
-        if weather.through_codec and chance.random() < weather.through_codec:
+        faults, chance = self.delivery_faults, self._chance
+        if faults.through_codec and chance.random() < faults.through_codec:
             message = self._through_codec(message)
         copies = 1
-        if weather is not CALM:
-            if chance.random() < weather.lost:
+        if faults is not NO_FAULTS:
+            if chance.random() < faults.lost:
                 self.lost += 1
                 return
-            if chance.random() < weather.doubled:
+            if chance.random() < faults.doubled:
                 self.doubled += 1
                 copies = 2
         for _ in range(copies):
             arrival = self._clock.now_ms + chance.randint(*TRAVEL_MS)
-            if weather is not CALM and chance.random() < weather.delayed:
+            if faults is not NO_FAULTS and chance.random() < faults.delayed:
                 self.delayed += 1
-                arrival += chance.randint(1, weather.delay_ms_max)
+                arrival += chance.randint(1, faults.delay_ms_max)
             else:
                 arrival = max(arrival, self._last_arrival.get(lane, 0))
                 self._last_arrival[lane] = arrival

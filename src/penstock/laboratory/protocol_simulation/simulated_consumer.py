@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.consumer.core import inputs, ownership
 from penstock.consumer.core.effects import Effect, EndControlled, ReadLedger, Say
-from penstock.laboratory.protocol_simulation.ledger import Place
+from penstock.laboratory.protocol_simulation.ledger import LedgerKey
 from penstock.messages import (
     Message,
     StartConsumingCommand,
@@ -42,8 +42,8 @@ class SimulatedConsumer:
         self.fails_next = False
         self._held_back: list[Callable[[], None]] = []
         # Which topic id each start read the ledger for.
-        self._places: dict[TopicPartition, Place | None] = {}
-        self._batch: dict[TopicPartition, tuple[Place, OffsetRange, Epoch]] = {}
+        self._places: dict[TopicPartition, LedgerKey | None] = {}
+        self._batch: dict[TopicPartition, tuple[LedgerKey, OffsetRange, Epoch]] = {}
         self._report()
         self._poll()
 
@@ -100,7 +100,7 @@ class SimulatedConsumer:
         if isinstance(effect, Say):
             self.group.to_controller(self, effect.message)
         elif isinstance(effect, ReadLedger):
-            place = self.group.place_of(effect.partition)
+            place = self.group.ledger_key(effect.partition)
             partition, epoch = effect.partition, effect.epoch
 
             def read() -> None:
@@ -133,11 +133,11 @@ class SimulatedConsumer:
 
     def _begin_batch(self) -> None:
         group = self.group
-        ranges: dict[TopicPartition, tuple[Place, OffsetRange, Epoch]] = {}
+        ranges: dict[TopicPartition, tuple[LedgerKey, OffsetRange, Epoch]] = {}
         readable = self.ownership.readable
         most = group.batch_records
         for partition in sorted(readable):
-            place = group.place_of(partition)
+            place = group.ledger_key(partition)
             start, end = readable[partition], group.end_offset(partition)
             if place != self._places[partition]:
                 gone = StopReason.TOPIC_MADE_AGAIN
@@ -160,7 +160,7 @@ class SimulatedConsumer:
         duration = group.chance.randint(60, 700)
         if self.hangs_next:
             self.hangs_next = False
-            duration = HANG_MS if group.is_at_war else duration
+            duration = HANG_MS if group.has_faults else duration
         self._later(duration, self._end_batch)
 
     def _end_batch(self) -> None:

@@ -1,22 +1,21 @@
-"""The whole protocol in one thread on a virtual clock: war first, then peace.
+"""The whole protocol in one thread on a virtual clock: first with faults, then without.
 
-While the world is at war, faults happen and safety is checked after every event. Then faults stop,
-everything that was paused goes on, and the group must converge within its bound, carry every
-record, and stay calm. Nothing in here decides anything: the controller and the consumers are the
-real ones.
+While faults are on, safety is checked after every event. Then the faults end, everything that was
+paused goes on, and the group must converge within its bound, carry every record and stay stable.
+All decisions are made by the real code of controller and consumers.
 """
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 from penstock.controller.core import effects as act
 from penstock.controller.core.inputs import Packed, PackingFailed, SpeedsMeasured
 from penstock.controller.core.saved_state import decode_state, encode_state
+from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import State
 from penstock.laboratory.protocol_simulation.checkers import Checker
-from penstock.laboratory.protocol_simulation.ledger import Ledger, Place
-from penstock.laboratory.protocol_simulation.lossy_topic import CALM, LossyTopic
+from penstock.laboratory.protocol_simulation.ledger import Ledger, LedgerKey
+from penstock.laboratory.protocol_simulation.lossy_topic import NO_FAULTS, LossyTopic
 from penstock.laboratory.protocol_simulation.plain_packing import PlainPacking
 from penstock.laboratory.protocol_simulation.scenario import SETTINGS, Scenario
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
@@ -25,13 +24,14 @@ from penstock.laboratory.protocol_simulation.simulated_deployment import Simulat
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 from penstock.messages import FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
+from penstock.settings import changed_settings
 
 MEASURE_MS = 1_000
 EVENTS_MAX = 200_000
 
 
 class Log:
-    """One partition of a data topic: how far it is written, and how fast."""
+    """One partition of a data topic: its end offset and its write speed."""
 
     def __init__(self, topic_id: str, records_per_s: float, since_ms: int) -> None:
         self.topic_id = topic_id
@@ -52,16 +52,20 @@ class SimulatedGroup:
         self.scenario = scenario
         self.chance = random.Random(scenario.seed + 1)
         self.clock = VirtualClock()
-        self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
+        self.chosen = changed_settings(
+            SETTINGS, {"controller.consumers_max": scenario.consumers_max}
+        )
+        self.settings = controller_settings(self.chosen)
+        self.capacity_bytes_per_s = self.settings.policy.capacity_bytes_per_s
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
-        self.topic = LossyTopic(self.clock, self.chance, scenario.weather)
+        self.topic = LossyTopic(self.clock, self.chance, scenario.delivery_faults)
         self.deployment = SimulatedDeployment(self)
-        self.happened: Counter[str] = Counter()
-        self.is_at_war = True
+        self.fault_counts: Counter[str] = Counter()
+        self.has_faults = True
         self.is_fencing = scenario.is_fenced_by_broker
         self.restarts_consumers = scenario.restarts_consumers
-        self.batch_records = int(self.settings.capacity_bytes_per_s)
+        self.batch_records = int(self.capacity_bytes_per_s)
         self.logs: dict[TopicPartition, Log] = {}
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
@@ -69,19 +73,19 @@ class SimulatedGroup:
         self.topics_made = 0
         self.controllers: list[SimulatedController] = []
         self._disk: list[State | bytes] = []
-        self._unheard: list[FromConsumer] = []
+        self._undelivered: list[FromConsumer] = []
         for number, partitions in enumerate(scenario.topics):
             self.make_topic(f"topic-{number}", partitions)
         self.start_controller()
         self.clock.after(50, self._measure)
 
-    def note(self, what: str) -> None:
-        self.happened[what] += 1
+    def count_event(self, what: str) -> None:
+        self.fault_counts[what] += 1
 
     # Data topics
 
     def make_topic(self, topic: str, partitions: int) -> None:
-        """A topic made again gets a new id, and so starts afresh in the ledger."""
+        """A re-created topic gets a new id, and so starts at 0 in the ledger."""
         self.topics_made += 1
         topic_id = f"id-{self.topics_made:019d}"
         for number in range(partitions):
@@ -102,12 +106,12 @@ class SimulatedGroup:
 
     def _speed(self) -> float:
         """Such that the group can carry all of it."""
-        total = self.settings.capacity_bytes_per_s * self.settings.consumers_max
+        total = self.capacity_bytes_per_s * self.settings.consumers_max
         mean = total * self.scenario.load_share / max(1, sum(self.scenario.topics)) * 0.8
-        most = self.settings.capacity_bytes_per_s * 0.6
+        most = self.capacity_bytes_per_s * 0.6
         return min(most, self.chance.uniform(0.2, 1.8) * mean)
 
-    def place_of(self, partition: TopicPartition) -> Place | None:
+    def ledger_key(self, partition: TopicPartition) -> LedgerKey | None:
         log = self.logs.get(partition)
         return None if log is None else (log.topic_id, partition.partition)
 
@@ -123,7 +127,7 @@ class SimulatedGroup:
             p: log.records_per_s for p, log in self.logs.items()
         }
         for controller in self.controllers:
-            controller.feed(lambda now: SpeedsMeasured(now, speeds), 5)
+            controller.send_input(lambda now: SpeedsMeasured(now, speeds), 5)
 
     # Controllers
 
@@ -132,17 +136,18 @@ class SimulatedGroup:
         saved: State | None = None
         if self._disk:
             last = self._disk[-1]
-            outcome = decode_state(last if isinstance(last, bytes) else encode_state(last))
+            raw = last if isinstance(last, bytes) else encode_state(last)
+            outcome = decode_state(raw, self.chosen)
             saved = outcome if isinstance(outcome, State) else None
         controller = SimulatedController(self, self.newest_epoch, saved)
         self.controllers = [c for c in self.controllers if c.is_alive] + [controller]
-        unheard, self._unheard = self._unheard, []
-        for message in unheard:
-            controller.hear(message)
+        undelivered, self._undelivered = self._undelivered, []
+        for message in undelivered:
+            controller.receive(message)
         return controller
 
     def controller_ended(self) -> None:
-        """Something restarts it, unless another one leads already."""
+        """Restart the controller later, unless another one is alive by then."""
 
         def restart() -> None:
             if not any(c.is_alive for c in self.controllers):
@@ -151,14 +156,14 @@ class SimulatedGroup:
         self.clock.after(self.chance.randint(200, 2_000), restart)
 
     def save(self, state: State) -> None:
-        """A disk that outlives the process; the copy before is kept to be restored.
+        """Keep the state for the next start, and the one before for a fault that restores it.
 
-        The bytes are made when they are read: most states are saved and never read again.
+        It is encoded only when read: most saved states are never read.
         """
         self._disk = [*self._disk[-1:], state]
 
-    def lose_state_file(self, *, to_an_old_one: bool) -> None:
-        self._disk = self._disk[:1] if to_an_old_one else [b"\x00\x01 not a state"]
+    def lose_state_file(self, *, restore_old: bool) -> None:
+        self._disk = self._disk[:1] if restore_old else [b"\x00\x01 not a state"]
 
     @property
     def leader(self) -> SimulatedController | None:
@@ -170,10 +175,10 @@ class SimulatedGroup:
         delay = self.chance.randint(5, 300)
         if self.packer_fails_next > 0:
             self.packer_fails_next -= 1
-            controller.feed(lambda now: PackingFailed(now, number, "out of luck"), delay)
+            controller.send_input(lambda now: PackingFailed(now, number, "injected fault"), delay)
             return
         packing = PlainPacking().pack(problem)
-        controller.feed(lambda now: Packed(now, number, packing), delay)
+        controller.send_input(lambda now: Packed(now, number, packing), delay)
 
     # Messages
 
@@ -189,40 +194,40 @@ class SimulatedGroup:
     def to_controller(self, process: SimulatedConsumer, message: Message) -> None:
         def deliver(arrived: Message) -> None:
             if not isinstance(arrived, FromConsumer):
-                raise TypeError(f"a consumer said {arrived.event_type}")
+                raise TypeError(f"a consumer sent {arrived.event_type}")
             alive = [c for c in self.controllers if c.is_alive]
             for controller in alive:
-                controller.hear(arrived)
+                controller.receive(arrived)
             if not alive:
-                self._unheard.append(arrived)
+                self._undelivered.append(arrived)
 
-        self.checker.said(message)
+        self.checker.consumer_sent(message)
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
-    def loses_an_answer(self) -> bool:
-        """Whether a deployment's answer gets lost on the way back."""
-        return self.is_at_war and self.chance.random() < self.topic.weather.lost
+    def is_answer_lost(self) -> bool:
+        """Whether an answer of the deployment is lost."""
+        return self.has_faults and self.chance.random() < self.topic.delivery_faults.lost
 
     def consumer_ended(self, process: SimulatedConsumer) -> None:
-        self.note("consumer shut down")
+        self.count_event("consumer shut down")
         self.deployment.crashed(process)
 
-    # Peace
+    # After the faults
 
-    def make_peace(self) -> None:
-        self.is_at_war = False
-        self.topic.weather = CALM
+    def end_faults(self) -> None:
+        self.has_faults = False
+        self.topic.delivery_faults = NO_FAULTS
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
         deployment = self.deployment
         deployment.unreachable_next = deployment.creations_to_fail = deployment.never_up_next = 0
         for controller in self.controllers:
-            controller.effects_to_live = None
+            controller.effects_until_crash = None
             controller.resume()
         for process in deployment.alive():
             process.hangs_next = process.fails_next = False
             process.resume()
-        self.clock.after(3_000, deployment.end_the_undead)
+        self.clock.after(3_000, deployment.end_deleted_processes)
 
     def run_until(self, time_ms: int) -> None:
         self.clock.run_until(time_ms, self.checker.after_event, EVENTS_MAX)

@@ -1,4 +1,4 @@
-"""Time that passes only when something happens; equal times run in the order of asking."""
+"""A clock that jumps from event to event; events at the same time run in the order of request."""
 
 import heapq
 from collections.abc import Callable
@@ -7,7 +7,7 @@ Action = Callable[[], None]
 
 
 class VirtualClock:
-    """A queue of things to do at a time. The only clock in a simulated world."""
+    """A queue of actions by time. The only clock in a simulation."""
 
     def __init__(self) -> None:
         self.now_ms = 0
@@ -23,16 +23,16 @@ class VirtualClock:
         self.at(self.now_ms + delay_ms, action)
 
     def run_until(self, time_ms: int, after_each: Action, events_max: int) -> None:
-        """Everything up to then, with a check after each. Too many events is a storm."""
+        """Run all actions up to a time, with a check after each."""
         while self._queue and self._queue[0][0] <= time_ms:
             self.now_ms, _, action = heapq.heappop(self._queue)
             action()
             self.events += 1
             after_each()
             if self.events > events_max:
-                raise StormError(f"more than {events_max} events by {self.now_ms} ms")
+                raise TooManyEventsError(f"more than {events_max} events by {self.now_ms} ms")
         self.now_ms = max(self.now_ms, time_ms)
 
 
-class StormError(Exception):
-    """The world did not come to rest within its bound (S11)."""
+class TooManyEventsError(Exception):
+    """The simulation ran more events than its bound: something repeats without end (S11)."""
