@@ -54,7 +54,7 @@ from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
-# Workers that lacked our code may have been mended, or the server started anew.
+# By then the workers may have our code, or the server may have been restarted.
 WORKERS_TRIED_AGAIN_AFTER_S = 300.0
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
@@ -95,7 +95,7 @@ class Pipeline:
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
         self._lock = threading.Lock()
-        self._log = get_logger(room="pipeline")
+        self._log = get_logger(package="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         # Why Spark's workers cannot run the pass-through way; empty if they can.
         self._workers_lack = ""
