@@ -292,6 +292,8 @@ def _apply_effects(
         elif isinstance(effect, ReadEnds):
             consumer = replace(consumer, ends_asked=effect.partitions)
         elif isinstance(effect, CarryBatch):
+            if consumer.batch:
+                raise ViolationError("S13", "a batch begins while another one runs")
             consumer = replace(consumer, batch=effect.ranges)
     return replace(_with_consumer(group, index, consumer), to_controller=tuple(sent))
 
