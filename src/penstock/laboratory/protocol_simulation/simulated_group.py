@@ -27,6 +27,8 @@ from penstock.messages import FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
 
 MEASURE_MS = 1_000
+# Of the group's capacity, and of one consumer's: more may not be written.
+CARRIED_SHARE_MAX = 0.6
 EVENTS_MAX = 200_000
 
 
@@ -100,11 +102,20 @@ class SimulatedGroup:
         self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
 
     def _speed(self) -> float:
-        """Such that the group can carry all of it."""
+        """Such that the group can carry all of it, with what is written already."""
         total = self.settings.capacity_bytes_per_s * self.settings.consumers_max
         mean = total * self.scenario.load_share / max(1, sum(self.scenario.topics)) * 0.8
-        most = self.settings.capacity_bytes_per_s * 0.6
-        return min(most, self.chance.uniform(0.2, 1.8) * mean)
+        drawn = self.chance.uniform(0.2, 1.8) * mean
+        return max(1.0, min(drawn, self.unused_bytes_per_s()))
+
+    def unused_bytes_per_s(self, without: TopicPartition | None = None) -> float:
+        """How fast one more partition may be written, so that a packing for all exists."""
+        capacity = self.settings.capacity_bytes_per_s
+        others = sum(log.records_per_s for p, log in self.logs.items() if p != without)
+        return min(
+            CARRIED_SHARE_MAX * (capacity * self.settings.consumers_max) - others,
+            CARRIED_SHARE_MAX * capacity,
+        )
 
     def place_of(self, partition: TopicPartition) -> Place | None:
         log = self.logs.get(partition)
