@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import MessageFaults
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
@@ -34,8 +34,8 @@ def green(seed: int) -> SeedResult:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_safe_under_fire_and_converged_after(first: int) -> None:
-    """Safety after every event; once faults stop: converged, drained and calm within the bound."""
+def test_safe_under_faults_and_converged_after(first: int) -> None:
+    """Safety holds after every event; once faults stop, the group converges, drains and rests."""
     for seed in range(first, first + SEEDS_PER_TEST):
         green(seed)
 
@@ -55,9 +55,9 @@ def test_every_kind_of_fault_really_happens() -> None:
     assert {"lost", "doubled", "delayed"} <= seen
 
 
-def test_too_little_trouble_is_void() -> None:
+def test_too_few_faults_are_void() -> None:
     """A run in which next to nothing went wrong is not green."""
-    outcome = run(replace(scenario(1), faults=(), weather=Weather()))
+    outcome = run(replace(scenario(1), faults=(), message_faults=MessageFaults()))
     assert outcome.verdict == "void"
     assert not outcome.is_green
 
@@ -87,4 +87,4 @@ def test_a_failing_scenario_is_shrunk_to_what_matters() -> None:
 
     small = shrink(whole, lambda candidate: guilty in candidate.faults)
     assert small.faults == (guilty,)
-    assert small.weather.lost == 0
+    assert small.message_faults.lost == 0

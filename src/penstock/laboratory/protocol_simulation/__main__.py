@@ -39,7 +39,7 @@ def replay(seed: int) -> int:
         )
         return 0
     small = shrink(whole, lambda candidate: run(candidate).verdict == "red")
-    sys.stdout.write(f"  what is left when shrunk: {small.weather}\n")
+    sys.stdout.write(f"  what is left when shrunk: {small.message_faults}\n")
     for fault in small.faults:
         sys.stdout.write(f"    {fault}\n")
     sys.stdout.write(f"  {run(small).explanation}\n")

@@ -17,7 +17,7 @@ from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
 from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
-from penstock.laboratory.protocol_simulation.virtual_clock import StormError
+from penstock.laboratory.protocol_simulation.virtual_clock import TooManyEventsError
 
 CONVERGE_MS_MAX = 60_000
 DRAIN_MS_MAX = 60_000
@@ -46,19 +46,19 @@ class SeedResult:
 
 
 def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
-    """One world from its beginning to its rest."""
+    """One group from its beginning until it has drained."""
     group: SimulatedGroup | None = None
     try:
         group = SimulatedGroup(scenario, ledger=ledger)
         for fault in scenario.faults:
             group.clock.at(fault.at_ms, lambda f=fault, w=group: inject(w, f))  # type: ignore[misc]  # mypy cannot type a lambda's defaults
-        group.run_until(scenario.war_ms)
+        group.run_until(scenario.faults_ms)
         faults = _faults(group)
-        group.make_peace()
+        group.stop_faults()
         converged_ms, acting, starts = _until_converged(group)
         _stays_calm(group)
         _drains(group)
-    except (ViolationError, InvariantError, TransitionError, StormError) as error:
+    except (ViolationError, InvariantError, TransitionError, TooManyEventsError) as error:
         at_ms = 0 if group is None else group.clock.now_ms
         return SeedResult(scenario.seed, "red", f"at {at_ms} ms: {type(error).__name__}: {error}")
     commits = len(group.ledger.commits)
@@ -81,21 +81,23 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
 
 
 def _faults(group: SimulatedGroup) -> dict[str, int]:
-    weather = {"lost": group.topic.lost, "doubled": group.topic.doubled}
-    weather["delayed"] = group.topic.delayed
-    return dict(group.happened) | {name: number for name, number in weather.items() if number}
+    message_faults = {"lost": group.topic.lost, "doubled": group.topic.doubled}
+    message_faults["delayed"] = group.topic.delayed
+    return dict(group.happened) | {
+        name: number for name, number in message_faults.items() if number
+    }
 
 
 def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
-    """L1, L4, L5: within both bounds, and without a hand from outside.
+    """L1, L4, L5: within both bounds, and without help from outside.
 
     The bound in steps counts those that did something new. A consumer that is made on the way, to
     grow or to take a dead one's place, counts as one of the group's.
     """
-    peace_ms, leader = group.clock.now_ms, group.leader
+    since_ms, leader = group.clock.now_ms, group.leader
     before = _work_done(leader)
     while (reason := group.checker.why_not_converged()) is not None:
-        if group.clock.now_ms - peace_ms > CONVERGE_MS_MAX:
+        if group.clock.now_ms - since_ms > CONVERGE_MS_MAX:
             raise ViolationError("L1", f"not converged after {CONVERGE_MS_MAX} ms: {reason}")
         group.run_until(group.clock.now_ms + LOOK_MS)
     if group.leader is not leader:
@@ -106,7 +108,7 @@ def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
     consumers = made + (0 if leader is None else len(leader.state.consumers))
     if acting > (most := 2 * starts + consumers + 10):
         raise ViolationError("L1", f"converged in {acting} steps, {most} would do")
-    return group.clock.now_ms - peace_ms, acting, starts
+    return group.clock.now_ms - since_ms, acting, starts
 
 
 def _work_done(leader: SimulatedController | None) -> tuple[int, int, int]:
@@ -118,7 +120,7 @@ def _work_done(leader: SimulatedController | None) -> tuple[int, int, int]:
 def _stays_calm(group: SimulatedGroup) -> None:
     """L3: with constant speeds the group settles, and then no plan is made any more.
 
-    Fewer consumers may still do, or a backlog may still need room: those plans come first.
+    Fewer consumers may do, or a backlog may need free capacity: those plans come first.
     """
     quiet_since, plans = group.clock.now_ms, _plans(group)
     begun = group.clock.now_ms
@@ -133,7 +135,7 @@ def _stays_calm(group: SimulatedGroup) -> None:
 def _plans(group: SimulatedGroup) -> int:
     leader = group.leader
     if leader is None or leader.state.phase is Phase.SYNCHRONIZE:
-        raise ViolationError("L3", "the controller was lost at peace")
+        raise ViolationError("L3", "the controller was lost without a fault")
     return leader.state.plan_number
 
 

@@ -1,7 +1,8 @@
-"""What must be true of the world, judged from outside.
+"""What must be true of the simulated group, judged from outside.
 
-The checker knows what was really written, who really reads and what was really sent. It does not
-trust the controller's books, nor the ledger's own check: it follows the chain of commits itself.
+The checker knows what was really written, which consumers really read and what was really sent. It
+trusts neither the controller's state nor the ledger's own check: it follows the chain of commits
+itself.
 """
 
 from collections.abc import Collection
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ViolationError(Exception):
-    """An invariant of the world is broken."""
+    """An invariant of the group is broken."""
 
     def __init__(self, name: str, explanation: str) -> None:
         super().__init__(f"{name}: {explanation}")
@@ -85,8 +86,8 @@ class Checker:
                     "S5", f"consumer {after.consumer_id} obeyed an old controller's epoch"
                 )
 
-    def said(self, message: Message) -> None:
-        """Whoever says that it stopped has nothing in flight any more."""
+    def consumer_sent(self, message: Message) -> None:
+        """A consumer that confirmed a stop has nothing of the partition in flight any more."""
         if isinstance(message, StopConsumingEvent):
             self.after_event()
             for row in message.partitions:
@@ -102,7 +103,7 @@ class Checker:
         after: State,
         effects: Collection[act.Effect],
     ) -> None:
-        """S8: nobody who reads is removed as idle. Whoever is given up counts as fenced."""
+        """S8: no consumer that reads is removed as idle. A deleted one counts as fenced."""
         deleted = [e.consumer for e in effects if isinstance(e, act.DeleteConsumer)]
         if not deleted:
             return
@@ -195,7 +196,8 @@ class Checker:
             if holding is None or holding.status is not HoldingStatus.OWNED:
                 return f"{partition} is not owned"
             if readers.get(partition) != [(holding.consumer, holding.epoch)]:
-                return f"{partition} is read by {readers.get(partition)}, not as in the books"
+                found = readers.get(partition)
+                return f"{partition} is read by {found}, not as the controller recorded"
         if set(readers) - self.group.logs.keys():
             return "a vanished partition is read"
         idle = [c for c in state.consumers if not state.held_by.get(c)]
@@ -203,7 +205,7 @@ class Checker:
         if len(idle) != wanted:
             return f"{len(idle)} idle consumers instead of {wanted}"
         if set(self.group.deployment.deployed) != set(state.consumers):
-            return "the deployments differ from the books"
+            return "the deployments differ from what the controller recorded"
         return None
 
     def why_not_drained(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The faults of a scenario, done to a world. Each finds its victim among what is there."""
+"""Injects the faults of a scenario. Each finds its victim among what is there."""
 
 from collections.abc import Callable
 

@@ -1,8 +1,8 @@
-"""The lake's ledger as the design has it: a compare-and-set per partition, one commit per table.
+"""The simulated ledger: a compare-and-set per partition, one commit per table.
 
-A commit names, for every partition in it, where it starts and where it ends. It is accepted only if
-every stored offset equals the start; else nothing of it is. `refuses_the_late` can be turned off,
-to show what "highest end wins" does (H1).
+A commit names where each of its partitions starts and ends. It is accepted only if every stored
+offset equals the start; else nothing of it is. `refuses_the_late` can be turned off, to show what
+a ledger does in which the highest end wins.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Ledger:
         consumer: ConsumerId,
         incarnation: int,
     ) -> tuple[Place, ...]:
-        """Nothing when it was accepted; else the places where somebody else was first."""
+        """Nothing when it was accepted; else the places where another writer was first."""
         if self.refuses_the_late:
             late = tuple(p for p, r in ranges.items() if self.read(p) != r.start)
         else:

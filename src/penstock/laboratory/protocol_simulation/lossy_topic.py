@@ -1,7 +1,7 @@
-"""Mailboxes between the actors: messages may be lost, doubled, late and out of order.
+"""Mailboxes between controller and consumers: messages get lost, doubled, late, out of order.
 
-While the world is at war every message has its chances of each; at peace it arrives once, soon and
-in order. Some messages go through the real codec, as bytes, on their way.
+While faults are on, every message has its chance of each; without them it arrives once, soon and in
+order. Some messages pass through the real codec, as bytes.
 """
 
 import random
@@ -13,7 +13,7 @@ from penstock.messages import Message, Refusal, decode, encode
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class MessageFaults:
     """The chances of a message, while faults are on."""
 
     lost: float = 0.0
@@ -23,17 +23,19 @@ class Weather:
     through_codec: float = 0.0
 
 
-CALM = Weather()
+NO_FAULTS = MessageFaults()
 TRAVEL_MS = (2, 20)
 
 
 class LossyTopic:
-    """Carries messages to whoever `deliver` reaches."""
+    """Carries messages and hands them to `deliver`."""
 
-    def __init__(self, clock: VirtualClock, chance: random.Random, weather: Weather) -> None:
+    def __init__(
+        self, clock: VirtualClock, chance: random.Random, message_faults: MessageFaults
+    ) -> None:
         self._clock = clock
         self._chance = chance
-        self.weather = weather
+        self.message_faults = message_faults
         self.sent = 0
         self.lost = 0
         self.doubled = 0
@@ -41,24 +43,24 @@ class LossyTopic:
         self._last_arrival: dict[object, int] = {}
 
     def carry(self, message: Message, lane: object, deliver: Callable[[Message], None]) -> None:
-        """`lane` is a sender and a receiver: at peace, messages on one lane keep their order."""
+        """`lane` is a sender and a receiver: without faults, its messages keep their order."""
         self.sent += 1
-        weather, chance = self.weather, self._chance
-        if weather.through_codec and chance.random() < weather.through_codec:
+        message_faults, chance = self.message_faults, self._chance
+        if message_faults.through_codec and chance.random() < message_faults.through_codec:
             message = self._through_codec(message)
         copies = 1
-        if weather is not CALM:
-            if chance.random() < weather.lost:
+        if message_faults is not NO_FAULTS:
+            if chance.random() < message_faults.lost:
                 self.lost += 1
                 return
-            if chance.random() < weather.doubled:
+            if chance.random() < message_faults.doubled:
                 self.doubled += 1
                 copies = 2
         for _ in range(copies):
             arrival = self._clock.now_ms + chance.randint(*TRAVEL_MS)
-            if weather is not CALM and chance.random() < weather.delayed:
+            if message_faults is not NO_FAULTS and chance.random() < message_faults.delayed:
                 self.delayed += 1
-                arrival += chance.randint(1, weather.delay_ms_max)
+                arrival += chance.randint(1, message_faults.delay_ms_max)
             else:
                 arrival = max(arrival, self._last_arrival.get(lane, 0))
                 self._last_arrival[lane] = arrival

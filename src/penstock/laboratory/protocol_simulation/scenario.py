@@ -1,4 +1,4 @@
-"""What happens to a simulated world: its size, its weather and its faults, all from one seed.
+"""What happens to a simulated group: its size, its lost messages and its faults, from one seed.
 
 A scenario is a value. The same seed gives the same scenario, and the same scenario the same trace.
 A shrinker makes smaller scenarios out of a failing one.
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.controller.core.settings import ControllerSettings
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import MessageFaults
 
 
 class FaultKind(StrEnum):
-    """What can go wrong, or merely happen, while the world is at war."""
+    """What can go wrong, or merely happen, while faults are on."""
 
     CONTROLLER_CRASH = "controller_crash"
     CONTROLLER_CRASH_AT_EFFECT = "controller_crash_at_effect"
@@ -58,8 +58,8 @@ class Scenario:
     topics: tuple[int, ...]
     load_share: float
     consumers_max: int
-    war_ms: int
-    weather: Weather
+    faults_ms: int
+    message_faults: MessageFaults
     faults: tuple[Fault, ...]
     is_fenced_by_broker: bool = True
     restarts_consumers: bool = True
@@ -99,7 +99,7 @@ _KINDS = tuple(FaultKind)
 
 
 def scenario(seed: int) -> Scenario:
-    """A world and its troubles. Most are small, some reach 200 partitions and 20 consumers."""
+    """A group and its faults. Most are small, some reach 200 partitions and 20 consumers."""
     chance = random.Random(seed)
     size = chance.choices(("small", "middle", "large"), weights=(70, 25, 5))[0]
     partitions = {"small": 8, "middle": 40, "large": 200}[size]
@@ -110,13 +110,13 @@ def scenario(seed: int) -> Scenario:
         share = min(total, chance.randint(1, max(1, partitions // 2)))
         topics.append(share)
         total -= share
-    war_ms = chance.randint(8_000, 16_000)
+    faults_ms = chance.randint(8_000, 16_000)
     number = chance.randint(4, 10)
     faults = tuple(
         sorted(
             (
                 Fault(
-                    at_ms=chance.randint(2_500, war_ms),
+                    at_ms=chance.randint(2_500, faults_ms),
                     kind=chance.choice(_KINDS),
                     pick=chance.randint(0, 1_000),
                     size=chance.randint(0, 1_000),
@@ -126,11 +126,11 @@ def scenario(seed: int) -> Scenario:
             key=lambda fault: fault.at_ms,
         )
     )
-    is_stormy = chance.random() < 0.7
-    weather = Weather(
-        lost=chance.choice((0.0, 0.05, 0.2)) if is_stormy else 0.0,
-        doubled=chance.choice((0.0, 0.05, 0.2)) if is_stormy else 0.0,
-        delayed=chance.choice((0.0, 0.1, 0.3)) if is_stormy else 0.0,
+    loses_messages = chance.random() < 0.7
+    message_faults = MessageFaults(
+        lost=chance.choice((0.0, 0.05, 0.2)) if loses_messages else 0.0,
+        doubled=chance.choice((0.0, 0.05, 0.2)) if loses_messages else 0.0,
+        delayed=chance.choice((0.0, 0.1, 0.3)) if loses_messages else 0.0,
         delay_ms_max=chance.choice((300, 3_000, 8_000)),
         through_codec=0.3 if chance.random() < 0.1 else 0.0,
     )
@@ -139,8 +139,8 @@ def scenario(seed: int) -> Scenario:
         topics=tuple(topics),
         load_share=chance.uniform(0.2, 0.7),
         consumers_max=consumers_max,
-        war_ms=war_ms,
-        weather=weather,
+        faults_ms=faults_ms,
+        message_faults=message_faults,
         faults=faults,
         is_fenced_by_broker=chance.random() < 0.5,
         restarts_consumers=chance.random() < 0.6,

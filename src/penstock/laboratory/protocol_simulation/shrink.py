@@ -1,4 +1,4 @@
-"""Make a failing scenario smaller while it still fails: fewer faults, calmer weather.
+"""Make a failing scenario smaller while it still fails: fewer faults, no lost messages.
 
 What is left is what matters. It is deterministic, so the smallest one can be kept as a test.
 """
@@ -6,7 +6,7 @@ What is left is what matters. It is deterministic, so the smallest one can be ke
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.laboratory.protocol_simulation.lossy_topic import Weather
+from penstock.laboratory.protocol_simulation.lossy_topic import MessageFaults
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 
 Fails = Callable[[Scenario], bool]
@@ -21,7 +21,7 @@ def shrink(scenario: Scenario, fails: Fails, runs_max: int = 200) -> Scenario:
         runs += 1
         return runs <= runs_max and fails(candidate)
 
-    calm = replace(scenario, weather=Weather())
+    calm = replace(scenario, message_faults=MessageFaults())
     smallest = calm if still_fails(calm) else scenario
     chunk = max(1, len(smallest.faults) // 2)
     while chunk:

@@ -242,7 +242,7 @@ class SimulatedConsumer:
         duration = self.group.chance.randint(*BATCH_MS)
         if self.hangs_next:
             self.hangs_next = False
-            duration = HANG_MS if self.group.is_at_war else duration
+            duration = HANG_MS if self.group.has_faults else duration
         self._later(duration, lambda number=self._batch_number: self._end_batch(number))  # type: ignore[misc]  # mypy cannot type a lambda's default
 
     def _interrupt(self, _: act.InterruptBatch) -> None:

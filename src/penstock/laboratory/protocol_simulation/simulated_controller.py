@@ -1,6 +1,6 @@
-"""A controller process in a simulated world: the real machine, and effects that can be cut short.
+"""A simulated controller process: the real state machine, and effects that can be cut short.
 
-It saves its state where the next life finds it, and can crash after any single effect.
+It saves its state where the next incarnation finds it, and can crash after any single effect.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The deployment in a simulated world: starts and ends processes, late, and not always as told.
+"""The simulated deployment: starts and ends processes, late, and not always as asked.
 
 "Deleted" does not mean dead: on an unreachable node the process goes on (H10). A create may fail,
 or the process may never come up. A list may be out of date.
@@ -69,7 +69,7 @@ class SimulatedDeployment:
         group.clock.after(group.chance.randint(*START_MS), lambda: self.start(consumer))
 
     def start(self, consumer: ConsumerId) -> None:
-        """A zombie under the same number does not hinder it: it is on another node."""
+        """A zombie with the same id does not hinder it: that one is on another node."""
         current = self._current.get(consumer)
         if consumer in self.deployed and (current is None or not current.is_alive):
             self._incarnations += 1

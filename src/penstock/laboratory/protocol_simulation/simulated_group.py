@@ -1,9 +1,8 @@
-"""The whole protocol in one thread on a virtual clock: war first, then peace.
+"""The whole protocol in one thread on a virtual clock: first with faults, then without.
 
-While the world is at war, faults happen and safety is checked after every event. Then faults stop,
-everything that was paused goes on, and the group must converge within its bound, carry every
-record, and stay calm. Nothing in here decides anything: the controller and the consumers are the
-real ones.
+While faults happen, safety is checked after every event. Then they stop, everything that was paused
+goes on, and the group must converge within its bound, carry every record, and make no further plan.
+Nothing in here decides anything: the controller and the consumers are the real ones.
 """
 
 import random
@@ -16,7 +15,7 @@ from penstock.controller.core.saved_state import decode_state, encode_state
 from penstock.controller.core.state import State
 from penstock.laboratory.protocol_simulation.checkers import Checker
 from penstock.laboratory.protocol_simulation.ledger import Ledger, Place
-from penstock.laboratory.protocol_simulation.lossy_topic import CALM, LossyTopic
+from penstock.laboratory.protocol_simulation.lossy_topic import NO_FAULTS, LossyTopic
 from penstock.laboratory.protocol_simulation.plain_packing import PlainPacking
 from penstock.laboratory.protocol_simulation.scenario import SETTINGS, Scenario
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
@@ -57,10 +56,10 @@ class SimulatedGroup:
         self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
-        self.topic = LossyTopic(self.clock, self.chance, scenario.weather)
+        self.topic = LossyTopic(self.clock, self.chance, scenario.message_faults)
         self.deployment = SimulatedDeployment(self)
         self.happened: Counter[str] = Counter()
-        self.is_at_war = True
+        self.has_faults = True
         self.is_fencing = scenario.is_fenced_by_broker
         self.restarts_consumers = scenario.restarts_consumers
         self.logs: dict[TopicPartition, Log] = {}
@@ -161,9 +160,9 @@ class SimulatedGroup:
         self.clock.after(self.chance.randint(200, 2_000), restart)
 
     def save(self, state: State) -> None:
-        """A disk that outlives the process; the copy before is kept to be restored.
+        """A disk that outlives the process; the copy before is kept, to be restored by a fault.
 
-        The bytes are made when they are read: most states are saved and never read again.
+        States become bytes when they are read: most are saved and never read again.
         """
         self._disk = [*self._disk[-1:], state]
 
@@ -199,29 +198,29 @@ class SimulatedGroup:
     def to_controller(self, process: SimulatedConsumer, message: Message) -> None:
         def deliver(arrived: Message) -> None:
             if not isinstance(arrived, FromConsumer):
-                raise TypeError(f"a consumer said {arrived.event_type}")
+                raise TypeError(f"a consumer sent {arrived.event_type}")
             alive = [c for c in self.controllers if c.is_alive]
             for controller in alive:
                 controller.hear(arrived)
             if not alive:
                 self._unheard.append(arrived)
 
-        self.checker.said(message)
+        self.checker.consumer_sent(message)
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
     def loses_an_answer(self) -> bool:
         """Whether a deployment's answer gets lost on the way back."""
-        return self.is_at_war and self.chance.random() < self.topic.weather.lost
+        return self.has_faults and self.chance.random() < self.topic.message_faults.lost
 
     def consumer_ended(self, process: SimulatedConsumer) -> None:
         self.note("consumer shut down")
         self.deployment.crashed(process)
 
-    # Peace
+    # Without faults
 
-    def make_peace(self) -> None:
-        self.is_at_war = False
-        self.topic.weather = CALM
+    def stop_faults(self) -> None:
+        self.has_faults = False
+        self.topic.message_faults = NO_FAULTS
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
         deployment = self.deployment

@@ -7,7 +7,7 @@ Action = Callable[[], None]
 
 
 class VirtualClock:
-    """A queue of things to do at a time. The only clock in a simulated world."""
+    """A queue of things to do at a time. The only clock of a simulation."""
 
     def __init__(self) -> None:
         self.now_ms = 0
@@ -30,9 +30,9 @@ class VirtualClock:
             self.events += 1
             after_each()
             if self.events > events_max:
-                raise StormError(f"more than {events_max} events by {self.now_ms} ms")
+                raise TooManyEventsError(f"more than {events_max} events by {self.now_ms} ms")
         self.now_ms = max(self.now_ms, time_ms)
 
 
-class StormError(Exception):
-    """The world did not come to rest within its bound (S11)."""
+class TooManyEventsError(Exception):
+    """More happened than a group that works can cause (S11)."""
