@@ -1,6 +1,6 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint fmt docs lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate bench studies
+.PHONY: help demo test setup lint lint-and-test-pure fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
@@ -13,7 +13,15 @@ help: ## List the targets
 demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo
 
-test: lint test-pure test-real test-kubernetes-short ## Run every check and test
+# A first run compiles the test cluster at low priority beside what needs neither broker nor Spark.
+test: setup ## Run every check and test
+	@$(MAKE) --no-print-directory --jobs=2 kubernetes lint-and-test-pure
+	@$(MAKE) --no-print-directory test-real
+	@$(MAKE) --no-print-directory test-kubernetes-short
+
+lint-and-test-pure:
+	@$(MAKE) lint
+	@$(MAKE) test-pure
 
 setup: $(READY) ## Make .venv with locked packages, and fetch the jars
 	@$(BIN)/penstock jars fetch --quiet
@@ -49,7 +57,7 @@ test-real: setup s3-server ## The tests that run a real broker and real Spark
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group
 
-kubernetes: setup ## Compile the test cluster once, where there is Go and none is named (six minutes)
+kubernetes: setup ## Compile the test cluster once, where there is Go (six minutes)
 	@$(BIN)/python tests/kit/kubernetes/compile_kubernetes.py
 
 test-kubernetes-short: kubernetes ## The tests against a real API server that take seconds
@@ -64,20 +72,26 @@ simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 100
 bench: setup ## The benchmarks; best on a quiet machine
 	for one in codec controller_step packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
-studies: setup ## Run every study again and write docs/studies; best on a quiet machine
+studies: setup ## Run every study again and write docs/development/studies; best on a quiet machine
 	$(BIN)/penstock study packing
 	$(BIN)/penstock study frequency
 	$(BIN)/penstock study monitor
 	$(BIN)/penstock study consumer
 
+# PACKAGE is a folder of tests/behaviour; without it, all of them.
+quick: $(READY) ## The one-minute loop: style, types, and the tests of one package (PACKAGE=controller)
+	$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q -n $(WORKERS) -m "$(NO_PARTS) and not campaign" tests/behaviour/$(PACKAGE) tests/stories tests/documentation
+
 fmt: setup ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: setup ## Write the generated pages of docs/
-	$(BIN)/penstock settings markdown > docs/options.md
-	$(BIN)/penstock settings reference > docs/penstock.reference.yaml
-	PENSTOCK_REWRITE=1 $(BIN)/pytest -q -p no:randomly tests/contracts/test_message_schemas.py tests/behaviour/controller/test_invariants.py tests/contracts/chart/test_values_schema.py tests/contracts/chart/test_manifests.py tests/real_spark/test_rights.py -k "not each_role"
+docs: setup ## Write every generated file: pages, schemas, manifests
+	PYTHONPATH=src:tests:tools $(BIN)/python -m documents
+
+stories: setup ## Write the traces of tests/stories again; read the diff
+	PYTHONPATH=src:tests:tools $(BIN)/python -m documents.stories
 
 lock: ## Write requirements/*.txt anew (releases younger than a week are left out)
 	setup/lock.sh

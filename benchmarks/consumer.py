@@ -22,7 +22,7 @@ from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.load import LoadGenerator, parse_target
 from penstock.laboratory.studies.consumer.commits import latencies_s
 from penstock.laboratory.studies.consumer.drain import Filling, drain, fill
-from penstock.laboratory.studies.consumer.seat import Seat
+from penstock.laboratory.studies.consumer.studied_consumer import StudiedConsumer
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.processes import ProcessIdentity
@@ -107,17 +107,17 @@ def under_load(
         settings = settings_for(kafka, master, folder)
         topic = f"steady-{folder.name}"
         Administration(kafka.settings).create_topic(topic, partitions=PARTITIONS)
-        with Seat(settings, folder) as seat:
-            seat.command_start([TopicPartition(topic, number) for number in range(PARTITIONS)])
+        with StudiedConsumer(settings, folder) as studied:
+            studied.command_start([TopicPartition(topic, number) for number in range(PARTITIONS)])
             load = steady_load(kafka, topic, duration_s, 1e6)
             memory = []
             while load.is_alive():
-                seat.listen(5.0)
-                if seat.process is not None:
-                    memory.append(resident_mb(seat.process))
+                studied.listen(5.0)
+                if studied.process is not None:
+                    memory.append(resident_mb(studied.process))
             load.join()
-            seat.listen(3.0)
-            cycles = [one.cycle for one in seat.reports if one.cycle and one.cycle.batches]
+            studied.listen(3.0)
+            cycles = [one.cycle for one in studied.reports if one.cycle and one.cycle.batches]
         late = list(latencies_s(folder / "lake" / topic, skip=WARM_UP_COMMITS))
     settled = cycles[3:] or cycles
     commit_ms = sum(one.commit_ms for one in settled) / sum(one.batches for one in settled)
@@ -136,15 +136,15 @@ def idle(kafka: EmbeddedKafka, master: str) -> list[Measured]:
         settings = settings_for(kafka, master, folder)
         topic = f"quiet-{folder.name}"
         Administration(kafka.settings).create_topic(topic, partitions=PARTITIONS)
-        with Seat(settings, folder) as seat:
-            seat.command_start([TopicPartition(topic, number) for number in range(PARTITIONS)])
-            seat.listen(8.0)
-            if seat.process is None:
+        with StudiedConsumer(settings, folder) as studied:
+            studied.command_start([TopicPartition(topic, number) for number in range(PARTITIONS)])
+            studied.listen(8.0)
+            if studied.process is None:
                 raise AssertionError("no consumer")
-            used, began = cpu_s(seat.process), time.monotonic()
-            seat.listen(20.0)
-            share = (cpu_s(seat.process) - used) / (time.monotonic() - began)
-            memory = resident_mb(seat.process)
+            used, began = cpu_s(studied.process), time.monotonic()
+            studied.listen(20.0)
+            share = (cpu_s(studied.process) - used) / (time.monotonic() - began)
+            memory = resident_mb(studied.process)
     return [
         Measured("idle consumer's share of a core", share * 100, 2.0, "%"),
         Measured("idle consumer's memory", memory, 250.0, "MB"),

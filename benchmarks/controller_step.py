@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from penstock.controller.core import inputs
 from penstock.controller.core.effects import Pack, Send
-from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
 from penstock.messages import (
@@ -30,6 +29,7 @@ from penstock.messages import (
 )
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import Packing
+from penstock.settings import Settings, changed_settings
 
 ROUNDS = 7
 Rows = dict[int, list[tuple[TopicPartition, str]]]
@@ -41,12 +41,15 @@ class Group:
     def __init__(self, partitions: int, consumers: int) -> None:
         self.partitions = [TopicPartition("orders", number) for number in range(partitions)]
         self.consumers = [ConsumerId(number + 1) for number in range(consumers)]
-        self.settings = ControllerSettings(
-            capacity_bytes_per_s=partitions / consumers * 2.0,
-            spare_consumers=0,
-            consumers_max=consumers,
-            creations_per_window_max=consumers,
-            silence_ms_max=10**9,
+        self.settings = changed_settings(
+            Settings(),
+            {
+                "packing.capacity": f"{partitions / consumers * 2.0}B/s",
+                "controller.spare_consumers": 0,
+                "controller.consumers_max": consumers,
+                "controller.creations_per_minute_max": consumers,
+                "controller.silence": "1000000s",
+            },
         )
         self.machine = Machine()
         self.sequence = 0

@@ -89,7 +89,7 @@ def _many(bench: SimulatedBench) -> bool:
 
 
 def _running(bench: SimulatedBench) -> int:
-    found = bench.backend.listed()
+    found = bench.backend.list_consumers()
     pods = bench.cluster.items(bench.namespace, "pods")
     is_up = sum(1 for one in pods if one["status"].get("phase") == "Running")
     return min(len(found), is_up)
@@ -111,9 +111,9 @@ def _rounds(
             list(workers.map(_ended, [bench] * CHURN, last))
             list(workers.map(lambda one: bench.backend.create(one, TEMPLATE), last))
         begun_s = time.monotonic()
-        bench.backend.listed()
+        bench.backend.list_consumers()
         listed_s = time.monotonic()
-        bench.backend.tend()
+        bench.backend.repair()
         took.append((listed_s - begun_s, time.monotonic() - listed_s))
     return took
 

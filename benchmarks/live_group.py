@@ -27,7 +27,7 @@ import typer
 from live_group_stage import CAPACITY_BYTES_PER_S, Stage, now_ms, within_capacity_s
 
 from penstock.cli.service import ask
-from penstock.laboratory.demo.observation import SaidByConsumer, hand_overs
+from penstock.laboratory.demo.observation import ConsumptionChange, hand_overs
 from penstock.messages import Resume
 from penstock.processes import send_signal
 
@@ -121,7 +121,7 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-def pauses(said: Sequence[SaidByConsumer]) -> int:
+def pauses(said: Sequence[ConsumptionChange]) -> int:
     """Stops after which the same consumer started the partition again: a pause for nothing."""
     stopped: dict[str, int] = {}
     count = 0
@@ -133,7 +133,7 @@ def pauses(said: Sequence[SaidByConsumer]) -> int:
     return count
 
 
-def around(commits: dict[str, list[int]], said: Sequence[SaidByConsumer]) -> list[float]:
+def around(commits: dict[str, list[int]], said: Sequence[ConsumptionChange]) -> list[float]:
     """From the last commit before a stop (or of it) to the first one after the start elsewhere."""
     found = []
     for one in said:
@@ -146,7 +146,7 @@ def around(commits: dict[str, list[int]], said: Sequence[SaidByConsumer]) -> lis
 
 
 def gaps_of_the_unmoved(
-    commits: dict[str, list[int]], said: Sequence[SaidByConsumer], calm_until_ms: int
+    commits: dict[str, list[int]], said: Sequence[ConsumptionChange], calm_until_ms: int
 ) -> tuple[list[float], list[float]]:
     """Seconds between commits before anything moved; and while others moved, of those that stay."""
     stops: dict[str, list[int]] = {}

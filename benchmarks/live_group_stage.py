@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import small_broker
-from penstock.laboratory.demo.observation import SaidByConsumer
-from penstock.laboratory.demo.run import said_by_consumers
+from penstock.laboratory.demo.observation import ConsumptionChange
+from penstock.laboratory.demo.run import consumption_changes
 from penstock.laboratory.load import LoadGenerator, Target
 from penstock.local_group import LocalGroup
 from penstock.model import TopicPartition
@@ -102,7 +102,7 @@ class Stage:
         return now_ms()
 
     def status(self) -> dict[str, Any]:
-        self.group.tend()
+        self.group.repair()
         try:
             text = (self.group.directory / "status.json").read_text(encoding="utf-8")
             found: dict[str, Any] = json.loads(text)
@@ -148,12 +148,12 @@ class Stage:
         """Time passes; what dies is started again, as `penstock up` would."""
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
-            self.group.tend()
+            self.group.repair()
             time.sleep(LOOK_EVERY_S)
 
-    def said(self) -> list[SaidByConsumer]:
+    def said(self) -> list[ConsumptionChange]:
         """Everything consumers said about starts and stops, oldest first."""
-        return sorted(said_by_consumers(self.group.settings), key=lambda one: one.at_ms)
+        return sorted(consumption_changes(self.group.settings), key=lambda one: one.at_ms)
 
     def commits(self) -> dict[str, list[int]]:
         """By partition: when it was carried further, as the lake's log has it."""
@@ -171,7 +171,7 @@ class Stage:
         return found
 
 
-def owners_after(said: Sequence[SaidByConsumer], owners: dict[str, int]) -> dict[str, int]:
+def owners_after(said: Sequence[ConsumptionChange], owners: dict[str, int]) -> dict[str, int]:
     for one in said:
         if one.is_start:
             owners[one.partition] = one.consumer
@@ -181,7 +181,7 @@ def owners_after(said: Sequence[SaidByConsumer], owners: dict[str, int]) -> dict
 
 
 def within_capacity_s(
-    said: Sequence[SaidByConsumer], stepped_ms: int, speeds: Mapping[str, float], capacity: float
+    said: Sequence[ConsumptionChange], stepped_ms: int, speeds: Mapping[str, float], capacity: float
 ) -> float | None:
     """Seconds from a step until nobody carries more than its capacity, for good; None if never."""
     owners = owners_after([one for one in said if one.at_ms <= stepped_ms], {})

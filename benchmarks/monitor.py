@@ -47,7 +47,7 @@ def memory_mb(pid: int) -> float:
 
 def published(kafka: EmbeddedKafka) -> float:
     """Measurements on the topic so far; each is in several parts."""
-    where = TopicPartition(f"{TopicsSettings().prefix}-monitor", 0)
+    where = TopicPartition(TopicsSettings().names.monitor, 0)
     messages = Administration(kafka.settings).end_offsets([where])[where]
     return messages / (TOPICS * PARTITIONS_EACH / PARTITIONS_PER_MESSAGE_MAX)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles requirements/*.in into exact versions with hashes, naming no download address. A release must be a week old:
-# most bad ones are found by then.
+# Compiles pyproject.toml and requirements/*.in into exact versions with hashes, naming no download address. A release
+# must be a week old: most bad ones are found by then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$(mktemp -d); trap 'rm -rf "$tools"' EXIT
@@ -9,7 +9,9 @@ compile() {
   "$tools/bin/uv" pip compile -q --universal --generate-hashes --no-header --python-version 3.11 \
     --exclude-newer "$(date -d '7 days ago' +%F)" "$@"
 }
-compile requirements/development.in -o requirements/development.txt
-for set in runtime thin build; do
-  compile -c requirements/development.txt "requirements/$set.in" -o "requirements/$set.txt"
-done
+# The program's own packages are listed once, in pyproject.toml; its extras say who needs what.
+compile pyproject.toml --extra all requirements/development.in -o requirements/development.txt
+same() { compile -c requirements/development.txt "$@"; }
+same pyproject.toml --extra all -o requirements/runtime.txt
+same pyproject.toml --extra connect -o requirements/thin.txt
+same requirements/build.in -o requirements/build.txt

@@ -16,11 +16,9 @@ from penstock.settings.sections import SparkSettings
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test never sees the settings of whoever runs it."""
     kept = {
-        "PENSTOCK_REWRITE",
         "PENSTOCK_CACHE",
         "PENSTOCK_JAR_REPOSITORY",
         "PENSTOCK_TEST_KUBECONFIG",
-        "PENSTOCK_TEST_K8S_SETUP",
     }
     for name in set(os.environ) - kept:
         if name.startswith("PENSTOCK_"):

@@ -1,14 +1,14 @@
-"""Every error a person can meet: what went wrong, what to do, and whose fault it is.
+"""The errors for people: what went wrong and what to do about it.
 
-The type carries the blame (the settings, the environment, rights, the plan) and with it the exit
-code that the command line promises. Rooms raise these; only `cli` turns them into text and a code.
+The type names the cause (the settings, the environment, rights, the plan) and sets the exit code of
+the command. All packages raise these; only `cli` turns them into text and an exit code.
 """
 
 from typing import ClassVar
 
 
 class PenstockError(Exception):
-    """Something failed that a person should read about. `remedy` says what to do."""
+    """An error for people. `remedy` is what to do about it."""
 
     exit_code: ClassVar[int] = 1
 
@@ -22,13 +22,13 @@ class PenstockError(Exception):
 
 
 class UsageError(PenstockError):
-    """The command was called in a way that makes no sense."""
+    """The command's arguments are wrong."""
 
     exit_code = 2
 
 
 class SettingsError(PenstockError):
-    """The settings are wrong: the operator can mend them."""
+    """The settings are wrong; the operator can correct them."""
 
     exit_code = 3
 
@@ -40,12 +40,12 @@ class UnreachableError(PenstockError):
 
 
 class NotPermittedError(PenstockError):
-    """Kafka or Kubernetes answers, and refuses."""
+    """Kafka or Kubernetes refuses the call for lack of a right."""
 
     exit_code = 5
 
 
 class NotFeasibleError(PenstockError):
-    """The plan cannot be carried out as the bounds stand."""
+    """No plan satisfies the limits, such as `consumers_max`."""
 
     exit_code = 6

@@ -1,8 +1,7 @@
-"""The recipe of the images, read as text: there is no engine here that could build it.
+"""Checks of the Dockerfile as text, because no container engine is available here.
 
-What can be known without one: that every file it copies is there and passes the ignore file, that
-every stage is one that is known, that packages and jars come by lock only, and that neither image
-runs as root.
+Every copied file exists and is not ignored, every stage is known, packages and jars come only from
+lock files, and no image runs as root.
 """
 
 import re
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from kit.kubernetes.helm import CHART
 from penstock.deployment.kubernetes.core.manifests import USER
 
@@ -22,7 +21,7 @@ IMAGES = ("penstock", "penstock-thin")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a `FROM` begins; `steps` are its instructions with their arguments."""
+    """One build stage; `steps` are its instructions with their arguments."""
 
     name: str
     base: str
@@ -50,7 +49,7 @@ def stages() -> dict[str, Stage]:
 
 
 def lineage(name: str) -> list[Stage]:
-    """A stage and those it builds on, the nearest first."""
+    """A stage and its base stages, the nearest first."""
     known = stages()
     found = [known[name]]
     while found[-1].base in known:
@@ -59,7 +58,7 @@ def lineage(name: str) -> list[Stage]:
 
 
 def last(name: str, instruction: str) -> str:
-    """What holds in the finished image."""
+    """The value of an instruction in the finished image."""
     return next(
         stage.arguments(instruction)[-1] for stage in lineage(name) if stage.arguments(instruction)
     )
@@ -74,7 +73,7 @@ def environment(name: str) -> dict[str, str]:
 
 
 def test_it_has_both_images_and_the_whole_one_is_the_default() -> None:
-    """A build without a target gives the image that can do everything."""
+    """A build without a target gives the full image."""
     assert set(IMAGES) <= set(stages())
     assert list(stages())[-1] == "penstock"
     for stage in stages().values():
@@ -83,7 +82,7 @@ def test_it_has_both_images_and_the_whole_one_is_the_default() -> None:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_does_not_run_as_root(name: str) -> None:
-    """By number, so that Kubernetes can check it, and the number that the pods are given."""
+    """The user is a number other than 0, the same as in the pods."""
     assert last(name, "USER") == f"{USER}:{USER}"
     assert stages()[name].steps[-1][0] == "USER"
     made = " ".join(text for stage in lineage(name) for text in stage.arguments("RUN"))
@@ -94,14 +93,14 @@ def test_an_image_does_not_run_as_root(name: str) -> None:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_starts_penstock(name: str) -> None:
-    """Without a shell, so that signals arrive; with a home that can be written."""
+    """The image starts penstock without a shell, and has a writable home."""
     assert last(name, "ENTRYPOINT") == '["penstock"]'
     assert environment(name)["PATH"].startswith("/opt/penstock/bin:")
     assert environment(name)["HOME"] == "/tmp"  # noqa: S108 -- a volume of the pod's own
 
 
 def test_every_copied_file_is_there_and_not_ignored() -> None:
-    """From the checkout what exists, from other stages what they have made."""
+    """Copied files exist in the checkout or are made by an earlier stage."""
     ignored = (DOCKERFILE.parent / "Dockerfile.dockerignore").read_text(encoding="utf-8")
     let_in = [line[1:] for line in ignored.splitlines() if line.startswith("!")]
     assert "*" in ignored.splitlines()
@@ -120,7 +119,7 @@ def test_every_copied_file_is_there_and_not_ignored() -> None:
 
 
 def test_nothing_comes_from_an_address() -> None:
-    """Packages and jars come by their locks; no ADD, no download, no pipe into a shell."""
+    """There is no ADD, no download and no pipe into a shell."""
     for stage in stages().values():
         assert not stage.arguments("ADD")
         for text in stage.arguments("RUN"):
@@ -133,7 +132,7 @@ def test_nothing_comes_from_an_address() -> None:
 
 
 def test_jars_are_baked_in_and_found_without_a_download() -> None:
-    """What the build fetched is where the program looks; the thin image has none, nor Java."""
+    """The full image has the jars where the program looks; the thin one has no jars and no Java."""
     (fetched,) = (t for s in stages().values() for t in s.arguments("RUN") if "jars fetch" in t)
     assert f"PENSTOCK_CACHE={environment('penstock')['PENSTOCK_CACHE']} " in fetched
     assert "jars" in {
@@ -146,9 +145,16 @@ def test_jars_are_baked_in_and_found_without_a_download() -> None:
     assert "packages-thin" in thin
 
 
-def test_each_image_has_its_own_lock() -> None:
-    """Spark for the one, Spark's client for the other."""
-    for stage, lock in (("packages", "runtime"), ("packages-thin", "thin")):
+def test_each_image_has_its_own_lock_and_extra() -> None:
+    """The full image installs Spark, the thin one its client, only from locked wheels."""
+    for stage, lock, extra in (
+        ("packages", "runtime", "all"),
+        ("packages-thin", "thin", "connect"),
+    ):
+        (install,) = (text for text in stages()[stage].arguments("RUN") if " install " in text)
+        assert f"'penstock[{extra}]'" in install
+        assert "--no-index --find-links wheels --find-links own" in install
+        assert "--no-deps" not in install
         named = {
             Path(path).stem
             for text in stages()[stage].arguments("COPY")

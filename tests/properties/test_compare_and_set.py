@@ -1,7 +1,7 @@
-"""Every order of two writers in a small world: which law lets a record in twice, and which never.
+"""Every interleaving of two writers: which commit rule duplicates records, and which never does.
 
-The world is one partition with four offsets. A writer plans a range from what the ledger says, may
-be paused for as long as it likes, and then tries to commit. The law decides.
+There is one partition with four offsets. A writer plans a range from the ledger, may pause for any
+time, and then tries to commit. The rule accepts or refuses the commit.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,71 +13,71 @@ from penstock.pipeline.lake_commit import LedgerMove
 
 LAST = 4
 Range: TypeAlias = tuple[int | None, int, int]
-Law: TypeAlias = Callable[[int | None, Range], bool]
+Rule: TypeAlias = Callable[[int | None, Range], bool]
 
 
 @dataclass(frozen=True)
-class World:
+class TwoWriters:
     ledger: int | None = None
     copies: tuple[int, ...] = (0,) * LAST
     held: tuple[Range | None, Range | None] = (None, None)
 
 
 def compare_and_set(stored: int | None, held: Range) -> bool:
-    """The law of the pipeline, asked as the pipeline asks it."""
+    """The pipeline's rule."""
     expected, _, end = held
     return LedgerMove(TopicPartition("t", 0), "g/t/0", expected, end).is_allowed(stored)
 
 
 def highest_end_wins(stored: int | None, held: Range) -> bool:
-    """What Delta's own idempotent writes do: skip only if the stored version is as high."""
+    """The rule of Delta's idempotent writes: refuse only if the stored version is as high."""
     return stored is None or held[2] > stored
 
 
-def _steps(world: World, law: Law) -> Iterator[World]:
+def _steps(state: TwoWriters, rule: Rule) -> Iterator[TwoWriters]:
     for writer in (0, 1):
-        held = world.held[writer]
-        others = list(world.held)
+        held = state.held[writer]
+        others = list(state.held)
         if held is None:
-            start = world.ledger or 0
+            start = state.ledger or 0
             for end in range(start + 1, LAST + 1):
-                others[writer] = (world.ledger, start, end)
-                yield replace(world, held=(others[0], others[1]))
+                others[writer] = (state.ledger, start, end)
+                yield replace(state, held=(others[0], others[1]))
             continue
         others[writer] = None
-        after = replace(world, held=(others[0], others[1]))
-        yield after  # it dies before its commit
-        if law(world.ledger, held):
+        after = replace(state, held=(others[0], others[1]))
+        yield after  # the writer dies before its commit
+        if rule(state.ledger, held):
             _, start, end = held
-            copies = tuple(n + (start <= at < end) for at, n in enumerate(world.copies))
+            copies = tuple(n + (start <= at < end) for at, n in enumerate(state.copies))
             yield replace(after, ledger=end, copies=copies)
 
 
-def _reachable(law: Law) -> set[World]:
-    seen, ahead = {World()}, [World()]
+def _reachable(rule: Rule) -> set[TwoWriters]:
+    seen, ahead = {TwoWriters()}, [TwoWriters()]
     while ahead:
-        for world in _steps(ahead.pop(), law):
-            if world not in seen and max(world.copies) <= 2:
-                seen.add(world)
-                ahead.append(world)
+        for state in _steps(ahead.pop(), rule):
+            if state not in seen and max(state.copies) <= 2:
+                seen.add(state)
+                ahead.append(state)
     return seen
 
 
-def _is_exact(world: World) -> bool:
-    """Below the ledger every record once, above it none."""
-    ledger = world.ledger or 0
-    return world.copies == tuple(int(at < ledger) for at in range(LAST))
+def _is_exact(state: TwoWriters) -> bool:
+    """Every record below the ledger is stored once, and none above it."""
+    ledger = state.ledger or 0
+    return state.copies == tuple(int(at < ledger) for at in range(LAST))
 
 
 def test_compare_and_set_is_exact_in_every_order() -> None:
-    """No interleaving of two writers loses or repeats a record under the pipeline's law."""
-    worlds = _reachable(compare_and_set)
-    assert len(worlds) == 185
-    assert all(_is_exact(world) for world in worlds)
-    assert any(world.ledger == LAST for world in worlds)
+    """No interleaving of two writers loses or repeats a record under the pipeline's rule."""
+    states = _reachable(compare_and_set)
+    assert len(states) == 185
+    assert all(_is_exact(state) for state in states)
+    assert any(state.ledger == LAST for state in states)
 
 
 def test_highest_end_wins_repeats_records() -> None:
-    """The tempting law lets a zombie with a longer range write its first records again."""
-    worlds = _reachable(highest_end_wins)
-    assert any(max(world.copies) == 2 for world in worlds)
+    """Under "the highest end wins" a zombie with a longer range repeats records."""
+    states = _reachable(highest_end_wins)
+    assert any(max(state.copies) == 2 for state in states)

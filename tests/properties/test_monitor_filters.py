@@ -1,4 +1,4 @@
-"""Laws of the filters and the window: whatever the intervals, a speed is a speed or unknown."""
+"""Properties of the speed filters on any intervals."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from penstock.monitor.core.filters import Exponential, PlainWindow, SpeedFilter, StepAdapting, Table
 
-# A busy machine is no defect of the subject.
+# A busy machine must not fail the tests.
 unhurried = settings(deadline=None)
 FILTERS: list[SpeedFilter] = [
     PlainWindow(),
@@ -21,7 +21,7 @@ SHAPES = st.tuples(st.integers(1, 30), st.integers(1, 4))
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Table, Table]:
-    """Durations (some 0: nothing known) and amounts, which are 0 where nothing is known."""
+    """Durations and amounts; a duration of 0 means that the interval is unknown."""
     shape = draw(SHAPES)
     durations = draw(
         hnp.arrays(np.float64, shape, elements=st.just(0.0) | st.floats(0.015625, 5.0, width=32))
@@ -36,7 +36,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, Table]:
 def test_speeds_are_finite_and_in_range(
     speed_filter: SpeedFilter, given_tables: tuple[Table, Table]
 ) -> None:
-    """A speed lies between the slowest and the fastest interval; it is unknown only without any."""
+    """A speed lies between the slowest and the fastest interval, or is unknown without any."""
     durations, amounts = given_tables
     speeds = speed_filter.speeds(durations, amounts)
     for column, speed in enumerate(speeds):
@@ -58,28 +58,28 @@ def test_speeds_are_finite_and_in_range(
 def test_constant_in_gives_constant_out(
     speed_filter: SpeedFilter, durations: Table, speed: float
 ) -> None:
-    """However uneven the intervals, a constant speed comes out as it went in."""
+    """A constant speed stays constant, however uneven the intervals."""
     found = speed_filter.speeds(durations, durations * speed)
     assert found == pytest.approx(np.full(durations.shape[1], speed), rel=1e-9, abs=1e-6)
 
 
 @every_filter
 @unhurried
-@given(given_tables=tables(), turn=st.integers(0, 29))
+@given(given_tables=tables(), gap_at=st.integers(0, 29))
 def test_unknown_intervals_have_no_effect(
-    speed_filter: SpeedFilter, given_tables: tuple[Table, Table], turn: int
+    speed_filter: SpeedFilter, given_tables: tuple[Table, Table], gap_at: int
 ) -> None:
-    """A turn in which a broker did not answer changes no speed of a longer window."""
+    """A round without an answer changes no speed of a longer window."""
     durations, amounts = given_tables
     nothing = np.zeros((1, durations.shape[1]))
-    place = min(turn, len(durations))
+    place = min(gap_at, len(durations))
     more_durations = np.concatenate([durations[:place], nothing, durations[place:]])
     more_amounts = np.concatenate([amounts[:place], nothing, amounts[place:]])
     before = speed_filter.speeds(durations, amounts)
     after = speed_filter.speeds(more_durations, more_amounts)
     assert (np.isnan(before) == np.isnan(after)).all()
     if isinstance(speed_filter, StepAdapting):
-        return  # a gap hides the noise around it, so the stretch may be another, in the same range
+        return  # a gap hides the noise around it, so the averaged range may differ
     known = ~np.isnan(before)
     assert after[known] == pytest.approx(before[known], rel=1e-9, abs=1e-6)
 
@@ -90,7 +90,7 @@ def test_unknown_intervals_have_no_effect(
 def test_partitions_do_not_touch_each_other(
     speed_filter: SpeedFilter, given_tables: tuple[Table, Table], chance: np.random.Generator
 ) -> None:
-    """The order of partitions, and which others there are, is of no consequence."""
+    """A partition's speed does not depend on other partitions or their order."""
     durations, amounts = given_tables
     order = list(range(durations.shape[1]))
     chance.shuffle(order)
@@ -108,10 +108,10 @@ def test_partitions_do_not_touch_each_other(
     rounds_after=st.integers(3, 29),
     fell_at=st.floats(0, 1),
 )
-def test_a_step_is_followed_after_three_turns(
+def test_a_step_is_followed_after_three_rounds(
     before: float, after: float, rounds_after: int, fell_at: float
 ) -> None:
-    """Whatever the heights, three whole intervals after a step the old speed is forgotten."""
+    """Three intervals after a step of any height the old speed has no effect."""
     mixed = before * fell_at + after * (1 - fell_at)
     speeds = np.array([before] * 30 + [mixed] + [after] * rounds_after)[-30:, None]
     filtered = StepAdapting(2.0, tolerance=0.02, noise=4.0).speeds(np.ones_like(speeds), speeds)
@@ -119,7 +119,7 @@ def test_a_step_is_followed_after_three_turns(
 
 
 def test_noise_alone_is_no_step() -> None:
-    """Three percent of noise on each interval does not shorten what is averaged."""
+    """Noise of three percent does not count as a step."""
     chance = np.random.default_rng(7)
     amounts = 1e6 * (1 + 0.03 * chance.standard_normal((30, 2000)))
     speeds = StepAdapting(2.0, tolerance=0.02, noise=4.0).speeds(np.ones_like(amounts), amounts)
@@ -128,7 +128,7 @@ def test_noise_alone_is_no_step() -> None:
 
 
 def test_the_plain_window_is_late_and_the_adapting_one_is_not() -> None:
-    """Five turns after a doubling the plain window still shows a sixth of it; ours all of it."""
+    """Five rounds after a doubling the plain window has followed a sixth of it, ours all."""
     amounts = np.array([1e6] * 25 + [2e6] * 5)[:, None]
     durations = np.ones_like(amounts)
     assert PlainWindow().speeds(durations, amounts)[0] == pytest.approx(1e6 * 35 / 30)

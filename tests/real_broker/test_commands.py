@@ -1,10 +1,11 @@
-"""The commands that speak to Kafka, against a real one."""
+"""The commands that use Kafka, on a real broker."""
 
 import csv
 import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,31 +31,31 @@ def at(kafka: EmbeddedKafka) -> tuple[str, str]:
 def test_broker_start_status_stop(tmp_path: Path, broker_jars: None) -> None:
     """The address on stdout, found again by name, gone after stop; twice is no error."""
     data = tmp_path / "data"
-    started = penstock("broker", "start", "--name", "life", "--data-dir", str(data))
+    started = penstock("broker", "start", "--name", "started", "--data-dir", str(data))
     try:
         assert started.returncode == 0, started.stderr
         address = started.stdout.strip()
-        again = penstock("broker", "start", "--name", "life")
+        again = penstock("broker", "start", "--name", "started")
         assert again.returncode == 2
-        assert f"runs already at {address}" in again.stderr
+        assert f"is already running at {address}" in again.stderr
         status = json.loads(penstock("broker", "status", "-o", "json").stdout)
-        mine = next(one for one in status if one["name"] == "life")
+        mine = next(one for one in status if one["name"] == "started")
         assert (mine["address"], mine["state"]) == (address, "ready")
         assert penstock("topics", "create", "--bootstrap-server", address).returncode == 0
     finally:
-        stopped = penstock("broker", "stop", "--name", "life")
+        stopped = penstock("broker", "stop", "--name", "started")
     assert stopped.returncode == 0
     assert processes_naming(str(data)) == []
     assert data.exists()
-    assert penstock("broker", "stop", "--name", "life").returncode == 0
+    assert penstock("broker", "stop", "--name", "started").returncode == 0
     status = json.loads(penstock("broker", "status", "-o", "json").stdout)
-    assert all(one["name"] != "life" for one in status)
+    assert all(one["name"] != "started" for one in status)
 
 
 def test_a_broker_in_the_foreground_is_one_and_ends_with_sigterm(
     tmp_path: Path, broker_jars: None
 ) -> None:
-    """One process, reached at the address it prints; told to end, it ends, with exit code 0."""
+    """One process, reached at the address it prints; after SIGTERM it ends with exit code 0."""
     data = tmp_path / "data"
     command = ("broker", "start", "--foreground", "--name", "stays", "--data-dir", str(data))
     with subprocess.Popen(
@@ -101,7 +102,7 @@ def test_topics_are_made_checked_and_grown(at: tuple[str, str]) -> None:
 
 
 def test_the_monitor_topic_never_expires_by_age(at: tuple[str, str], kafka: EmbeddedKafka) -> None:
-    """The broker itself says retention.ms=-1 and a bound on bytes."""
+    """The broker reports retention.ms=-1 and a limit on bytes."""
     assert penstock("topics", "create", *at, "--set", "topics.prefix=kept").returncode == 0
     settings = Administration(kafka.settings).topic_settings(["kept-monitor"])["kept-monitor"]
     assert settings["retention.ms"] == "-1"
@@ -128,7 +129,8 @@ def test_doctor_finds_everything_well(at: tuple[str, str]) -> None:
     after = penstock("doctor", *mine, "-o", "json")
     assert after.returncode == 0, after.stdout
     names = [one["check"] for one in json.loads(after.stdout)]
-    assert names == ["java", "broker jars", "spark jars", "ports", "broker", "topics", "rights"]
+    jars = ["broker jars", "spark jars"]
+    assert names == ["extras", "java", *jars, "ports", "broker", "topics", "rights"]
 
 
 def test_load_reaches_its_speed_with_unique_ids(
@@ -214,3 +216,23 @@ def test_log_sizes_are_those_of_the_leader(kafka: EmbeddedKafka, at: tuple[str, 
         assert sizes.read_bytes([]) == {}
     assert sorted(read) == [TopicPartition("sized", 0), TopicPartition("sized", 1)]
     assert sent < sum(read.values()) < sent * 1.15
+
+
+def test_a_topic_that_begins_like_the_control_topics_is_shown(
+    at: tuple[str, str], kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """Only the four control topics themselves are left out of the lag table."""
+    mine = (*at, "--set", "topics.prefix=lagging", "--set", f"lake.root={tmp_path}")
+    assert penstock("topics", "create", *mine).returncode == 0
+    administration = Administration(kafka.settings)
+    administration.create_topic("lagging-orders", partitions=1)
+    deadline_s = time.monotonic() + 20
+    while "lagging-orders" not in administration.cluster().partition_counts:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)  # a topic that was just made is not known at once
+    shown = penstock("lake", "ledger", *mine, "-o", "json")
+    assert shown.returncode == 0, shown.stderr
+    topics = {row["topic"] for row in json.loads(shown.stdout)}
+    assert {name for name in topics if name.startswith("lagging-")} == {"lagging-orders"}, (
+        shown.stdout + shown.stderr
+    )

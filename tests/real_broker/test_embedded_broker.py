@@ -1,4 +1,4 @@
-"""The embedded broker is a real Kafka: it starts, serves, fails clearly, never stays behind."""
+"""The embedded broker is a real Kafka: it starts, fails clearly, leaves nothing running."""
 
 import os
 import signal
@@ -91,7 +91,7 @@ def test_a_killed_parent_leaves_no_broker(tmp_path: Path, broker_jars: None) -> 
 
 
 def test_a_taken_port_is_named(broker_jars: None) -> None:
-    """Said before anything is started."""
+    """The error names the port before anything is started."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -101,7 +101,7 @@ def test_a_taken_port_is_named(broker_jars: None) -> None:
 
 
 def test_a_chosen_port_is_used(broker_jars: None) -> None:
-    """And nothing else."""
+    """The broker listens on the port that was asked for."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -120,7 +120,7 @@ def test_a_broker_killed_while_starting_is_quoted(tmp_path: Path, broker_jars: N
     """The error quotes its log, and nothing is left running."""
     stop = threading.Event()
 
-    def assassin() -> None:
+    def kill_while_starting() -> None:
         while not stop.is_set():
             for pid in processes_naming(str(tmp_path)):
                 command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -130,7 +130,7 @@ def test_a_broker_killed_while_starting_is_quoted(tmp_path: Path, broker_jars: N
                     return
             time.sleep(0.02)
 
-    thread = threading.Thread(target=assassin)
+    thread = threading.Thread(target=kill_while_starting)
     thread.start()
     try:
         with pytest.raises(BrokerStartError, match="died while starting"):
@@ -142,7 +142,7 @@ def test_a_broker_killed_while_starting_is_quoted(tmp_path: Path, broker_jars: N
 
 
 def test_a_wrong_broker_property_is_quoted(tmp_path: Path, broker_jars: None) -> None:
-    """What Kafka says about it reaches the reader."""
+    """The error quotes what Kafka says about the property."""
     plan = BrokerPlan(properties={"log.retention.bytes": "many"})
     with pytest.raises(BrokerStartError, match=r"(?s)log\.retention\.bytes"):
         EmbeddedKafka(plan, data_directory=tmp_path).start()
@@ -164,12 +164,12 @@ def test_a_corrupted_jar_is_not_run(
     content[1000] ^= 1
     victim.unlink()
     victim.write_bytes(content)
-    with pytest.raises(JarCorruptError, match="it will not be run"):
+    with pytest.raises(JarCorruptError, match="it is not used"):
         EmbeddedKafka().start()
 
 
 @pytest.mark.parametrize("brokers", [0, 10])
 def test_clusters_of_no_sensible_size_are_refused(brokers: int) -> None:
-    """One to nine."""
+    """A cluster has one to nine brokers."""
     with pytest.raises(ValueError, match="1 to 9 brokers"):
         BrokerPlan(brokers=brokers)

@@ -6,7 +6,8 @@ import time
 import pytest
 
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.producer import NotThereError, RecordProducer
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.load import LoadGenerator, Target
 from penstock.laboratory.load.shapes import Constant
@@ -49,8 +50,8 @@ def test_a_partition_added_a_moment_ago_is_written_to(kafka: EmbeddedKafka) -> N
     assert arrived == [3, 3]
 
 
-def test_a_topic_that_never_comes_is_said_in_our_words(kafka: EmbeddedKafka) -> None:
+def test_a_topic_that_never_comes_is_an_error(kafka: EmbeddedKafka) -> None:
     """The wait is bounded, and the error says what is missing."""
     producer = RecordProducer(kafka.settings)
-    with pytest.raises(NotThereError, match="no-such-0"):
+    with pytest.raises(TopicMissingError, match="no-such-0"):
         producer.wait_until_known([TopicPartition("no-such", 0)], timeout_s=0.5)

@@ -1,4 +1,4 @@
-"""A consumer's mailbox on a real broker: order across two topics, bounds, lost mail."""
+"""A consumer's mailbox on a real broker: order across two topics, limits, lost messages."""
 
 import time
 
@@ -11,9 +11,10 @@ from kit.lake.lake import new_topic_name
 from penstock.kafka_io import mailbox as mailbox_module
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets
-from penstock.kafka_io.mailbox import Letter, Mailbox
+from penstock.kafka_io.mailbox import Mailbox
+from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.laboratory.broker import EmbeddedKafka
-from penstock.model import TopicPartition
+from penstock.model import ControlTopicNames, TopicPartition
 
 pytestmark = pytest.mark.broker
 
@@ -23,12 +24,13 @@ class Box:
 
     def __init__(self, kafka: EmbeddedKafka, *, transactional: bool = True) -> None:
         self.name = new_topic_name("box")
+        self.names = ControlTopicNames(self.name)
         self.settings = kafka.settings
         self.kafka = Administration(kafka.settings)
         for role in ("controller", "query"):
-            self.kafka.create_topic(f"{self.name}-{role}", partitions=2)
-        self.commands = TopicPartition(f"{self.name}-controller", 1)
-        self.queries = TopicPartition(f"{self.name}-query", 1)
+            self.kafka.create_topic(self.names.of_role(role), partitions=2)
+        self.commands = TopicPartition(self.names.controller, 1)
+        self.queries = TopicPartition(self.names.query, 1)
         properties = {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0}
         if transactional:
             properties["transactional.id"] = self.name
@@ -38,7 +40,7 @@ class Box:
 
     def put(self, role: str, *values: str) -> None:
         for value in values:
-            self.producer.produce(f"{self.name}-{role}", value.encode(), partition=1)
+            self.producer.produce(self.names.of_role(role), value.encode(), partition=1)
 
     def open(self, since: dict[TopicPartition, int] | None = None) -> Mailbox:
         box = Mailbox(self.settings, self.commands, self.queries)
@@ -47,12 +49,13 @@ class Box:
 
 
 def read(box: Mailbox, count: int, timeout_s: float = 20.0) -> list[str]:
-    """What comes, as text; a trouble as `!`."""
+    """The next items as text; a trouble is `!`."""
     found: list[str] = []
     deadline = time.monotonic() + timeout_s
     while len(found) < count and time.monotonic() < deadline:
         found += [
-            (one.value or b"").decode() if isinstance(one, Letter) else "!" for one in box.read(0.2)
+            (one.value or b"").decode() if isinstance(one, KafkaRecord) else "!"
+            for one in box.read(0.2)
         ]
     return found
 
@@ -91,7 +94,7 @@ def test_what_was_aborted_is_never_read(kafka: EmbeddedKafka) -> None:
         reader.close()
 
 
-def test_goes_on_where_the_last_life_stopped_but_not_from_long_ago(
+def test_goes_on_where_the_last_incarnation_stopped_but_not_from_long_ago(
     kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stored position counts if it makes sense; without one a bounded part is read."""
@@ -114,8 +117,10 @@ def test_goes_on_where_the_last_life_stopped_but_not_from_long_ago(
         beyond.close()
 
 
-def test_mail_that_retention_took_is_said_and_reading_goes_on(kafka: EmbeddedKafka) -> None:
-    """Never a silent hole: one word of trouble, then what is left."""
+def test_messages_that_retention_removed_are_reported_and_reading_goes_on(
+    kafka: EmbeddedKafka,
+) -> None:
+    """The loss is reported once, then the messages that are left are read."""
     box = Box(kafka, transactional=False)
     box.put("controller", *(str(number) for number in range(10)))
     assert box.producer.flush(20) == 0
@@ -126,14 +131,14 @@ def test_mail_that_retention_took_is_said_and_reading_goes_on(kafka: EmbeddedKaf
         place = ClientPartition(box.commands.topic, 1, 5)
         for future in client.delete_records([place]).values():
             future.result(20)
-        reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
+        reader._reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
         assert read(reader, 6) == ["!", "5", "6", "7", "8", "9"]
     finally:
         reader.close()
 
 
 def test_several_processes_write_offsets_of_one_group(kafka: EmbeddedKafka) -> None:
-    """No membership, no fight: each its own partitions; a failure is said and kept for later."""
+    """Nobody joins the group, so each process writes the offsets of its own partitions."""
     topic = new_topic_name("lag")
     Administration(kafka.settings).create_topic(topic, partitions=2)
     places = [TopicPartition(topic, number) for number in range(2)]
@@ -152,8 +157,8 @@ def test_several_processes_write_offsets_of_one_group(kafka: EmbeddedKafka) -> N
         tool.close()
 
 
-def test_an_offset_that_cannot_be_written_is_said_and_not_lost(kafka: EmbeddedKafka) -> None:
-    """A partition that does not exist: the failure is told, the offset waits, a stop forgets it."""
+def test_an_offset_that_cannot_be_written_is_reported_and_kept(kafka: EmbeddedKafka) -> None:
+    """For a missing partition the failure is reported, the offset kept until `forget`."""
     failures: list[str] = []
     writer = GroupOffsets(kafka.settings, new_topic_name("g"), on_failure=failures.append)
     missing = TopicPartition(new_topic_name("missing"), 0)

@@ -1,4 +1,4 @@
-"""One live group for all tests here: starting one takes half a minute."""
+"""One live group for all tests here, because starting one takes half a minute."""
 
 from collections.abc import Iterator
 

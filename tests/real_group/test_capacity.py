@@ -1,6 +1,6 @@
-"""What consumers can carry is learned from a backlog; the backlog is gone in time.
+"""A group learns its consumers' capacity from a backlog and works the backlog off.
 
-A group of its own: its consumers carry little, because their batches are small and go by Spark's
+It is a separate group: its consumers are slow, because their batches are small and use Spark's
 connector, and the capacity in the settings is far too high.
 """
 
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 SET_BYTES_PER_S = 20e6
 CATCH_UP_S = 45.0
-# From a backlog to consumers that are up and have their partitions.
+# The time from a backlog to new consumers with their partitions.
 GROWTH_S = 25.0
 
 
@@ -45,13 +45,13 @@ def learning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGroup]:
 
 
 def carried(status: dict[str, Any]) -> float:
-    """What the consumers at work carry together, as the group is sized by it."""
+    """The total capacity of the working consumers."""
     at_work = [one for one in status["consumers"] if one["partitions"]]
     return float(sum(one["capacity_bytes_per_s"] for one in at_work))
 
 
-def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: LiveGroup) -> None:
-    """The group grows by the learned capacity, is not made smaller while behind, and catches up."""
+def test_a_backlog_gives_the_capacity_and_is_worked_off(learning: LiveGroup) -> None:
+    """The group grows by the learned capacity, is not scaled down while behind, and catches up."""
     learning.administration.create_topic("outage", partitions=8)
     before = learning.converged({"outage": 8})
     assert working(before) == 1
@@ -72,7 +72,7 @@ def test_a_backlog_teaches_what_consumers_carry_and_is_gone_in_time(learning: Li
     while status["behind_bytes"] > 0:
         assert time.monotonic() - begun_s < CATCH_UP_S + GROWTH_S, status
         newer = learning.status() or status
-        # The load is over: what is shown now was no less when the controller decided.
+        # The load is over, so the backlog was at least this large when the controller decided.
         if newer["behind_bytes"] > 5 * carried(status):
             assert working(newer) >= working(status), "made smaller while behind"
         status = newer

@@ -1,6 +1,7 @@
-"""The live group harmed while partitions move and in every state of its controller.
+"""The live group, with parts killed while partitions move and in every state of its controller.
 
-Real broker, real Spark, real processes, real -9. After each: converged, exact, nothing left.
+Broker, Spark, processes and signals are real. After each test the group has converged, the lake is
+exact and no process is left.
 """
 
 import signal
@@ -17,13 +18,13 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.timeout(300),
 ]
-# More than one consumer carries, so that some of its partitions have to move.
+# More than the capacity of one consumer, so that partitions have to move.
 OVERLOAD = "80kB/s"
 PARTITIONS = 6
 
 
 def on_one_consumer(live: LiveGroup, *topics: str) -> None:
-    """Make the topics and wait until one consumer has all there is."""
+    """Create the topics and wait until one consumer has all partitions."""
     for topic in topics:
         live.administration.create_topic(topic, partitions=PARTITIONS)
     live.converged(dict.fromkeys(topics, PARTITIONS))
@@ -35,11 +36,11 @@ def on_one_consumer(live: LiveGroup, *topics: str) -> None:
 def test_a_controller_killed_in_any_state_is_succeeded(
     live: LiveGroup, phase: str, moment: str
 ) -> None:
-    """-9 before the step into the state is saved or sent, or after: the next one goes on."""
+    """A controller killed before or after it saves a state is replaced by one that goes on."""
     topic = f"{phase}-{moment}".replace(" ", "-").lower()
     on_one_consumer(live, topic)
     epoch = live.converged()["controller_epoch"]
-    deadly = live.led_by_one_that_dies(phase, moment)
+    deadly = live.replace_by_crashing_controller(phase, moment)
     with live.loading(f"{topic}={OVERLOAD}", seconds=20):
         until_dead(deadly)
         live.until(
@@ -55,7 +56,7 @@ def test_a_controller_killed_in_any_state_is_succeeded(
 
 @pytest.mark.parametrize("side", ["giver", "taker"])
 def test_a_consumer_killed_in_mid_hand_over_loses_nothing(live: LiveGroup, side: str) -> None:
-    """-9 as the stop or the start reaches it: its partitions find another way."""
+    """A consumer killed during a hand-over loses nothing, and its partitions are reassigned."""
     topic = f"handed-{side}"
     on_one_consumer(live, topic)
     with live.commands() as commands, live.loading(f"{topic}={OVERLOAD}", seconds=20):
@@ -63,13 +64,13 @@ def test_a_consumer_killed_in_mid_hand_over_loses_nothing(live: LiveGroup, side:
         if side == "taker":
             victim = commands.first(StartConsumingCommand, topic)
         process = live.consumer_process(victim)
-        live.hurt(process, signal.SIGKILL)
+        live.send(process, signal.SIGKILL)
         until_dead(process)
     live.exact(topic, PARTITIONS)
 
 
 def test_a_broker_restarted_during_a_move_loses_nothing(live: LiveGroup) -> None:
-    """-9 and back on the same data: everybody waits for it, and the move goes on."""
+    """After a broker is killed and restarted during a move, the move goes on."""
     on_one_consumer(live, "outage")
     broker = live.group.broker
     assert isinstance(broker, EmbeddedKafka)
@@ -83,7 +84,7 @@ def test_a_broker_restarted_during_a_move_loses_nothing(live: LiveGroup) -> None
 
 
 def test_partitions_added_during_a_move_are_read_from_their_start(live: LiveGroup) -> None:
-    """They join the plan and lose no record."""
+    """Partitions added during a move are read from their start."""
     on_one_consumer(live, "added")
     with live.commands() as commands, live.loading(f"added={OVERLOAD}", seconds=20):
         commands.first(StopConsumingCommand, "added")
@@ -93,7 +94,7 @@ def test_partitions_added_during_a_move_are_read_from_their_start(live: LiveGrou
 
 
 def test_a_topic_deleted_during_a_move_does_not_hold_the_others(live: LiveGroup) -> None:
-    """Its partitions vanish from the plan, in whatever state they were; the rest goes on."""
+    """A topic deleted during a move leaves the plan, and the other moves go on."""
     on_one_consumer(live, "doomed", "staying")
     live.load("doomed=40kB/s", seconds=2)
     with live.commands() as commands, live.loading(f"staying={OVERLOAD}", seconds=20):

@@ -1,6 +1,6 @@
-"""The live group: real broker, real Spark, real processes; harmed, and exact afterwards.
+"""The live group with real broker, Spark and processes, parts of which are killed.
 
-Every test makes topics of its own and ends with a converged group and an exact lake.
+Every test has its own topics and ends with a converged group and an exact lake.
 """
 
 import json
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def test_the_group_grows_and_shrinks_with_its_load(live: LiveGroup) -> None:
-    """More load than one consumer carries takes more; when it falls they go again; all is exact."""
+    """The group grows with the load, shrinks after it, and the lake is exact."""
     live.administration.create_topic("breathing", partitions=6)
     live.converged({"breathing": 6})
     with live.loading("breathing=120kB/s", seconds=25):
@@ -37,24 +37,24 @@ def test_the_group_grows_and_shrinks_with_its_load(live: LiveGroup) -> None:
 
 
 def test_a_killed_consumer_loses_nothing(live: LiveGroup) -> None:
-    """-9 in mid-batch: its partitions are read again, by itself or by another."""
+    """After a consumer is killed during a batch, its partitions are read again."""
     live.administration.create_topic("killed", partitions=4)
     status = live.converged({"killed": 4})
     with live.loading("killed=60kB/s", seconds=12):
-        time.sleep(3)  # into the load
+        time.sleep(3)  # until the load runs
         victim = live.consumer_process(busiest(status))
-        live.hurt(victim, signal.SIGKILL)
+        live.send(victim, signal.SIGKILL)
     assert not is_alive(victim)
     live.exact("killed", 4)
 
 
 def test_a_killed_controller_is_back_in_control(live: LiveGroup) -> None:
-    """-9 under load: a successor with a higher epoch finds the consumers and moves nothing."""
+    """A killed controller's successor has a higher epoch and moves nothing."""
     live.administration.create_topic("led", partitions=4)
     before = live.converged({"led": 4})
     owners = {name: one["consumer"] for name, one in before["partitions"].items()}
     with live.loading("led=20kB/s", seconds=10):
-        live.hurt(live.group.process_of("controller"), signal.SIGKILL)
+        live.send(live.group.process_of("controller"), signal.SIGKILL)
         after = live.until(
             lambda status: (
                 status["controller_epoch"] > before["controller_epoch"]
@@ -67,14 +67,14 @@ def test_a_killed_controller_is_back_in_control(live: LiveGroup) -> None:
 
 
 def test_a_hung_consumer_is_replaced_and_harmless_when_it_wakes(live: LiveGroup) -> None:
-    """SIGSTOP in mid-batch: fenced and replaced; awake again its commit is refused."""
+    """A consumer paused during a batch is replaced, and its late commit is refused."""
     live.administration.create_topic("hung", partitions=4)
     status = live.converged({"hung": 4})
     zombie = status["partitions"]["hung-0"]["consumer"]
     process = live.consumer_process(zombie)
     with live.loading("hung=60kB/s", seconds=20):
-        time.sleep(3)  # into the load
-        live.hurt(process, signal.SIGSTOP)
+        time.sleep(3)  # until the load runs
+        live.send(process, signal.SIGSTOP)
         live.until(
             lambda status: (
                 status["partitions"]["hung-0"]["consumer"] not in {zombie, None}
@@ -88,61 +88,61 @@ def test_a_hung_consumer_is_replaced_and_harmless_when_it_wakes(live: LiveGroup)
 
 
 def test_a_dead_spark_server_is_started_again(live: LiveGroup) -> None:
-    """-9 under load: it comes back on its old port, and the consumers go on."""
+    """A killed Spark server restarts on its old port, and the consumers go on."""
     live.administration.create_topic("sparkless", partitions=4)
     live.converged({"sparkless": 4})
     server = live.group.spark_server
     assert server is not None
     assert server.process is not None
     with live.loading("sparkless=40kB/s", seconds=15):
-        time.sleep(3)  # into the load
-        live.hurt(server.process, signal.SIGKILL)
-        said: list[str] = []
-        while not any("Spark server died and was started again" in line for line in said):
-            said = live.group.tend()
+        time.sleep(3)  # until the load runs
+        live.send(server.process, signal.SIGKILL)
+        printed: list[str] = []
+        while not any("Spark server died and was started again" in line for line in printed):
+            printed = live.group.repair()
             time.sleep(0.1)
     live.exact("sparkless", 4)
 
 
 def test_a_dead_monitor_is_no_reason_to_shrink(live: LiveGroup) -> None:
-    """Silent for a minute, ten times the scale-down period: the last plan is held."""
+    """Without measurements for ten scale-down periods the group keeps its size."""
     live.administration.create_topic("silent", partitions=6)
     live.converged({"silent": 6})
     with live.loading("silent=100kB/s", seconds=80):
         live.until(lambda status: working(status) >= 2, "two consumers at work")
         before = live.converged()
         monitor = live.group.process_of("monitor")
-        live.hurt(monitor, signal.SIGSTOP)
+        live.send(monitor, signal.SIGSTOP)
         deadline_s = time.monotonic() + 60
         while time.monotonic() < deadline_s:
             status = live.status()
             assert not status or working(status) >= working(before)
             time.sleep(0.5)
-        live.hurt(monitor, signal.SIGCONT)
+        live.send(monitor, signal.SIGCONT)
     live.exact("silent", 6)
 
 
 def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -> None:
-    """The newer one leads; the older ends with exit code 8; nothing is lost in between."""
+    """The newer controller leads, the older ends with exit code 8, and nothing is lost."""
     live.administration.create_topic("rivals", partitions=3)
     live.converged({"rivals": 3})
     first = live.group.process_of("controller")
     rival = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "controller", *live.group._given],
+        [sys.executable, "-m", "penstock", "controller", *live.group._flags],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PENSTOCK_CONTROLLER__DIRECTORY": str(tmp_path / "rival")},
     )
     try:
-        # Same directory: it is locked; the rival must say so and end.
-        _, said = rival.communicate(timeout=60)
+        # With the same directory, which is locked, the second one ends with an error.
+        _, printed = rival.communicate(timeout=60)
     finally:
         rival.kill()
     assert rival.returncode == 1
-    assert "is held by another process" in said
+    assert "is held by another process" in printed
     assert is_alive(first)
-    flags = [text for text in live.group._given if not text.startswith("controller.directory")]
+    flags = [text for text in live.group._flags if not text.startswith("controller.directory")]
     given = [text for text in flags if text != "--set"]
     elsewhere = f"controller.directory={tmp_path / 'rival'}"
     pairs = [part for text in given for part in ("--set", text)]
@@ -169,7 +169,7 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
 
 
 def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
-    """Pause and resume, a change of settings without a restart, and nonsense."""
+    """Pause, resume and changed settings take effect, and a wrong request is refused."""
     live.converged()
     at = ["--bootstrap-server", live.group.settings.kafka.bootstrap_servers]
     paused = penstock("pause", "--direction", "down", "--reason", "test", *at)
@@ -189,12 +189,15 @@ def test_requests_are_answered_obeyed_and_refused(live: LiveGroup) -> None:
     assert (
         penstock("service", "send", "change-settings", '{"consumers_max": 4}', *at).returncode == 0
     )
+    for wrong in ('{"algorithm": "nosuch"}', '{"algorithm_knob": 7}', '{"consumers_min": 99}'):
+        refused = penstock("service", "send", "change-settings", wrong, *at)
+        assert (refused.returncode, "refused" in refused.stderr) == (1, True), refused.stderr
     assert penstock("service", "send", "change-settings", '{"nonsense": 1}', *at).returncode == 2
     assert penstock("service", "send", "no-such", "{}", *at).returncode == 2
 
 
-def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGroup) -> None:
-    """It waits in the topic; the successor goes on where its predecessor stopped reading."""
+def test_a_request_without_a_controller_is_answered_by_the_next(live: LiveGroup) -> None:
+    """A request sent while no controller runs is answered by the next one."""
     live.converged()
     stop(live.group.process_of("controller"), grace_s=20)
     request = subprocess.Popen(
@@ -202,14 +205,14 @@ def test_a_request_made_while_nobody_leads_is_answered_by_the_next(live: LiveGro
          live.group.settings.kafka.bootstrap_servers],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(4)  # it has been sent, and nobody has read it
+    time.sleep(4)  # until it is sent; no controller reads it
     live.converged()
-    _, said = request.communicate(timeout=70)
-    assert request.returncode == 0, said
+    _, printed = request.communicate(timeout=70)
+    assert request.returncode == 0, printed
 
 
 def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> None:
-    """Under load, one after the other; every consumer is of the new version afterwards."""
+    """A roll-out under load replaces every consumer, one after another, without a loss."""
     live.administration.create_topic("rolled", partitions=4)
     before = live.converged({"rolled": 4})
     versions = [one["deployment_version"] for one in before["consumers"]]
@@ -225,8 +228,8 @@ def test_a_roll_out_replaces_every_consumer_without_a_loss(live: LiveGroup) -> N
     live.exact("rolled", 4)
 
 
-def test_status_plan_and_history_tell(live: LiveGroup) -> None:
-    """For people and for programs; a calm group has nothing pending."""
+def test_status_plan_and_history_print(live: LiveGroup) -> None:
+    """status, plan and history print tables and JSON, and a stable group has no changes."""
     live.converged()
     where = ["--set", f"controller.directory={live.group.directory}"]
     shown = penstock("status", *where)

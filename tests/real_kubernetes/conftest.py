@@ -1,4 +1,4 @@
-"""A back-end on a namespace of its own, with no more rights than the product ships."""
+"""Back-ends in their own namespaces, with the shipped role's rights."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def proxy(simulated_cluster: Cluster) -> Iterator[FaultyProxy]:
 
 @pytest.fixture
 def proxied(simulated_cluster: Cluster, proxy: FaultyProxy) -> Iterator[SimulatedBench]:
-    """The same behind a proxy that can do harm."""
+    """A back-end behind a proxy that can inject faults."""
     made = SimulatedBench(simulated_cluster, host=proxy.host)
     yield made
     made.close()

@@ -1,7 +1,7 @@
-"""The chart on a real node: its pods run as they are shipped, and a group of thin consumers works.
+"""The chart on a real node: its pods run as shipped, with thin consumers.
 
-Kafka, the Spark Connect server and the lake's folder are on this machine; the controller, the
-monitor and the consumers are pods that Helm and the controller made.
+Kafka, the Spark Connect server and the lake's folder are on this machine; controller, monitor and
+consumers are pods that Helm and the controller created.
 """
 
 import os
@@ -35,13 +35,13 @@ from penstock.verification import carried_so_far, verify
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.timeout(1300)]
 NAMESPACE = "chart-on-pods"
 PARTITIONS = 4
-# As a user would ask from outside: the pod has the settings, and the file system it is given.
+# Shows a pod's user, file system, token and service variables.
 LOOK_INSIDE = "id -u; touch /x; ls /var/run/secrets; env | grep -c _SERVICE_HOST"
 
 
 @contextmanager
 def world_writable() -> Iterator[None]:
-    """The pods' user is not ours: what either makes, the other must be able to write."""
+    """Make new files writable for all, because the pods run as another user."""
     before = os.umask(0)
     try:
         yield
@@ -51,9 +51,8 @@ def world_writable() -> Iterator[None]:
 
 @contextmanager
 def writable_volumes(cluster: Cluster) -> Iterator[None]:
-    """The test node's volumes are folders of root, and know no group: somebody opens them."""
-    assert cluster.environment is not None
-    volumes = Path(cluster.environment["K8S_RUN"]) / "pv"
+    """Keep the test node's volumes writable: they are folders of root without fsGroup support."""
+    volumes = cluster.volumes
     is_over = threading.Event()
 
     def keep_open() -> None:
@@ -101,7 +100,7 @@ def produced(settings: Settings, seconds: float) -> None:
 
 
 class Installed:
-    """What Helm and kubectl say of the release."""
+    """The installed release, through Helm and kubectl."""
 
     def __init__(self, helm: Path, cluster: Cluster) -> None:
         self._helm = helm
@@ -110,10 +109,10 @@ class Installed:
     def helm(self, *arguments: str) -> None:
         place = ("--namespace", NAMESPACE, "--kubeconfig", str(self.cluster.kubeconfig))
         done = run_helm(self._helm, *arguments, *place, timeout_s=200)
-        assert done.returncode == 0, f"{done.stderr}\n{self.told()}"
+        assert done.returncode == 0, f"{done.stderr}\n{self.logs()}"
 
-    def told(self) -> str:
-        """What the pods wrote, for a failure's message."""
+    def logs(self) -> str:
+        """The pods' logs, for the message of a failure."""
         logs = []
         for pod in self.cluster.items(NAMESPACE, "pods"):
             name = pod["metadata"]["name"]
@@ -143,15 +142,15 @@ class Installed:
     def waits(self, condition: Callable[[], Any], what: str, within_s: float) -> Any:
         deadline_s = time.monotonic() + within_s
         while not (found := condition()):
-            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}\n{self.told()}"
-            time.sleep(1)  # a look at the lake makes clients of its own: not too often
+            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}\n{self.logs()}"
+            time.sleep(1)  # each check of the lake creates clients
         return found
 
 
 def test_an_installed_group_carries_everything(
     pods_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Installed, ready by its own probes, grown with the load, exact, and gone when removed."""
+    """An installed group becomes ready, follows its load, is exact, and is removed."""
     if pods_cluster.environment is None:
         pytest.skip("a cluster that was named has no folder that its pods and we share")
     if shutil.which("kubectl") is None:
@@ -185,7 +184,7 @@ def test_an_installed_group_carries_everything(
             _grown_and_exact(installed, settings)
         finally:
             installed.helm("uninstall", "penstock", "--wait", "--timeout", "90s")
-        gone = lambda: not pods_cluster.items(NAMESPACE, "pods")  # noqa: E731 -- said by its name
+        gone = lambda: not pods_cluster.items(NAMESPACE, "pods")  # noqa: E731 -- the name explains it
         until(gone, "no pod is left", 90)
         pods_cluster.forget_namespace(NAMESPACE)
 

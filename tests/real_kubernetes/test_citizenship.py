@@ -1,4 +1,4 @@
-"""A good citizen of a real API server: repairs, reports, foreign objects, refusals."""
+"""The back-end on a real API server: repairs, reports, foreign objects, refusals."""
 
 import json
 import time
@@ -21,7 +21,6 @@ from penstock.model import ConsumerId
 pytestmark = pytest.mark.kubernetes
 ONE, TWO = ConsumerId(1), ConsumerId(2)
 FIRST = DeploymentTemplate(version=1, environment={"COLOUR": "blue"})
-SECOND = DeploymentTemplate(version=2, environment={"COLOUR": "red"}, image="other:2")
 DEPLOYMENTS = "apis/apps/v1/namespaces"
 
 
@@ -34,15 +33,15 @@ def names(bench: SimulatedBench) -> list[str]:
 
 
 def incidents(bench: SimulatedBench, of: ConsumerId, within_s: float = 30) -> list[Incident]:
-    """Tend until something is told about the consumer."""
-    told: list[Incident] = []
+    """Call `repair` until an incident of the consumer is reported."""
+    reported: list[Incident] = []
 
-    def heard() -> bool:
-        told.extend(bench.backend.tend())
-        return any(one.consumer == of for one in told)
+    def is_reported() -> bool:
+        reported.extend(bench.backend.repair())
+        return any(one.consumer == of for one in reported)
 
-    until(heard, f"an incident of consumer {of}", within_s)
-    return [one for one in told if one.consumer == of]
+    until(is_reported, f"an incident of consumer {of}", within_s)
+    return [one for one in reported if one.consumer == of]
 
 
 def events(bench: SimulatedBench, reason: str) -> list[Any]:
@@ -54,28 +53,28 @@ def events(bench: SimulatedBench, reason: str) -> list[Any]:
     ]
 
 
-def test_what_somebody_deleted_is_made_again_as_it_was(bench: SimulatedBench) -> None:
-    """Noticed by the watch, repaired, reported, and told as an Event."""
+def test_a_deleted_deployment_is_made_again(bench: SimulatedBench) -> None:
+    """A deleted Deployment is recreated, reported and written as an Event."""
     bench.backend.create(ONE, FIRST)
     bench.backend.create(TWO, FIRST)
     uid = bench.cluster.must("GET", path_of(bench, ONE))["metadata"]["uid"]
     bench.cluster.must("DELETE", path_of(bench, ONE))
-    (told,) = incidents(bench, ONE)
-    assert "deleted by somebody else and was made again" in told.explanation
+    (incident,) = incidents(bench, ONE)
+    assert "deleted by another client and was made again" in incident.explanation
     made = bench.cluster.must("GET", path_of(bench, ONE))
     assert made["metadata"]["uid"] != uid
     assert made["metadata"]["annotations"]["penstock.io/template-version"] == "1"
     environment = made["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {"name": "COLOUR", "value": "blue"} in environment
     until(lambda: events(bench, "MadeAgain"), "an Event about it")
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
 
 
 def test_a_controller_that_returns_repairs_too(bench: SimulatedBench) -> None:
-    """It reads from the object how it was deployed."""
+    """A restarted controller recreates a Deployment from its annotation."""
     bench.backend.create(ONE, FIRST)
     bench.backend = bench.another()
-    bench.backend.listed()
+    bench.backend.list_consumers()
     bench.cluster.must("DELETE", path_of(bench, ONE))
     incidents(bench, ONE)
     made = bench.cluster.must("GET", path_of(bench, ONE))
@@ -84,78 +83,78 @@ def test_a_controller_that_returns_repairs_too(bench: SimulatedBench) -> None:
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
-def test_what_somebody_scaled_is_scaled_back(bench: SimulatedBench, replicas: int) -> None:
-    """Two pods of one consumer would only fight for its directory; none carries nothing."""
+def test_a_scaled_deployment_is_scaled_back(bench: SimulatedBench, replicas: int) -> None:
+    """A Deployment scaled to 0 or more than 1 is scaled back to 1."""
     bench.backend.create(ONE, FIRST)
     scale = {"spec": {"replicas": replicas}}
     bench.cluster.must("PATCH", path_of(bench, ONE), scale, "merge-patch+json")
-    told, *after = incidents(bench, ONE)
-    assert f"scaled to {replicas} by somebody else" in told.explanation
-    # Kubernetes chooses which of the pods goes: that its own one went may be told with it.
+    incident, *after = incidents(bench, ONE)
+    assert f"scaled to {replicas} by another client" in incident.explanation
+    # Kubernetes chooses which pod ends, so the end of the first one may be reported too.
     assert all("its pod is gone" in one.explanation for one in after)
     assert bench.cluster.must("GET", path_of(bench, ONE))["spec"]["replicas"] == 1
     until(lambda: events(bench, "ScaledBack"), "an Event about it")
 
 
 def test_what_we_deleted_stays_deleted(bench: SimulatedBench) -> None:
-    """Also when a list from before is looked at afterwards."""
+    """A consumer that we deleted is not recreated, even after an outdated list."""
     bench.backend.create(ONE, FIRST)
     before = bench.cluster.deployments(bench.namespace)
     bench.backend.delete(ONE)
     bench.backend._adopt(ONE, before[0])
     until(lambda: not bench.backend._deployments.objects(), "the copy knows")
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
     assert names(bench) == []
 
 
-def test_a_pod_that_somebody_deleted_is_told(bench: SimulatedBench) -> None:
-    """Kubernetes replaces it; we say so."""
+def test_a_deleted_pod_is_reported(bench: SimulatedBench) -> None:
+    """A deleted pod is replaced by Kubernetes and reported."""
     bench.backend.create(ONE, FIRST)
     pod = bench.running_pod(ONE)
     until(bench.backend._pods.objects, "the copy knows its pod")
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
     bench.cluster.must(
         "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod['metadata']['name']}"
     )
-    (told,) = incidents(bench, ONE)
-    assert "started again in its place" in told.explanation
+    (incident,) = incidents(bench, ONE)
+    assert "started again in its place" in incident.explanation
 
 
 def waiting(reason: str, message: str) -> dict[str, Any]:
     return {"state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def test_one_that_cannot_start_is_told_and_keeps_nobody_else_from_it(
+def test_a_consumer_that_cannot_start_is_reported(
     bench: SimulatedBench,
 ) -> None:
-    """With its reason, in the list, in the log and as an Event."""
+    """A consumer that cannot start is reported with its reason, and the others start."""
     bench.backend.create(ONE, FIRST)
     pod = bench.running_pod(ONE)["metadata"]["name"]
     bench.set_container(pod, waiting("ErrImagePull", "no such image: penstock:9"))
-    (told,) = incidents(bench, ONE)
-    assert "no such image: penstock:9" in told.explanation
+    (incident,) = incidents(bench, ONE)
+    assert "no such image: penstock:9" in incident.explanation
     bench.set_container(pod, waiting("ImagePullBackOff", "Back-off pulling"))
     told_again = "ImageNotPulled: Back-off pulling"
-    until(lambda: bench.backend.listed()[ONE].detail == told_again, "the watch tells")
-    assert bench.backend.listed()[ONE].state is DeploymentState.FAILED
+    until(lambda: bench.backend.list_consumers()[ONE].detail == told_again, "the watch tells")
+    assert bench.backend.list_consumers()[ONE].state is DeploymentState.FAILED
     begun_s = time.monotonic()
     bench.backend.create(TWO, FIRST)
     assert time.monotonic() - begun_s < 2
-    assert bench.backend.listed()[TWO].state is DeploymentState.RUNNING
+    assert bench.backend.list_consumers()[TWO].state is DeploymentState.RUNNING
     (event,) = until(lambda: events(bench, "ImageNotPulled"), "an Event about it")
     assert event["type"] == "Warning"
     assert event["involvedObject"]["name"] == f"{GROUP}-consumer-1"
-    assert bench.backend.tend() == []
+    assert bench.backend.repair() == []
 
 
-def test_one_that_cannot_be_scheduled_is_told(simulated_cluster: Cluster) -> None:
-    """The scheduler's own words."""
+def test_a_consumer_that_cannot_be_scheduled_is_reported(simulated_cluster: Cluster) -> None:
+    """A consumer that cannot be scheduled is reported with the scheduler's message."""
     bench = SimulatedBench(simulated_cluster, memory_request="9000Gi", memory_limit="9000Gi")
     try:
         bench.backend.create(ONE, FIRST)
-        (told,) = incidents(bench, ONE)
-        assert "Insufficient memory" in told.explanation
-        found = bench.backend.listed()[ONE]
+        (incident,) = incidents(bench, ONE)
+        assert "Insufficient memory" in incident.explanation
+        found = bench.backend.list_consumers()[ONE]
         assert found.state is DeploymentState.FAILED
         assert found.detail.startswith("Unschedulable: ")
         begun_s = time.monotonic()
@@ -178,36 +177,39 @@ def foreign(bench: SimulatedBench) -> dict[str, Any]:
     }
 
 
-def test_an_object_of_somebody_else_is_never_touched(bench: SimulatedBench) -> None:
-    """A name that is taken is a clear error; it is not listed, changed, repaired or deleted."""
+def test_a_foreign_object_is_never_touched(bench: SimulatedBench) -> None:
+    """A foreign object with our name is an error, and it is never listed, changed or deleted."""
     path = f"/{DEPLOYMENTS}/{bench.namespace}/deployments"
     theirs = bench.cluster.must("POST", path, foreign(bench))
-    for call, template in ((bench.backend.create, FIRST), (bench.backend.update, SECOND)):
-        with pytest.raises(NameTakenError, match=f"{GROUP}-consumer-1") as raised:
-            call(ONE, template)
-        assert not raised.value.is_passing
-        assert raised.value.remedy
+    with pytest.raises(NameTakenError, match=f"{GROUP}-consumer-1") as raised:
+        bench.backend.create(ONE, FIRST)
+    assert not raised.value.is_retryable
+    assert raised.value.remedy
     bench.backend.delete(ONE)
-    assert bench.backend.listed() == {}
-    assert bench.backend.tend() == []
+    assert bench.backend.list_consumers() == {}
+    assert bench.backend.repair() == []
     now = bench.cluster.must("GET", path_of(bench, ONE))
     assert now["metadata"]["uid"] == theirs["metadata"]["uid"]
     assert now["metadata"]["generation"] == theirs["metadata"]["generation"]
     bench.backend.create(TWO, FIRST)
-    assert set(bench.backend.listed()) == {TWO}
+    assert set(bench.backend.list_consumers()) == {TWO}
 
 
 @pytest.mark.parametrize("status", [409, 429, 500, 503])
-def test_a_stumbling_server_is_asked_again(
+def test_a_failing_server_is_retried(
     proxied: SimulatedBench, proxy: FaultyProxy, status: int
 ) -> None:
-    """Every call of ours, once refused for a passing reason, comes through in the end."""
-    if status != 409:  # a conflict at creation means that it is there
+    """Every call that fails once for a temporary reason succeeds in the end."""
+    if status != 409:  # a conflict at creation means that the object exists
         proxy.before = once("POST", "/deployments", status)
     proxied.backend.create(ONE, FIRST)
+    path = path_of(proxied, ONE)
+    proxied.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
     proxy.before = once("PUT", "/deployments", status)
-    proxied.backend.update(ONE, SECOND)
-    assert proxied.backend.listed()[ONE].version == 2
+    until(
+        lambda: any("scaled back" in one.explanation for one in proxied.backend.repair()), "repair"
+    )
+    assert proxied.cluster.must("GET", path)["spec"]["replicas"] == 1
     if status != 409:
         proxy.before = once("DELETE", "/deployments", status)
         proxied.backend.delete(ONE)
@@ -216,15 +218,15 @@ def test_a_stumbling_server_is_asked_again(
         proxy.before = once("DELETE", "/deployments", status)
         with pytest.raises(DeploymentError) as raised:
             proxied.backend.delete(ONE)
-        assert raised.value.is_passing
+        assert raised.value.is_retryable
         proxied.backend.delete(ONE)
-    assert proxied.backend.listed() == {}
+    assert proxied.backend.list_consumers() == {}
 
 
 def test_a_creation_that_timed_out_but_happened_is_no_error(
     proxied: SimulatedBench, proxy: FaultyProxy
 ) -> None:
-    """The answer is lost on the way; what was made is found and kept."""
+    """If the answer to a creation is lost, the created object is found and kept."""
 
     def lost_answers(method: str, path: str, status: int, body: bytes) -> tuple[int, bytes]:
         is_first = proxy.count("POST", path) == 0
@@ -233,14 +235,14 @@ def test_a_creation_that_timed_out_but_happened_is_no_error(
     proxy.after = lost_answers
     proxied.backend.create(ONE, FIRST)
     assert names(proxied) == [f"{GROUP}-consumer-1"]
-    assert proxied.backend.listed()[ONE].version == 1
-    assert proxied.backend.tend() == []
+    assert proxied.backend.list_consumers()[ONE].version == 1
+    assert proxied.backend.repair() == []
 
 
 def test_a_stale_list_neither_makes_nor_deletes_anything(
     proxied: SimulatedBench, proxy: FaultyProxy
 ) -> None:
-    """One from before a deletion brings nothing back; one from before a creation hides it only."""
+    """An outdated list neither recreates a deleted consumer nor deletes a new one."""
     proxied.backend.create(ONE, FIRST)
     old: list[bytes] = []
 
@@ -253,18 +255,18 @@ def test_a_stale_list_neither_makes_nor_deletes_anything(
         return (200, old[0]) if method == "GET" and "/deployments?" in path else (status, body)
 
     proxy.after = remembered
-    proxied.backend.listed()
+    proxied.backend.list_consumers()
     proxied.backend.delete(ONE)
     proxied.backend.create(TWO, FIRST)
     proxy.after = stale
-    assert set(proxied.backend.listed()) == {ONE}
+    assert set(proxied.backend.list_consumers()) == {ONE}
     proxied.backend._deployments._since = proxied.backend._deployments._list()
     for _ in range(5):
-        proxied.backend.tend()
+        proxied.backend.repair()
         time.sleep(0.1)
     assert names(proxied) == [f"{GROUP}-consumer-2"]
     proxy.after = lambda _, __, status, body: (status, body)
-    assert set(proxied.backend.listed()) == {TWO}
+    assert set(proxied.backend.list_consumers()) == {TWO}
 
 
 def rules_without(verb: str, resource: str) -> Callable[[list[Any]], list[Any]]:
@@ -283,7 +285,7 @@ def rules_without(verb: str, resource: str) -> Callable[[list[Any]], list[Any]]:
 def test_a_missing_right_is_named_and_asked_for_once(
     proxied: SimulatedBench, proxy: FaultyProxy
 ) -> None:
-    """From a real API server: which verb, on what, where."""
+    """A missing right is named with verb, resource and namespace, and requested only once."""
     role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{proxied.namespace}/roles"
     found = proxied.cluster.must("GET", f"{role}/penstock-controller")
     found["rules"] = rules_without("create", "deployments")(found["rules"])
@@ -302,7 +304,7 @@ def test_a_missing_right_is_named_and_asked_for_once(
     for _ in range(5):
         with pytest.raises(MissingRightError, match="create deployments of apps") as raised:
             proxied.backend.create(ONE, FIRST)
-        assert not raised.value.is_passing
+        assert not raised.value.is_retryable
         assert proxied.namespace in raised.value.message
     assert proxy.count("POST", "/deployments") == asked
 
@@ -310,7 +312,7 @@ def test_a_missing_right_is_named_and_asked_for_once(
 def test_a_watch_that_is_refused_is_reported_once_and_not_hammered(
     proxied: SimulatedBench, proxy: FaultyProxy
 ) -> None:
-    """The copy is then out of touch, and nobody acts on it."""
+    """A refused watch is reported once, not retried quickly, and its copy is not used."""
     proxied.backend.create(ONE, FIRST)
     proxy.before = lambda method, path: 403 if method == "GET" and "/pods?" in path else None
     second = KubernetesDeployment(Api(proxied._access), proxied.plan)
@@ -323,7 +325,7 @@ def test_a_watch_that_is_refused_is_reported_once_and_not_hammered(
 
 
 def test_an_owner_takes_its_consumers_along(bench: SimulatedBench) -> None:
-    """Removing the controller's object removes them; their volumes stay."""
+    """Deleting the controller's Deployment deletes its consumers and keeps their volumes."""
     path = f"/{DEPLOYMENTS}/{bench.namespace}/deployments"
     body = {**foreign(bench), "metadata": {"name": "the-controller", "labels": {"app": "theirs"}}}
     uid = bench.cluster.must("POST", path, body)["metadata"]["uid"]
@@ -337,7 +339,7 @@ def test_an_owner_takes_its_consumers_along(bench: SimulatedBench) -> None:
 
 
 def test_pods_get_no_token_and_cannot_become_root(bench: SimulatedBench) -> None:
-    """As the API server stored it, not as we sent it; and it passes the restricted standard."""
+    """A stored pod has no token, no root, and passes the restricted standard."""
     namespace = f"/api/v1/namespaces/{bench.namespace}"
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     bench.cluster.must("PATCH", namespace, label, "merge-patch+json")

@@ -1,4 +1,4 @@
-"""What a consumer's Deployment shows about it, on a real API server."""
+"""The condition of a consumer's Deployment on a real API server."""
 
 from typing import Any
 
@@ -26,10 +26,10 @@ def conditions(bench: SimulatedBench) -> dict[str, Any]:
 
 
 def shows(bench: SimulatedBench, status: str, reason: str) -> Any:
-    """Tend until it shows this."""
+    """Call `repair` until the condition has this status and reason."""
 
     def ours() -> Any:
-        bench.backend.tend()
+        bench.backend.repair()
         found = conditions(bench).get("penstock.io/Running")
         return found if found and (found["status"], found["reason"]) == (status, reason) else None
 
@@ -37,15 +37,15 @@ def shows(bench: SimulatedBench, status: str, reason: str) -> Any:
 
 
 def test_the_deployment_shows_whether_its_consumer_runs(bench: SimulatedBench) -> None:
-    """Beside Kubernetes' own conditions, which stay; and again after somebody removed it."""
+    """Our condition is set beside Kubernetes' own, and set again after it was removed."""
     bench.backend.create(ONE, FIRST)
     shows(bench, "True", "Running")
     until(lambda: "Available" in conditions(bench), "Kubernetes' own")
     pod = bench.running_pod(ONE)["metadata"]["name"]
     waiting = {"reason": "ErrImagePull", "message": "no such image: penstock:9"}
     bench.set_container(pod, {"state": {"waiting": waiting}})
-    told = shows(bench, "False", "ImageNotPulled")
-    assert told["message"] == "no such image: penstock:9"
+    condition = shows(bench, "False", "ImageNotPulled")
+    assert condition["message"] == "no such image: penstock:9"
     assert {"Available", "Progressing"} <= set(conditions(bench))
     bench.cluster.must("DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/{pod}")
     shows(bench, "True", "Running")
@@ -58,16 +58,16 @@ def test_the_deployment_shows_whether_its_consumer_runs(bench: SimulatedBench) -
 
 
 def test_a_condition_that_is_true_is_written_once(simulated_cluster: Cluster) -> None:
-    """A group at rest asks nothing of the API server."""
+    """A condition that is up to date is not written again."""
     used: list[Right] = []
     bench = SimulatedBench(simulated_cluster, on_call=used.append)
     try:
         bench.backend.create(ONE, FIRST)
         shows(bench, "True", "Running")
-        until(lambda: not bench.backend.tend() and is_settled(bench), "the copy shows it")
+        until(lambda: not bench.backend.repair() and is_settled(bench), "the copy shows it")
         before = used.count(PATCH)
         for _ in range(20):
-            bench.backend.tend()
+            bench.backend.repair()
             assert is_settled(bench)
         assert used.count(PATCH) == before
     finally:
@@ -75,5 +75,5 @@ def test_a_condition_that_is_true_is_written_once(simulated_cluster: Cluster) ->
 
 
 def is_settled(bench: SimulatedBench) -> bool:
-    """Nothing is on its way to the API server."""
+    """Whether no call to the API server is pending."""
     return not bench.backend._conditions._written

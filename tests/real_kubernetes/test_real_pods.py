@@ -1,4 +1,4 @@
-"""The whole group in real pods: data carried, scaled, harmed in every way, and still exact."""
+"""The whole group in real pods: it carries data, scales, and stays exact while parts are killed."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def pods(pods_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)
     with PodsGroup(pods_cluster, folder / "shared") as group:
-        # A first topic brings the first consumers up.
+        # A first topic starts the first consumers.
         first = LiveGroup(cast("LocalGroup", group))
         topic(first, "first", 1)
         first.converged({"first": 1})
@@ -42,7 +42,7 @@ def pods(pods_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def live(pods: PodsGroup) -> LiveGroup:
-    """The same eyes and hands as for a group of local processes."""
+    """The same helpers as for a group of local processes."""
     return LiveGroup(cast("LocalGroup", pods))
 
 
@@ -61,7 +61,7 @@ def consumers(live: LiveGroup) -> set[int]:
 
 
 def test_data_is_carried_and_the_group_grows_and_shrinks(live: LiveGroup, pods: PodsGroup) -> None:
-    """Up with the load, down after it; who was removed left in order, and its volume says so."""
+    """The group follows the load, and a removed consumer has shut down cleanly."""
     name = topic(live, "tide")
     with live.loading(f"{name}=100kB/s", seconds=30):
         live.until(lambda status: working(status) >= 3, "three consumers carry")
@@ -71,11 +71,11 @@ def test_data_is_carried_and_the_group_grows_and_shrinks(live: LiveGroup, pods: 
     gone = sorted(many - consumers(live))
     assert gone
     for consumer in gone:
-        ended_in_order(pods, consumer)
+        shut_down_cleanly(pods, consumer)
 
 
-def ended_in_order(pods: PodsGroup, consumer: int) -> None:
-    """Its pod is gone, and the volume says how it ended."""
+def shut_down_cleanly(pods: PodsGroup, consumer: int) -> None:
+    """Its pod is gone, and its state records a clean shutdown."""
     until(lambda: pods.consumer_pod(consumer) is None, "its pod is gone", 60)
     stored = pods.stored_state(consumer)
     assert stored is not None
@@ -83,17 +83,15 @@ def ended_in_order(pods: PodsGroup, consumer: int) -> None:
 
 
 def incarnations_of(pods: PodsGroup, consumer: int) -> list[str]:
-    """What each life of the pod's container found on the volume."""
+    """The previous shutdown that each incarnation found on the volume."""
     pod = pods.consumer_pod(consumer)
     lines = [] if pod is None else pods.log_of_pod(pod).splitlines()
-    told = [json.loads(line) for line in lines if '"consumer_starts"' in line]
-    return [str(one["previous_shutdown"]) for one in told]
+    starts = [json.loads(line) for line in lines if '"consumer_starts"' in line]
+    return [str(one["previous_shutdown"]) for one in starts]
 
 
-def test_a_consumer_killed_with_9_starts_again_and_knows_it(
-    live: LiveGroup, pods: PodsGroup
-) -> None:
-    """The volume says "running", so the next life is a careful one, and nothing is lost."""
+def test_a_killed_consumer_restarts_and_detects_the_crash(live: LiveGroup, pods: PodsGroup) -> None:
+    """A killed consumer restarts, detects the crash on its volume, and loses nothing."""
     name = topic(live, "storm")
     with live.loading(f"{name}=30kB/s", seconds=25):
         status = live.converged({name: 6})
@@ -107,10 +105,8 @@ def test_a_consumer_killed_with_9_starts_again_and_knows_it(
     exact(live, name)
 
 
-def test_a_pod_that_is_deleted_ends_in_order_and_is_replaced(
-    live: LiveGroup, pods: PodsGroup
-) -> None:
-    """Somebody drains a node: it ends in order, and what it carried goes on elsewhere."""
+def test_a_deleted_pod_shuts_down_cleanly_and_is_replaced(live: LiveGroup, pods: PodsGroup) -> None:
+    """A deleted pod shuts down cleanly, and its partitions are read elsewhere."""
     name = topic(live, "drain")
     with live.loading(f"{name}=30kB/s", seconds=25):
         victim = busiest(live.converged({name: 6}))
@@ -128,7 +124,7 @@ def test_a_pod_that_is_deleted_ends_in_order_and_is_replaced(
 
 
 def test_a_controller_killed_in_mid_move_is_no_harm(live: LiveGroup, pods: PodsGroup) -> None:
-    """The moment it has told somebody to start: the next one finishes or plans anew."""
+    """A controller killed right after a start command is replaced, and nothing is lost."""
     name = topic(live, "mutiny")
     with live.loading(f"{name}=100kB/s", seconds=30):
         with live.commands() as commands:
@@ -144,7 +140,7 @@ def test_a_controller_killed_in_mid_move_is_no_harm(live: LiveGroup, pods: PodsG
 def test_a_new_template_is_rolled_out_consumer_by_consumer(
     live: LiveGroup, pods: PodsGroup
 ) -> None:
-    """Through the service topic, without a stop of the group."""
+    """A roll-out replaces consumer after consumer while the group works."""
     name = topic(live, "paint")
     with live.loading(f"{name}=30kB/s", seconds=60):
         live.converged({name: 6})
@@ -175,7 +171,7 @@ def is_staying_consumer(pod: Any) -> bool:
 
 
 def test_a_volume_that_is_mounted_twice_is_held_by_one(live: LiveGroup, pods: PodsGroup) -> None:
-    """The lock of the directory holds between two pods of the same number."""
+    """Of two pods with the same volume only one gets the lock."""
     name = topic(live, "twins", 2)
     live.converged({name: 2})
     number = min(consumers(live))
@@ -197,7 +193,7 @@ def test_a_volume_that_is_mounted_twice_is_held_by_one(live: LiveGroup, pods: Po
 def test_the_log_of_a_consumer_is_had_through_the_back_end(
     live: LiveGroup, pods: PodsGroup
 ) -> None:
-    """The end of it; with an explicit token file, as an operator outside of the cluster would."""
+    """The back-end returns a consumer's log, also with an explicit token file."""
     number = min(consumers(live))
     token = pods.settings_file.with_name("token")
     token.write_text(pods.cluster.token(pods.namespace), encoding="utf-8")
@@ -214,7 +210,7 @@ def test_the_log_of_a_consumer_is_had_through_the_back_end(
         lines = backend.logs(ConsumerId(number), lines=500)
         assert any("consumer_starts" in line for line in lines)
         assert len(backend.logs(ConsumerId(number), lines=1)) == 1
-        assert set(backend.listed()) == consumers(live)
+        assert set(backend.list_consumers()) == consumers(live)
     finally:
         backend.close()
 

@@ -1,4 +1,4 @@
-"""The shipped role is exactly what the product uses: no right is missing, none is too many."""
+"""The shipped role has exactly the rights that Penstock uses."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from penstock.settings import load_settings
 
 pytestmark = pytest.mark.kubernetes
 ONE, TWO = ConsumerId(1), ConsumerId(2)
-FIRST, SECOND = DeploymentTemplate(version=1), DeploymentTemplate(version=2)
+FIRST = DeploymentTemplate(version=1)
 
 
 def rights_in(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
@@ -30,7 +30,7 @@ def rights_in(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
 
 
 def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
-    """Everything the product ever does, with the shipped role: who is refused raises."""
+    """Make every kind of call with the shipped role; a refusal raises."""
     used: set[Right] = set()
     flags = {
         "lake.group": "bench",
@@ -42,7 +42,7 @@ def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
     access = bench.cluster.access_with(bench.cluster.token(bench.namespace), bench.namespace)
     backend = kubernetes_deployment(loaded, allowed=access, on_call=used.add)
     try:
-        life_of_a_group(bench, backend)
+        lifecycle_of_a_group(bench, backend)
         until(lambda: Right("create", "events") in used, "an Event was written")
         conditions = Right("patch", "deployments/status", "apps")
         until(lambda: conditions in used, "a condition was written")
@@ -53,20 +53,22 @@ def every_call(bench: SimulatedBench, *, remove_volumes: bool) -> set[Right]:
     return used
 
 
-def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> None:
+def lifecycle_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> None:
     backend.create(ONE, FIRST)
-    backend.create(ONE, FIRST)  # it is there: is it ours?
+    backend.create(ONE, FIRST)  # the object exists, so its labels are read
     bench.kill(ONE)
-    until(lambda: any("ended with code" in one.explanation for one in backend.tend()), "restarted")
+    until(
+        lambda: any("ended with code" in one.explanation for one in backend.repair()), "restarted"
+    )
     backend.logs(ONE)
     backend.create(TWO, FIRST)
-    backend.update(ONE, SECOND)
-    backend.listed()
+
+    backend.list_consumers()
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/bench-consumer-2"
     bench.cluster.must("DELETE", path)
-    until(lambda: any("made again" in one.explanation for one in backend.tend()), "made again")
+    until(lambda: any("made again" in one.explanation for one in backend.repair()), "made again")
     bench.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
-    until(lambda: any("scaled back" in one.explanation for one in backend.tend()), "scaled back")
+    until(lambda: any("scaled back" in one.explanation for one in backend.repair()), "scaled back")
     until(lambda: backend._deployments.trouble is None, "in touch")
     backend.delete(ONE)
     backend.delete(TWO)
@@ -74,7 +76,7 @@ def life_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -> Non
 
 @pytest.mark.parametrize("remove_volumes", [False, True])
 def test_the_role_is_exactly_what_is_used(simulated_cluster: Cluster, remove_volumes: bool) -> None:
-    """In both directions: a right that no call needs fails this test as a missing one does."""
+    """The role has every right that is used, and no other."""
     rules = role_rules(remove_volumes=remove_volumes)
     bench = with_controller(SimulatedBench(simulated_cluster, rules=rules))
     try:
@@ -87,7 +89,7 @@ def test_the_role_is_exactly_what_is_used(simulated_cluster: Cluster, remove_vol
 
 
 def with_controller(bench: SimulatedBench) -> SimulatedBench:
-    """A Deployment to be owned by."""
+    """Create the controller's Deployment, which owns the consumers."""
     labels = {"app": "controller"}
     container = {"name": "controller", "image": "localhost/python:1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
@@ -101,7 +103,7 @@ def with_controller(bench: SimulatedBench) -> SimulatedBench:
 
 
 def forbidden(namespace: str) -> Iterable[tuple[str, str, Any]]:
-    """What somebody who stole the controller's token might try."""
+    """Calls that a stolen controller token must not allow."""
     core, apps = f"/api/v1/namespaces/{namespace}", f"/apis/apps/v1/namespaces/{namespace}"
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     yield "GET", f"{core}/secrets", None
@@ -133,7 +135,7 @@ def forbidden(namespace: str) -> Iterable[tuple[str, str, Any]]:
 
 
 def test_nothing_else_is_allowed(bench: SimulatedBench) -> None:
-    """Two dozen other calls with the controller's token are refused, each with 403."""
+    """Two dozen other calls with the controller's token are refused with 403."""
     access = bench.cluster.access_with(bench.cluster.token(bench.namespace), bench.namespace)
     tried = list(forbidden(bench.namespace))
     assert len(tried) >= 20
@@ -144,7 +146,7 @@ def test_nothing_else_is_allowed(bench: SimulatedBench) -> None:
 
 
 def test_a_consumers_account_may_do_nothing(bench: SimulatedBench) -> None:
-    """Even with a token, which its pod has not."""
+    """A consumer's account has no rights, even with a token."""
     token = bench.cluster.token(bench.namespace, "penstock-consumer")
     access = bench.cluster.access_with(token, bench.namespace)
     for rule in rights_in(role_rules()):
@@ -156,7 +158,7 @@ def test_a_consumers_account_may_do_nothing(bench: SimulatedBench) -> None:
 
 
 def test_every_verb_of_the_role_has_its_reason() -> None:
-    """A line that nobody can explain should not be there."""
+    """Every line of verbs in the role has a comment with its reason."""
     text = ROLE_FILE.read_text(encoding="utf-8")
     entries = [line for line in text.splitlines() if line.strip().startswith("- ")]
     verbs = [line for line in entries if ":" not in line.split("#", maxsplit=1)[0]]

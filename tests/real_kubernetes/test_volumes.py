@@ -1,4 +1,4 @@
-"""The consumers' volumes on a real API server: whose they are, how long they stay, who has them."""
+"""The consumers' volumes on a real API server: ownership, lifetime and access."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ ONE = ConsumerId(1)
 FIRST, SECOND = DeploymentTemplate(version=1), DeploymentTemplate(version=2)
 
 
-def test_a_claim_of_somebody_else_is_never_used(bench: SimulatedBench) -> None:
-    """Their data is not our state directory."""
+def test_a_foreign_claim_is_never_used(bench: SimulatedBench) -> None:
+    """A foreign claim with our name is an error."""
     path = f"/api/v1/namespaces/{bench.namespace}/persistentvolumeclaims"
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     bench.cluster.must("POST", path, {"metadata": {"name": f"{GROUP}-consumer-1"}, "spec": spec})
@@ -31,7 +31,7 @@ def claims(bench: SimulatedBench) -> dict[str, str]:
 
 
 def test_the_volume_stays_and_is_used_again(bench: SimulatedBench) -> None:
-    """By the same number, after a scale-down."""
+    """A consumer's volume stays after a scale-down and is used again."""
     bench.backend.create(ONE, FIRST)
     before = claims(bench)
     bench.backend.delete(ONE)
@@ -44,7 +44,7 @@ def test_the_volume_stays_and_is_used_again(bench: SimulatedBench) -> None:
 
 
 def test_the_volume_goes_where_that_is_set(simulated_cluster: Cluster) -> None:
-    """And only then."""
+    """With remove_volumes the claim is deleted with the consumer."""
     bench = SimulatedBench(simulated_cluster, remove_volumes=True)
     try:
         bench.backend.create(ONE, FIRST)
@@ -56,7 +56,7 @@ def test_the_volume_goes_where_that_is_set(simulated_cluster: Cluster) -> None:
 
 
 def volume_for_one_pod(cluster: Cluster, storage_class: str) -> None:
-    """As a storage class that can do it would make one."""
+    """Create a volume for ReadWriteOncePod, as a storage class would."""
     spec = {
         "accessModes": ["ReadWriteOncePod"],
         "capacity": {"storage": "1Gi"},
@@ -78,7 +78,7 @@ def pod_with(claim: str) -> dict[str, Any]:
 
 
 def test_a_volume_for_one_pod_alone_is_held_by_it(simulated_cluster: Cluster) -> None:
-    """Where that is set and the cluster has it: no second pod gets near the consumer's state."""
+    """With ReadWriteOncePod a second pod cannot mount the volume."""
     bench = SimulatedBench(
         simulated_cluster,
         volume_access_mode="ReadWriteOncePod",

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.model import OffsetRange, TopicPartition
-from penstock.pipeline import PlannedRange, StaleWriterError, pass_through
+from penstock.pipeline import PlannedRange, StaleWriterError, pass_through_writer
 from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.storage import TableStorage
 from penstock.spark_worker.task import task_of
@@ -90,7 +90,7 @@ def test_goes_on_where_the_ledger_says(make_carrier: MakeCarrier) -> None:
 
 @pytest.mark.parametrize("end", [3, 5, 8], ids=["shorter", "equal", "longer"])
 def test_a_zombie_cannot_commit(make_carrier: MakeCarrier, end: int) -> None:
-    """Whoever planned before somebody else committed is refused, however long its range is."""
+    """A writer that planned before another one committed is refused, however long its range."""
     zombie, owner = make_carrier(1), make_carrier(2)
     topic = _topic(zombie, "zombie", 2, 10)
     place = TopicPartition(topic, 0)
@@ -128,7 +128,7 @@ def test_a_zombie_that_wakes_before_its_commit(make_carrier: MakeCarrier, end: i
 
 
 def test_a_stale_partition_drops_the_batch_but_not_the_others(make_carrier: MakeCarrier) -> None:
-    """One lost partition fails; the rest of its table's batch is dropped, to be planned anew."""
+    """One lost partition fails; the rest of its table's batch is dropped, to be planned again."""
     zombie, owner = make_carrier(1), make_carrier(2)
     topic = _topic(zombie, "drops", 2, 4)
     planned = zombie.plan(topic)
@@ -243,7 +243,7 @@ def test_offsets_are_not_committed_without_their_rows(
     topic = _topic(carrier, "elsewhere", 1, 5)
     original = TableStorage.spark_uri
     monkeypatch.setattr(TableStorage, "spark_uri", lambda self, path: original(self, f"x/{path}"))
-    monkeypatch.setattr(pass_through, "task_of", _on_another_disk)
+    monkeypatch.setattr(pass_through_writer, "task_of", _on_another_disk)
     failed = carrier.carry(carrier.plan(topic))
     assert [type(error) for error in failed.failures.values()] == [LakeRefusedError]
     monkeypatch.undo()
@@ -257,6 +257,6 @@ def test_workers_on_another_disk_leave_it_to_the_connector(
     """Only they look elsewhere: the records come by the other way, each once."""
     carrier = make_carrier()
     topic = _topic(carrier, "disks", 1, 5)
-    monkeypatch.setattr(pass_through, "task_of", _on_another_disk)
+    monkeypatch.setattr(pass_through_writer, "task_of", _on_another_disk)
     assert carrier.carry_all(topic).records == 5
     assert carrier.verify(topic).is_exact

@@ -1,5 +1,6 @@
 """Records that only pass through: read and written by Spark's workers, or by its connector."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,10 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
-from penstock.pipeline import Pipeline, pass_through
+from penstock.pipeline import pass_through_writer
+from penstock.pipeline.carry import WORKERS_TRIED_AGAIN_AFTER_S
+from penstock.pipeline.dataframe_writer import DataFrameWriter
+from penstock.spark_worker.assigned_reader import KafkaSilentError, UnreadableRecordError
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import PassThroughWork
 
@@ -21,7 +25,7 @@ def _other_way(carrier: Carrier) -> Carrier:
     """The same, by Spark's connector and into a lake of its own."""
     settings = carrier.settings
     lake = settings.lake.model_copy(update={"root": f"{settings.lake.root}-other"})
-    spark = settings.spark.model_copy(update={"straight": False})
+    spark = settings.spark.model_copy(update={"pass_through": False})
     settings = settings.model_copy(update={"lake": lake, "spark": spark})
     return Carrier(settings, carrier.session, carrier.writer)
 
@@ -86,10 +90,10 @@ def test_both_ways_divide_by_date_alike(make_carrier: Callable[..., Carrier]) ->
 
 
 def test_a_table_may_get_rows_by_either_way(make_carrier: Callable[..., Carrier]) -> None:
-    """Half by the workers, half by the connector, into one table: exact, whoever reads it."""
+    """Half by the workers, half by the connector, into one table: every record is there once."""
     pass_through = make_carrier()
     settings = pass_through.settings
-    spark = settings.spark.model_copy(update={"straight": False})
+    spark = settings.spark.model_copy(update={"pass_through": False})
     by_connector = Carrier(
         settings.model_copy(update={"spark": spark}), pass_through.session, pass_through.writer
     )
@@ -105,7 +109,7 @@ def test_a_table_may_get_rows_by_either_way(make_carrier: Callable[..., Carrier]
 def test_workers_without_our_code_leave_it_to_the_connector(
     make_carrier: Callable[..., Carrier], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch is carried all the same, and the next one does not try again."""
+    """The batch is carried all the same; the workers are tried again after a while, not at once."""
     tried = []
 
     def lacking(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -118,7 +122,7 @@ def test_workers_without_our_code_leave_it_to_the_connector(
 
         return run
 
-    monkeypatch.setattr(pass_through, "task_of", lacking)
+    monkeypatch.setattr(pass_through_writer, "task_of", lacking)
     carrier = make_carrier()
     topic = new_topic_name("lacking")
     carrier.kafka.create_topic(topic, partitions=1)
@@ -128,7 +132,42 @@ def test_workers_without_our_code_leave_it_to_the_connector(
     assert len(tried) == 1
     assert carrier.verify(topic).is_exact
     monkeypatch.undo()
-    assert Pipeline(carrier.settings, carrier.session)._workers_lack == ""
+    produce(carrier.settings.kafka, topic, {0: [b"x"] * 10})
+    later_s = time.monotonic() + WORKERS_TRIED_AGAIN_AFTER_S
+    monkeypatch.setattr(carrier.pipeline, "_clock", lambda: later_s)
+    monkeypatch.setattr(DataFrameWriter, "write", None)
+    assert not carrier.carry_all(topic).failures
+    assert carrier.verify(topic).is_exact
+
+
+@pytest.mark.parametrize("error", [KafkaSilentError, UnreadableRecordError])
+def test_what_the_workers_cannot_read_goes_by_the_connector(
+    make_carrier: Callable[..., Carrier],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+) -> None:
+    """All tables of the pass are carried, and the next batch passes through again."""
+
+    def cannot_read(work: PassThroughWork) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        def run(numbers: Iterator[Any]) -> Iterator[Any]:
+            list(numbers)
+            raise error(f"{work.reader_name} gives nothing")
+
+        return run
+
+    carrier = make_carrier()
+    topics = [new_topic_name("unread") for _ in range(2)]
+    for topic in topics:
+        carrier.kafka.create_topic(topic, partitions=1)
+        produce(carrier.settings.kafka, topic, {0: [b"x"] * 10})
+    with monkeypatch.context() as patched:
+        patched.setattr(pass_through_writer, "task_of", cannot_read)
+        planned = [one for topic in topics for one in carrier.plan(topic, at_most=5)]
+        assert not carrier.carry(planned).failures
+    carrier.points.clear()
+    assert not carrier.carry([one for topic in topics for one in carrier.plan(topic)]).failures
+    assert carrier.points.count("files-written") == 1
+    assert carrier.verify(*topics).is_exact
 
 
 def test_what_a_failed_attempt_left_is_not_committed(
@@ -150,7 +189,7 @@ def test_what_a_failed_attempt_left_is_not_committed(
 
         return run_twice
 
-    monkeypatch.setattr(pass_through, "task_of", twice)
+    monkeypatch.setattr(pass_through_writer, "task_of", twice)
     result = carrier.carry_all(topic)
     assert not result.failures
     assert result.records == 10

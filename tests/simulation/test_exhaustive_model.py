@@ -1,7 +1,7 @@
-"""Two consumers, three partitions, one controller: every order, with up to three faults.
+"""Two consumers, three partitions, one controller: every order of events, with up to three faults.
 
-The numbers of states are pinned. Fewer means that something is no longer explored, and needs an
-explanation in the commit that changes it.
+The numbers of states are pinned. A lower number means that something is no longer explored, and the
+commit that changes it must explain why.
 """
 
 import pytest

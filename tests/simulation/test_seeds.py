@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
-from penstock.laboratory.protocol_simulation.lossy_topic import MessageFaults
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.campaign
 
 SEEDS = 2_000
 SEEDS_PER_TEST = 25
-# A void run proves nothing: another seed takes its place.
+# A void run proves nothing, so another seed replaces it.
 RESERVE = 1_000_000
 
-# What each of these found is in docs/invariants.md.
+# docs/development/invariants.md describes what each of these found.
 ONCE_FAILED = (2, 5, 74, 80, 91, 112, 124, 131, 144, 151, 161, 240, 439, 478, 621, 758)
 
 
@@ -35,7 +35,7 @@ def green(seed: int) -> SeedResult:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_safe_under_faults_and_converged_after(first: int) -> None:
-    """Safety holds after every event; once faults stop, the group converges, drains and rests."""
+    """Safety holds after every event; after the faults the group converges and drains."""
     for seed in range(first, first + SEEDS_PER_TEST):
         green(seed)
 
@@ -47,7 +47,7 @@ def test_a_seed_that_once_failed_stays_green(seed: int) -> None:
 
 
 def test_every_kind_of_fault_really_happens() -> None:
-    """A fault that never finds a victim tests nothing."""
+    """Every kind of fault finds a victim in some seed."""
     seen: set[str] = set()
     for seed in range(60):
         seen |= run(scenario(seed)).faults.keys()
@@ -56,8 +56,8 @@ def test_every_kind_of_fault_really_happens() -> None:
 
 
 def test_too_few_faults_are_void() -> None:
-    """A run in which next to nothing went wrong is not green."""
-    outcome = run(replace(scenario(1), faults=(), message_faults=MessageFaults()))
+    """A run with too few faults is void."""
+    outcome = run(replace(scenario(1), faults=(), delivery_faults=DeliveryFaults()))
     assert outcome.verdict == "void"
     assert not outcome.is_green
 
@@ -81,10 +81,10 @@ def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
 
 
 def test_a_failing_scenario_is_shrunk_to_what_matters() -> None:
-    """Of many faults only the guilty ones are left."""
+    """Shrinking keeps only the faults that cause the failure."""
     whole = scenario(3)
     guilty = whole.faults[1]
 
     small = shrink(whole, lambda candidate: guilty in candidate.faults)
     assert small.faults == (guilty,)
-    assert small.message_faults.lost == 0
+    assert small.delivery_faults.lost == 0

@@ -1,5 +1,5 @@
-# The controller starts for the first time: nothing is deployed, so there is nothing to learn.
-# Partitions that nobody reads are started as soon as their consumers are up.
+# The controller starts for the first time: nothing is deployed, so no consumer is queried.
+# Unread partitions are started as soon as their consumers are ready.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save

@@ -1,4 +1,4 @@
-# The controller crashes in Reassign: the packer's answer of the former life means nothing any more.
+# The controller crashes in Reassign: an answer of the packer to the previous run is ignored.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -48,6 +48,6 @@ consumer 1 answers orders-0@1.1 orders-1@1.2
 consumer 2 answers orders-2@1.3
   > list deployments
 deployed: 1 2
-  synchronised: 2 consumers said what they own: 3 partitions
+  synchronised: 2 consumers answered, 3 partitions owned
   = Sentinel
 packed 1: orders-0; 2: orders-1 orders-2

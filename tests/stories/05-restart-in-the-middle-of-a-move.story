@@ -1,5 +1,5 @@
 # The controller crashes in Group Management, after a stop was acknowledged and before the start
-# arrived. The next life finds a partition that nobody reads, and sees to it.
+# arrived. After its restart it finds an unread partition and starts it.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -39,7 +39,7 @@ tick +500
   > pack orders-0=40 orders-1=80 orders-2=20 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-0; 2: orders-1 orders-2
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 3 partitions on 2 consumers, 1 moves of 80 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 120 of 100 B/s; 3 partitions on 2 consumers, 1 move of 80 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 1: orders-1@1.2 (plan 3)
   = Group Management
@@ -57,7 +57,7 @@ consumer 1 answers orders-0@1.1
 consumer 2 answers orders-2@1.3
   > list deployments
 deployed: 1 2
-  synchronised: 2 consumers said what they own: 2 partitions
+  synchronised: 2 consumers answered, 2 partitions owned
   = Sentinel
 speeds orders-0=40 orders-1=80 orders-2=20
   partition_appeared: 3 partitions appeared
@@ -65,7 +65,7 @@ tick +500
   > pack orders-0=40 orders-1=80 orders-2=20 given Assignment(1: [orders-0], 2: [orders-2])
   = Reassign
 packed 1: orders-0; 2: orders-1 orders-2
-  plan_made: plan 5 (unread_partition): nobody reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 0 consumers to come
+  plan_made: plan 5 (unread_partition): no consumer reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
   > save
   > start at 2: orders-1@2.1 (plan 5)
   = Group Management

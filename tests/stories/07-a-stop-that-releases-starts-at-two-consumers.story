@@ -1,4 +1,4 @@
-# One consumer gives up two partitions. They go to two others, as soon as the stop is acknowledged.
+# One consumer stops two partitions. They start at two others when the stop is acknowledged.
 settings consumers_max=3
 a controller starts with epoch 1
   > save
@@ -15,7 +15,7 @@ tick +500
   > pack a-0=30 a-1=30 a-2=30 b-0=60 c-0=60 given Assignment()
   = Reassign
 packed 1: a-0 a-1 a-2; 2: b-0; 3: c-0
-  plan_made: plan 2 (unread_partition): nobody reads a-0, a-1, a-2, b-0, c-0; 5 partitions on 3 consumers, 0 moves of 0 bytes/s, 5 starts, 3 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads a-0, a-1, a-2, b-0, c-0; 5 partitions on 3 consumers, 0 moves of 0 B/s, 5 starts, 3 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   consumer_created: consumer 3 is created
@@ -45,7 +45,7 @@ tick +500
   > pack a-0=90 a-1=30 a-2=30 b-0=60 c-0=60 given Assignment(1: [a-0 a-1 a-2], 2: [b-0], 3: [c-0])
   = Reassign
 packed 1: a-0; 2: a-1 b-0; 3: a-2 c-0
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 5 partitions on 3 consumers, 2 moves of 60 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 150 of 100 B/s; 5 partitions on 3 consumers, 2 moves of 60 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 1: a-1@1.2 a-2@1.3 (plan 3)
   = Group Management

@@ -1,4 +1,4 @@
-# Fewer consumers would do. The consumer is emptied first, and deleted when it owns nothing.
+# Fewer consumers are enough. A consumer is emptied first, and deleted when it owns nothing.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -43,7 +43,7 @@ tick +500
   > list deployments
   = Reassign
 packed 1: orders-0 orders-1 orders-2
-  plan_made: plan 3 (fewer_would_do): 1 consumers may do instead of 2; 3 partitions on 1 consumers, 1 moves of 30 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (fewer_would_do): 1 consumer may do instead of 2: 90 of 100 B/s; 3 partitions on 1 consumer, 1 move of 30 B/s, 0 starts, 0 to create, 1 to empty
   > save
   > stop at 2: orders-2@1.3 (plan 3)
   = Group Management
@@ -52,7 +52,7 @@ consumer 2 stopped orders-2@1.3
   > start at 1: orders-2@1.4 (plan 3)
 consumer 1 started orders-2@1.4
   plan_done: plan 3 is done after 0 ms
-  consumer_removed: consumer 2 is removed: it owns nothing, and there are spares enough
+  consumer_removed: consumer 2 is removed: it has no partitions, and there are enough spares
   > save
   > delete consumer 2
   = Sentinel

@@ -1,4 +1,4 @@
-# One consumer never answers. The wait is bounded: it is fenced, deleted and replaced.
+# One consumer never answers. The wait is limited: it is fenced, deleted and replaced.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -43,8 +43,8 @@ consumer 1 answers orders-0@1.1 orders-1@1.2
 tick +1000
   > query 2
 tick +7000
-  consumer_fenced: consumer 2 did not say what it owns: it is fenced, 0 partitions it had are free
-  synchronised: 1 consumers said what they own: 2 partitions
+  consumer_fenced: consumer 2 did not answer within 8000 ms: fenced, 0 partitions to start elsewhere
+  synchronised: 1 consumer answered, 2 partitions owned
   > save
   > delete consumer 2
   = Sentinel
@@ -54,7 +54,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1])
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 4 (unread_partition): nobody reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 1 consumers to come
+  plan_made: plan 4 (unread_partition): no consumer reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 1 to create, 0 to empty
   consumer_created: consumer 3 is created
   > save
   > create consumer 3

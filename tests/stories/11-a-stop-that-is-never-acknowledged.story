@@ -1,6 +1,6 @@
 # The stop is sent again on a tick; when its bound is reached, the consumer is fenced, and what it
 # held is started elsewhere. The lake refuses whichever of the two commits second.
-settings acknowledge_ms_max=3000
+settings acknowledge=3s
 a controller starts with epoch 1
   > save
   > list deployments
@@ -16,7 +16,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -40,7 +40,7 @@ tick +500
   > pack orders-0=40 orders-1=80 orders-2=20 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-0; 2: orders-1 orders-2
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 3 partitions on 2 consumers, 1 moves of 80 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 120 of 100 B/s; 3 partitions on 2 consumers, 1 move of 80 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 1: orders-1@1.2 (plan 3)
   = Group Management
@@ -49,14 +49,14 @@ tick +1000
 consumer 1 reports orders-0@1.1 orders-1@1.2
 consumer 2 reports orders-2@1.3
 tick +2500
-  consumer_fenced: consumer 1 did not stop orders-1 in time: it is fenced, 2 partitions it had are free
-  plan_overtaken: plan 3 is overtaken: a consumer that the plan counted on is lost
+  consumer_fenced: consumer 1 did not stop orders-1 within 3000 ms: fenced, 2 partitions to start elsewhere
+  plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost
   > save
   > delete consumer 1
   > pack orders-0=40 orders-1=80 orders-2=20 given Assignment(2: [orders-1 orders-2])
   = Reassign
 packed 3: orders-0; 2: orders-1 orders-2
-  plan_made: plan 4 (consumer_lost): a consumer that the plan counted on is lost; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 2 starts, 1 consumers to come
+  plan_made: plan 4 (consumer_lost): a consumer that the plan needs is lost; 3 partitions on 2 consumers, 0 moves of 0 B/s, 2 starts, 1 to create, 0 to empty
   consumer_created: consumer 3 is created
   > save
   > create consumer 3

@@ -1,5 +1,5 @@
-# A topic is deleted and another grows while a partition moves. The move of what vanished is
-# cancelled; what appeared joins the next plan.
+# A topic is deleted and another grows while a partition moves. The move of the deleted partition is
+# cancelled; the new partitions join the next plan.
 settings vanish_after_measurements=1
 a controller starts with epoch 1
   > save
@@ -16,7 +16,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -40,13 +40,13 @@ tick +500
   > pack orders-0=40 orders-1=80 orders-2=20 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-0; 2: orders-1 orders-2
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 3 partitions on 2 consumers, 1 moves of 80 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 120 of 100 B/s; 3 partitions on 2 consumers, 1 move of 80 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 1: orders-1@1.2 (plan 3)
   = Group Management
 speeds orders-0=40 orders-2=20 orders-3=10
-  partition_appeared: 1 partitions appeared
-  partition_vanished: 1 partitions vanished
+  partition_appeared: 1 partition appeared
+  partition_vanished: 1 partition vanished
   plan_done: plan 3 is done after 0 ms
   > save
   = Sentinel
@@ -55,7 +55,7 @@ tick +500
   > pack orders-0=40 orders-2=20 orders-3=10 given Assignment(1: [orders-0], 2: [orders-2])
   = Reassign
 packed 1: orders-0 orders-3; 2: orders-2
-  plan_made: plan 4 (unread_partition): nobody reads orders-3; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 0 consumers to come
+  plan_made: plan 4 (unread_partition): no consumer reads orders-3; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
   > save
   > start at 1: orders-3@1.4 (plan 4)
   = Group Management

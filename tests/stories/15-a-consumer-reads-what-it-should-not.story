@@ -1,4 +1,4 @@
-# A consumer reports a partition that belongs to another: it is told to stop, at every report.
+# A consumer reports a partition that belongs to another: every report is answered with a stop.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -33,7 +33,7 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 consumer 1 reports orders-0@1.1 orders-1@1.2 orders-2@1.1
-  stray_reader: consumer 1 reads orders-2 and should not: stopped
+  stray_reader: consumer 1 reads orders-2 without being assigned to it: stopped
   > stop at 1: orders-2@1.1 (plan 2)
 consumer 1 stopped orders-2@1.1
 consumer 1 reports orders-0@1.1 orders-1@1.2

@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -38,13 +38,13 @@ request p1: pause
   > answer p1: done
 consumer 2 starts again
 consumer 2 reports
-  consumer_restarted: consumer 2 started again; 1 partitions it had are free
+  consumer_restarted: consumer 2 started again; 1 partition to start anew
   > save
 tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-1 orders-2; 2: orders-0
-  plan_made: plan 3 (unread_partition): nobody reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 0 consumers to come
+  plan_made: plan 3 (unread_partition): no consumer reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
   > save
   > start at 2: orders-2@1.4 (plan 3)
   = Group Management

@@ -1,5 +1,5 @@
 # The transformation fails on one partition. The others go on; it is tried again later.
-settings retry_failed_ms=5000
+settings failed_partition_retry=5s
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -34,7 +34,7 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2, transformation_failed
-  partition_failed: orders-1 cannot be read: transformation_failed; tried again later
+  partition_failed: orders-1 stopped (transformation_failed); tried again in 5000 ms
   > save
 tick +500
 consumer 1 reports orders-0@1.1
@@ -45,7 +45,7 @@ tick +5000
 speeds orders-0=40 orders-1=40 orders-2=40
 tick +500
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 3 (unread_partition): nobody reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 0 consumers to come
+  plan_made: plan 3 (unread_partition): no consumer reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
   > save
   > start at 1: orders-1@1.4 (plan 3)
   = Group Management

@@ -1,5 +1,5 @@
-# A zombie was quicker: the rightful reader drops its batch, gives the partition up and says so. It
-# gets it again under a new epoch.
+# A zombie committed first: the rightful reader drops its batch, stops the partition and reports it.
+# It gets the partition again under a new epoch.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -34,12 +34,12 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2, ledger_refused
-  partition_given_up: consumer 1 gave orders-1 up: the ledger refused its commit
+  partition_given_up: consumer 1 gave up orders-1: the ledger refused its commit
 tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 3 (unread_partition): nobody reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 0 consumers to come
+  plan_made: plan 3 (unread_partition): no consumer reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
   > save
   > start at 1: orders-1@1.4 (plan 3)
   = Group Management

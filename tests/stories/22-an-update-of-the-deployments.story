@@ -1,4 +1,5 @@
-# Every consumer is replaced in turn by one of the new version; nobody stops for longer than a move.
+# Consumers are replaced one after another by ones of the new version; a partition only pauses for a
+# move.
 settings spare_consumers=1
 a controller starts with epoch 1
   > save
@@ -15,7 +16,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -45,7 +46,7 @@ request u1: update
   > deploy version 1 from now on
   > answer u1: accepted
 tick +500
-  consumer_removed: consumer 3 is removed: it is of the old version
+  consumer_removed: consumer 3 is removed: idle, and of the old version
   consumer_created: consumer 4 is created
   > save
   > delete consumer 3
@@ -55,7 +56,7 @@ tick +500
 consumer 4 reports
   > save
 tick +500
-  plan_made: plan 3 (roll_out): consumer 1 is replaced by one of version 1; 3 partitions on 2 consumers, 2 moves of 80 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (roll_out): consumer 1 is replaced by one of version 1; 3 partitions on 2 consumers, 2 moves of 80 B/s, 0 starts, 0 to create, 1 to empty
   > save
   > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)
   = Group Management
@@ -64,13 +65,13 @@ consumer 1 stopped orders-0@1.1 orders-1@1.2
   > start at 4: orders-0@1.4 orders-1@1.5 (plan 3)
 consumer 4 started orders-0@1.4 orders-1@1.5
   plan_done: plan 3 is done after 0 ms
-  consumer_removed: consumer 1 is removed: it owns nothing any more
+  consumer_removed: consumer 1 is removed: it has no partitions any more
   > save
   > delete consumer 1
   = Sentinel
 consumer 1 is deleted
 tick +500
-  request_answered: request u1: in_progress, 1 consumers are left
+  request_answered: request u1: in_progress, 1 consumer of the old version left
   consumer_created: consumer 1 is created
   > save
   > answer u1: in_progress

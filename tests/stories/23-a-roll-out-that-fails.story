@@ -1,5 +1,5 @@
 # The replacement does not come up: the roll-out stops and says so; the group stays as it was.
-settings creation_ms_max=5000
+settings creation_timeout=5s
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -46,7 +46,7 @@ tick +500
 consumer 1 reports orders-0@1.1 orders-1@1.2
 consumer 2 reports orders-2@1.3
 tick +5500
-  consumer_fenced: consumer 3 did not come up within 5000 ms: it is fenced, 0 partitions it had are free
+  consumer_fenced: consumer 3 did not come up within 5000 ms: fenced, 0 partitions to start elsewhere
   request_answered: request u1: failed, the replacement of consumer 1 did not come up
   > save
   > delete consumer 3

@@ -1,5 +1,5 @@
 # The deployment refuses. The plan is overtaken by one that does without; growth waits a while.
-settings creation_backoff_ms=5000
+settings creation_retry=5s
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -39,22 +39,22 @@ tick +500
   > pack orders-0=40 orders-1=80 orders-2=80 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-0; 2: orders-2; 3: orders-1
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 3 partitions on 3 consumers, 1 moves of 80 bytes/s, 0 starts, 1 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 120 of 100 B/s; 3 partitions on 3 consumers, 1 move of 80 B/s, 0 starts, 1 to create, 0 to empty
   consumer_created: consumer 3 is created
   > save
   > create consumer 3
   = Group Management
-consumer 3 is befallen: Unschedulable: 0/3 nodes are available
+consumer 3 has an incident: Unschedulable: 0/3 nodes are available
   consumer_incident: consumer 3: Unschedulable: 0/3 nodes are available
 consumer 3 cannot be created: no quota
   creation_failed: consumer 3: no quota
-  plan_overtaken: plan 3 is overtaken: a consumer that the plan counted on is lost
+  plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost
   > save
   > delete consumer 3
   > pack orders-0=40 orders-1=80 orders-2=80 given Assignment(1: [orders-0], 2: [orders-2])
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 4 (consumer_lost): a consumer that the plan counted on is lost; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 4 (consumer_lost): a consumer that the plan needs is lost; 3 partitions on 2 consumers, 0 moves of 0 B/s, 0 starts, 0 to create, 0 to empty
   plan_done: plan 4 is done after 0 ms
   > save
   = Sentinel

@@ -1,4 +1,4 @@
-# A consumer is told to end by somebody else. It gives up what it has, in order, and says goodbye.
+# A consumer is shut down by another client. It stops its partitions cleanly and reports the end.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -36,14 +36,14 @@ consumer 2 reports orders-2@1.3, phase=stopping
   > save
 consumer 2 stopped orders-2@1.3, shutdown
 consumer 2 reports nothing, phase=stopped
-  consumer_removed: consumer 2 is removed: it has ended
+  consumer_removed: consumer 2 is removed: it shut down
   > save
   > delete consumer 2
 tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1])
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 3 (unread_partition): nobody reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 1 consumers to come
+  plan_made: plan 3 (unread_partition): no consumer reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 1 to create, 0 to empty
   consumer_created: consumer 3 is created
   > save
   > create consumer 3

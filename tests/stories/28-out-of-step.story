@@ -1,5 +1,5 @@
-# A consumer refuses a start because it has seen a higher epoch: it knows more than we do. We ask
-# them all.
+# A consumer refuses a start because it has seen a higher epoch, so its state is newer than ours. All
+# consumers are queried again.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -34,17 +34,17 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2, ledger_refused
-  partition_given_up: consumer 1 gave orders-1 up: the ledger refused its commit
+  partition_given_up: consumer 1 gave up orders-1: the ledger refused its commit
 tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 3 (unread_partition): nobody reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 1 starts, 0 consumers to come
+  plan_made: plan 3 (unread_partition): no consumer reads orders-1; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
   > save
   > start at 1: orders-1@1.4 (plan 3)
   = Group Management
 consumer 1 refuses orders-1@1.4, stale_partition_epoch
-  out_of_step: a consumer knows more than we do: we ask them all
+  out_of_step: a consumer refused a start as outdated: all consumers are queried
   > save
   > list deployments
   = Synchronize
@@ -55,5 +55,5 @@ consumer 1 answers orders-0@1.1
 consumer 2 answers orders-2@1.3
   > list deployments
 deployed: 1 2
-  synchronised: 2 consumers said what they own: 2 partitions
+  synchronised: 2 consumers answered, 2 partitions owned
   = Sentinel

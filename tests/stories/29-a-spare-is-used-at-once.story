@@ -15,7 +15,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -45,7 +45,7 @@ tick +500
   > pack orders-0=40 orders-1=80 orders-2=40 given Assignment(1: [orders-0 orders-1], 2: [orders-2], 3: [])
   = Reassign
 packed 1: orders-0; 2: orders-2; 7: orders-1
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 3 partitions on 3 consumers, 1 moves of 80 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 120 of 100 B/s; 3 partitions on 3 consumers, 1 move of 80 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 1: orders-1@1.2 (plan 3)
   = Group Management

@@ -1,4 +1,4 @@
-# A higher capacity takes effect at the next look; a change that makes no sense is refused.
+# A higher capacity takes effect at the next tick; an invalid change is refused.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -14,7 +14,7 @@ tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
-  plan_made: plan 2 (unread_partition): nobody reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 bytes/s, 3 starts, 2 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   > save
@@ -33,17 +33,33 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 request s1: settings capacity_bytes_per_s=200 consumers_max=5
-  request_answered: request s1: done, settings changed
+  request_answered: request s1: done, changed: capacity_bytes_per_s 200.0, consumers_max 5
   > save
   > answer s1: done
 request s2: settings consumers_min=9
-  request_answered: request s2: refused, consumers_min 9 is above consumers_max 5
+  request_answered: request s2: refused, controller: consumers_min 9 is above consumers_max 5
   > save
   > answer s2: refused
-request s3: dance
-  request_answered: request s3: refused, no such request
+request s3: settings algorithm=nosuch
+  request_answered: request s3: refused, packing.algorithm: no packing algorithm 'nosuch'; there are CHAIN, NF, NFD, FF, FFD, WF, WFD, BF, BFD, MWF, MWFP, MBF, MBFP
   > save
   > answer s3: refused
+request s4: settings algorithm_knob=7
+  request_answered: request s4: refused, packing.knob: Input should be less than or equal to 1
+  > save
+  > answer s4: refused
+request s5: settings algorithm=chain algorithm_knob=0.3
+  request_answered: request s5: done, changed: algorithm chain, algorithm_knob 0.3
+  > save
+  > answer s5: done
+request s6: settings
+  request_answered: request s6: done, nothing to change
+  > save
+  > answer s6: done
+request s7: dance
+  request_answered: request s7: refused, no such request
+  > save
+  > answer s7: refused
 a controller starts with epoch 2 with its state file
   > save
   > list deployments

@@ -1,6 +1,6 @@
-# A partition is on its way to consumer 2 when a more urgent plan wants it elsewhere. The report that
-# comes now was written before the start arrived: that it does not name the partition says nothing,
-# and only the acknowledgement of the stop releases the next start.
+# A partition is starting at consumer 2 when a more urgent plan wants it elsewhere. The next report was
+# written before the start arrived, so the missing partition means nothing; only the acknowledgement of
+# the stop releases the next start.
 settings consumers_max=3 vanish_after_measurements=1
 a controller starts with epoch 1
   > save
@@ -17,7 +17,7 @@ tick +500
   > pack a-0=50 a-1=40 b-0=50 c-0=10 given Assignment()
   = Reassign
 packed 1: a-0 a-1; 2: b-0; 3: c-0
-  plan_made: plan 2 (unread_partition): nobody reads a-0, a-1, b-0, c-0; 4 partitions on 3 consumers, 0 moves of 0 bytes/s, 4 starts, 3 consumers to come
+  plan_made: plan 2 (unread_partition): no consumer reads a-0, a-1, b-0, c-0; 4 partitions on 3 consumers, 0 moves of 0 B/s, 4 starts, 3 to create, 0 to empty
   consumer_created: consumer 1 is created
   consumer_created: consumer 2 is created
   consumer_created: consumer 3 is created
@@ -47,7 +47,7 @@ tick +500
   > pack a-0=90 a-1=40 b-0=50 c-0=10 given Assignment(1: [a-0 a-1], 2: [b-0], 3: [c-0])
   = Reassign
 packed 1: a-0; 2: b-0 a-1; 3: c-0
-  plan_made: plan 3 (over_capacity): more is written than consumers 1 carry; 4 partitions on 3 consumers, 1 moves of 40 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 3 (over_capacity): consumer 1 is over capacity: 130 of 100 B/s; 4 partitions on 3 consumers, 1 move of 40 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 1: a-1@1.2 (plan 3)
   = Group Management
@@ -57,12 +57,12 @@ consumer 1 stopped a-1@1.2
 2500 ms pass
 speeds a-0=90 a-1=40 b-0=95 c-0=10
 tick +1000
-  plan_overtaken: plan 3 is overtaken: more is written than consumers 2 carry
+  plan_overtaken: plan 3 is overtaken: consumer 2 is over capacity: 135 of 100 B/s
   > pack a-0=90 a-1=40 b-0=95 c-0=10 given Assignment(1: [a-0], 2: [a-1 b-0], 3: [c-0])
   > start at 2: a-1@1.5 (plan 3)
   = Reassign
 packed 1: a-0; 2: b-0; 3: a-1 c-0
-  plan_made: plan 4 (over_capacity): more is written than consumers 2 carry; 4 partitions on 3 consumers, 1 moves of 40 bytes/s, 0 starts, 0 consumers to come
+  plan_made: plan 4 (over_capacity): consumer 2 is over capacity: 135 of 100 B/s; 4 partitions on 3 consumers, 1 move of 40 B/s, 0 starts, 0 to create, 0 to empty
   > save
   > stop at 2: a-1@1.5 (plan 4)
   = Group Management

@@ -1,1 +1,1 @@
-"""What people type: one file per command. Nothing imports this room."""
+"""The commands of the `penstock` program, one file each. No other package imports this one."""

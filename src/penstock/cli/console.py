@@ -1,4 +1,4 @@
-"""Where words go: data to stdout, the rest to stderr; no colour unless a person is looking."""
+"""Printing: data to stdout, messages to stderr, colour only on a terminal."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 
 
 class OutputFormat(StrEnum):
-    """What `-o` takes, as in kubectl."""
+    """The values of `-o`, as in kubectl."""
 
     TABLE = "table"
     JSON = "json"
@@ -22,10 +22,10 @@ class OutputFormat(StrEnum):
 
 
 OUTPUT_OPTION: Any = typer.Option(
-    OutputFormat.TABLE, "-o", "--output", help="How to print: a table for people, or JSON or YAML."
+    OutputFormat.TABLE, "-o", "--output", help="The output format: a table, JSON or YAML."
 )
 
-# rich itself honours NO_COLOR and a stream that is not a terminal.
+# rich itself respects NO_COLOR and turns colour off when the stream is not a terminal.
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -34,7 +34,7 @@ def data_console() -> Console:
 
 
 def say(text: str) -> None:
-    """One line of progress or explanation, for people."""
+    """Print one line of progress or explanation to stderr."""
     notes.print(text, markup=False)
 
 
@@ -48,7 +48,7 @@ def say_error(error: PenstockError) -> None:
 def print_data(
     data: Mapping[str, Any] | Sequence[Any], output: OutputFormat, table: Table | None = None
 ) -> None:
-    """Print `data` as asked; `table` is the same for people's eyes."""
+    """Print `data` in the chosen format; `table` is the same data as a table."""
     if output is OutputFormat.JSON:
         typer.echo(json.dumps(data, indent=2, default=str))
     elif output is OutputFormat.YAML or table is None:

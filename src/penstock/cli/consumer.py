@@ -1,4 +1,4 @@
-"""`penstock consumer`: one consumer of the group."""
+"""`penstock consumer`: runs one consumer of the group."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ def consumer(
             "--id",
             min=1,
             metavar="N",
-            help="Which consumer this is: partition N of the control topics is its mailbox. "
+            help="The consumer's number: partition N of the control topics is its mailbox. "
             "Default: $PENSTOCK_CONSUMER_ID, which the downward API sets on Kubernetes.",
         ),
     ] = None,
@@ -39,26 +39,26 @@ def consumer(
         typer.Option(
             "--state-dir",
             metavar="DIR",
-            help="Its own directory. Default: `consumer-N` below consumer.state_root.",
+            help="Its state directory. Default: `consumer-N` below consumer.state_root.",
         ),
     ] = None,
     deployment_version: Annotated[
         int | None,
-        typer.Option(min=0, help="Reported to the controller, so that a roll-out sees who is new."),
+        typer.Option(min=0, help="Reported to the controller, which uses it during a roll-out."),
     ] = None,
     ends_with: Annotated[
         str | None,
-        typer.Option(hidden=True, help="A process (PID:TICKS) that this one does not outlive."),
+        typer.Option(hidden=True, help="End when this process (PID:TICKS) ends."),
     ] = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
     health_port: HealthPort = None,
 ) -> None:
-    """Carry partitions into the lake, as the controller commands, until told to end.
+    """Carry the partitions that the controller assigns into the lake.
 
-    It joins no Kafka group and picks nothing by itself: commands and questions come through its
-    mailbox. SIGTERM or Ctrl-C ends it in order: the running batch is finished or dropped whole.
+    It joins no Kafka group: commands and queries of the controller arrive in its mailbox. On
+    SIGTERM or Ctrl-C it shuts down cleanly: the running batch is committed or dropped as a whole.
 
     Examples:
     `penstock consumer --id 1`
@@ -67,7 +67,7 @@ def consumer(
 
     """
     keep_memory_small()
-    # Late, because these bring Spark along and `penstock --help` should not wait for it.
+    # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
     from penstock.consumer.process import ConsumerProcess, GraceExceededError  # noqa: PLC0415
 
     number = consumer_id if consumer_id is not None else _id_from_environment()
@@ -87,29 +87,29 @@ def consumer(
     except GraceExceededError as error:
         say_error(error)
         sys.stderr.flush()
-        # A call into Spark hangs; waiting for it is what was just given up.
+        # A call into Spark still hangs, and a normal exit would wait for it.
         os._exit(error.exit_code)
-    # All of ours is closed and durable. Spark's client may still wait, at the interpreter's end,
-    # for a server that went away long ago: an orderly end does not wait with it.
+    # Everything is closed and durable. A normal exit could hang: Spark's client may wait for a
+    # server that is gone.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def _id_from_environment() -> int:
-    """Its identity on Kubernetes: a consumer that guessed would read another one's mail."""
+    """The consumer id on Kubernetes. There is no default: it would open another's mailbox."""
     variable = "PENSTOCK_CONSUMER_ID"
     text = os.environ.get(variable)
     if text is None:
         raise SettingsError(
-            "Which consumer is this? There is no --id and no PENSTOCK_CONSUMER_ID.",
+            "The consumer has no id: neither --id nor PENSTOCK_CONSUMER_ID is set.",
             remedy="Give --id N. On Kubernetes the pod's template sets the variable from the label "
             "penstock.io/consumer.",
         )
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(CONSUMER_ID_MAX))
     if not is_number or not 1 <= int(text) <= CONSUMER_ID_MAX:
         raise SettingsError(
-            f"{variable} is {text[:40]!r}, which is no consumer's number (1 to {CONSUMER_ID_MAX}).",
+            f"{variable} is {text[:40]!r}, not a consumer id (1 to {CONSUMER_ID_MAX}).",
             remedy="On Kubernetes it comes from the pod's label penstock.io/consumer.",
         )
     return int(text)

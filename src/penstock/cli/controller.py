@@ -27,15 +27,15 @@ def controller(
     health_port: HealthPort = None,
     ends_with: Annotated[
         str | None,
-        typer.Option(hidden=True, help="A process (PID:TICKS) that the group does not outlive."),
+        typer.Option(hidden=True, help="End with this process (PID:TICKS), consumers included."),
     ] = None,
 ) -> None:
-    """Lead the group: watch the speeds, plan, and move partitions between consumers.
+    """Lead the group: watch write speeds, plan, and move partitions between consumers.
 
     Consumers are local processes below `controller.directory`, or Deployments of a Kubernetes
-    cluster (`controller.deployment=kubernetes`). They stay when the controller ends and are found
-    again by the next one. Only one controller leads: a newer one fences the older at
-    the broker, which then ends with exit code 8.
+    cluster (`controller.deployment=kubernetes`). They keep running when the controller ends, and
+    the next controller finds them. Only one controller leads: a newer one fences the older one at
+    the broker, and the older one ends with exit code 8.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
@@ -43,7 +43,7 @@ def controller(
     with health_answers(health_port) as health:
         deployment: DeploymentBackend
         if loaded.settings.controller.deployment == "kubernetes":
-            # Late, because its client is slow to import and only needed here.
+            # Imported late: the Kubernetes client is slow to import and only needed here.
             from penstock.deployment.kubernetes import kubernetes_deployment  # noqa: PLC0415
 
             flags = settings_arguments(None, overrides, bootstrap_server)
@@ -57,7 +57,7 @@ def controller(
 def settings_arguments(
     settings: Path | None, overrides: Sequence[str] | None, bootstrap_server: str | None
 ) -> list[str]:
-    """The same settings for a child of ours: file and flags; the environment it has anyway."""
+    """The settings as arguments for a child process, which inherits the environment."""
     given = ["--settings", str(settings.absolute())] if settings is not None else []
     for text in overrides or []:
         given += ["--set", text]

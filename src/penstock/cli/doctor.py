@@ -1,4 +1,4 @@
-"""`penstock doctor`: is everything there that Penstock needs? Each line is ok, or what to do."""
+"""`penstock doctor`: checks all that Penstock needs. Each line is ok, or says what to do."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from rich.table import Table
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
+from penstock.extras import Extra, has_extra, install_command
 from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
@@ -44,7 +45,7 @@ def doctor(
 ) -> None:
     """Check Java, jars, ports, the broker, the control topics and rights.
 
-    Exit code 0 when all is well, else that of the first thing that is not.
+    The exit code is 0 when all checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     checks = list(_checks(loaded))
@@ -63,15 +64,18 @@ def doctor(
 
 
 def _checks(settings: Settings) -> Iterator[Check]:
-    yield _tried("java", _java)
-    for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
-        yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
+    yield Check("extras", _extras())
+    # Nothing else runs Java: controller, monitor and a consumer of a Connect server do not.
+    if has_extra(Extra.SPARK):
+        yield _tried("java", _java)
+        for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
+            yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
     ports = _tried("ports", lambda: _ports(settings))
     yield ports
     broker = (
         _tried("broker", lambda: _broker(settings))
         if ports.is_ok
-        else Check("broker", "not asked: no port answers.", exit_code=ports.exit_code)
+        else Check("broker", "not checked: no port answers.", exit_code=ports.exit_code)
     )
     yield broker
     if not broker.is_ok:
@@ -87,17 +91,25 @@ def _tried(name: str, check: Callable[[], str]) -> Check:
         return Check(name, error.message, error.remedy, error.exit_code)
 
 
+def _extras() -> str:
+    """No extra is wrong to miss: it depends on what runs here."""
+    there = [str(extra) for extra in Extra if has_extra(extra)]
+    missing = [install_command(extra) for extra in Extra if not has_extra(extra)]
+    words = f"installed: {', '.join(there) or 'none'}"
+    return f"{words}; for more: {', '.join(missing)}" if missing else words
+
+
 def _java() -> str:
     java = find_java()
     return f"Java {java.version} at {java.path}"
 
 
 def _jars(jar_set: JarSet) -> str:
-    return f"{len(jar_paths(jar_set))} jars, sums as locked"
+    return f"{len(jar_paths(jar_set))} jars, checksums as locked"
 
 
 def _ports(settings: Settings) -> str:
-    """At least one of the servers named must take a connection."""
+    """At least one bootstrap server must accept a connection."""
     refused = []
     for address in settings.kafka.bootstrap_servers.split(","):
         host, _, port = address.rpartition(":")
@@ -106,7 +118,7 @@ def _ports(settings: Settings) -> str:
         except OSError as error:
             refused.append(f"{address} ({error.strerror or error})")
         else:
-            return f"{address} takes connections"
+            return f"{address} accepts connections"
     raise UnreachableError(
         f"nothing listens at {', '.join(refused)}.",
         remedy="Start a broker (`penstock broker start`) or set kafka.bootstrap_servers.",
@@ -124,7 +136,7 @@ def _topics(settings: Settings) -> str:
     wrong = [f"{one.topic} {one.explanation}" for one in found if one.verdict is not TopicState.OK]
     if wrong:
         raise PenstockError("; ".join(wrong) + ".")
-    return f"the control topics {settings.topics.prefix}-* can serve"
+    return f"the control topics {settings.topics.prefix}-* are usable"
 
 
 def _rights(settings: Settings) -> str:
@@ -138,6 +150,6 @@ def _rights(settings: Settings) -> str:
     if missing:
         raise NotPermittedError(
             f"this principal lacks {', '.join(missing)}.",
-            remedy="docs/operations.md lists the rights each role needs.",
+            remedy="docs/security.md lists the rights each role needs.",
         )
     return "describe the cluster; describe, read and write the control topics"

@@ -1,6 +1,6 @@
-"""Reads what the controller last wrote about itself: for status, plan, history and the demo.
+"""Reads the controller's status file, for `status`, `plan`, `history` and the demo.
 
-The file outlives the controller: `age_s` and `is_stale` tell news from memory.
+The file stays when the controller ends: `age_s` and `is_stale` show how old it is.
 """
 
 import json
@@ -12,6 +12,7 @@ from penstock.errors import PenstockError
 from penstock.settings import Settings
 
 STATUS_NAME = "status.json"
+# The controller writes every second.
 STALE_AFTER_S = 5.0
 
 
@@ -33,16 +34,16 @@ def read_status(settings: Settings) -> dict[str, Any]:
 
 
 def is_stale(status: dict[str, Any]) -> bool:
-    """Whether the controller has stopped writing: it died, or is about to be started again."""
+    """Whether the controller has stopped writing: it ended, or is being restarted."""
     return bool(status["age_s"] > STALE_AFTER_S)
 
 
 def require_news(status: dict[str, Any]) -> None:
-    """For commands whose answer would be wrong if the group had changed since."""
+    """Refuse a stale status, for commands whose answer would be wrong with it."""
     if is_stale(status):
         raise PenstockError(
-            f"The controller has said nothing for {age_text(status['age_s'])}.",
-            remedy="Is it running? `penstock status` shows what was last known.",
+            f"The controller has not reported for {age_text(status['age_s'])}.",
+            remedy="Check that it runs; `penstock status` shows what was last known.",
         )
 
 

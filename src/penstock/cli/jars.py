@@ -13,12 +13,12 @@ from penstock.jars.cache import set_directory
 from penstock.jars.fetch import FetchProgress
 
 app = typer.Typer(
-    help="The Java archives that the broker and Spark need, kept in a cache.", no_args_is_help=True
+    help="The cached Java archives that the broker and Spark need.", no_args_is_help=True
 )
 
 
 def fetch_with_progress(jar_sets: list[JarSet]) -> None:
-    """Fetch what the cache does not hold, with a bar on a terminal and lines elsewhere."""
+    """Fetch what the cache lacks, with a progress bar on a terminal and lines elsewhere."""
     for jar_set in jar_sets:
         total = len(locked_jars(jar_set))
         with Progress(
@@ -45,17 +45,17 @@ def fetch_with_progress(jar_sets: list[JarSet]) -> None:
 
 @app.command("fetch")
 def fetch_command(
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing when all is there.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing on success.")] = False,
     only: Annotated[
         JarSet | None,
         typer.Option(
-            help="One set: a consumer needs no broker's jars, and only a lake in S3 needs `s3`."
+            help="One set: a consumer does not need `broker`; only a lake in S3 needs `s3`."
         ),
     ] = None,
 ) -> None:
-    """Bring the jars of broker and Spark into the cache, verified; quick when all is there already.
+    """Fetch the jars of broker and Spark into the cache and verify them; quick when complete.
 
-    The cache is $PENSTOCK_CACHE, or ~/.cache/penstock. A mirror can be named in
+    The cache is $PENSTOCK_CACHE, or ~/.cache/penstock. To use a mirror, set
     $PENSTOCK_JAR_REPOSITORY.
     """
     wanted = list(USUAL_SETS) if only is None else [only]
@@ -66,9 +66,9 @@ def fetch_command(
 
 @app.command("status")
 def status_command(output: OutputFormat = OUTPUT_OPTION) -> None:
-    """Say for each set whether the cache holds it, whole and unchanged.
+    """Show for each set whether the cache has all its jars, unchanged.
 
-    The exit code is 1 when a set that everybody needs is not there.
+    The exit code is 1 when the `broker` or the `spark` set is incomplete.
     """
     rows = []
     for jar_set in JarSet:

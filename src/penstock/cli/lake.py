@@ -1,4 +1,4 @@
-"""`penstock lake`: the tables' upkeep, and what the ledger says."""
+"""`penstock lake`: compacts the lake's tables and prints their ledger."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -7,9 +7,15 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    Overrides,
+    SettingsFile,
+    TopicNames,
+    effective_settings,
+)
 
-app = typer.Typer(help="The lake's tables: their upkeep and their ledger.", no_args_is_help=True)
+app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
 TableNames = Annotated[
     list[str] | None, typer.Option("--table", help="Only this table. May be repeated.")
 ]
@@ -22,11 +28,12 @@ def compact(
     overrides: Overrides = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Join small files, remove what nobody needs any more, shorten the tables' logs.
+    """Join small files, remove replaced and orphaned ones, shorten the tables' logs.
 
-    Safe while consumers write: their commits and offsets are not disturbed, and files of a writer
-    that has not committed yet are left alone. Replaced files stay for
-    `lake.removed_file_retention`.
+    Touches only tables that this group (`lake.group`) writes. Safe while consumers and foreign
+    tools write: commits, offsets and deleted rows stay as they are. Replaced files stay for the
+    table's `delta.deletedFileRetentionDuration` (from `lake.removed_file_retention` when Penstock
+    made the table).
 
     Example: `penstock lake compact --table orders --set lake.file_size=256MiB`
     """
@@ -37,9 +44,12 @@ def compact(
     shown.box = None
     reports = []
     for report in keep_up(loaded.settings.lake, table or []):
-        say(f"looked after {report.table}")
-        if report.another_compaction:
-            say(f"another compaction works on {report.table}; left to it")
+        if report.left_alone:
+            say(f"{report.table}: not compacted, because {report.left_alone}")
+        else:
+            say(f"{report.table}: compacted")
+        if report.joins_refused:
+            say(f"{report.table}: {report.joins_refused} joins dropped; their files were replaced")
         reports.append(asdict(report))
         shown.add_row(
             report.table,
@@ -54,15 +64,13 @@ def compact(
 
 @app.command()
 def ledger(
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
-    ] = None,
+    topic: TopicNames = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Print the next offset of every partition, as the lake has it, beside the end of its log.
+    """Print the next offset of every partition in the lake, beside the end of its Kafka log.
 
     Example: `penstock lake ledger --topic orders`
     """
@@ -72,9 +80,11 @@ def ledger(
 
     loaded = effective_settings(settings, overrides, bootstrap_server)
     kafka = Administration(loaded.settings.kafka)
-    control = f"{loaded.settings.topics.prefix}-"
+    control = loaded.settings.topics.names.all
     names = topic or [
-        name for name in kafka.cluster().partition_counts if not name.startswith(("__", control))
+        name
+        for name in kafka.cluster().partition_counts
+        if name not in control and not name.startswith("__")
     ]
     places = {
         TopicPartition(view.name, number): view.topic_id

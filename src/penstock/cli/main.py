@@ -1,7 +1,7 @@
-"""The `penstock` program: gathers the commands; an error is one clear message and an exit code.
+"""The `penstock` program: the list of commands, and how errors become a message and an exit code.
 
-A command's module is imported when the command is called, so that `penstock --help` and the small
-commands do not wait for Spark, numpy and pictures.
+A command's module is imported when the command is called, so that `penstock --help` and small
+commands do not wait for Spark, numpy and the drawing library.
 """
 
 import sys
@@ -14,11 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 from penstock import __version__
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
+from penstock.extras import missing_extra
 
-# name, where it is, and one sentence; in the order in which a newcomer meets them.
+# Name, module and attribute, and one sentence; in the order in which a newcomer needs them.
 COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Try it": (
-        ("demo", "laboratory.demo:demo", "Show the main job on an embedded broker."),
+        ("demo", "laboratory.demo:demo", "Show a whole group at work on an embedded broker."),
         ("doctor", "doctor:doctor", "Check Java, jars, ports, the broker, topics and rights."),
         (
             "simulate",
@@ -28,43 +29,43 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         (
             "broker",
             "laboratory.broker:app",
-            "A real Apache Kafka on this machine: start, stop, status.",
+            "Run a real Apache Kafka on this machine: start, stop, status.",
         ),
-        ("spark", "spark:app", "A Spark Connect server on this machine: start, stop, status."),
+        ("spark", "spark:app", "Run a Spark Connect server on this machine: start, stop, status."),
         ("load", "laboratory.load:load", "Write to Kafka at known speeds."),
     ),
     "Run the group": (
-        ("up", "up:up", "The whole group on one machine; --recommend only measures."),
+        ("up", "up:up", "Run the whole group on one machine; --recommend only measures."),
         ("monitor", "monitor:monitor", "Measure the write speed of every partition."),
         ("controller", "controller:controller", "Lead the group: plan and move partitions."),
-        ("consumer", "consumer:consumer", "Carry partitions into the lake, as commanded."),
+        ("consumer", "consumer:consumer", "Carry assigned partitions into the lake."),
     ),
     "Operate it": (
-        ("status", "status:status", "The group as it is: consumers, load, moves, decisions."),
-        ("history", "status:history", "What the controller decided, why, and what it moved."),
-        ("plan", "plan:plan", "What a repack would do now; changes nothing."),
-        ("speeds", "speeds:speeds", "How fast every partition is written, live."),
-        ("pause", "service:pause", "Hold plans back, up, down or both, until a time."),
+        ("status", "status:status", "Show the group: consumers, load, moves, decisions."),
+        ("history", "status:history", "Show what the controller decided, why, and what it moved."),
+        ("plan", "plan:plan", "Show what a repack would do now; changes nothing."),
+        ("speeds", "speeds:speeds", "Show the write speed of every partition, live."),
+        ("pause", "service:pause", "Pause scaling up, down or both, until a time."),
         ("resume", "service:resume", "End a pause."),
         ("service", "service:app", "Send requests to the controller."),
-        ("topics", "topics:app", "Make and check the control topics."),
-        ("lake", "lake:app", "Look after the lake's tables."),
+        ("topics", "topics:app", "Create and check the control topics."),
+        ("lake", "lake:app", "Compact the lake's tables and show their ledger."),
         ("verify", "verify:verify", "Check independently that every record is in the lake once."),
-        ("settings", "settings:app", "What is set, where it came from, and what could be set."),
-        ("jars", "jars:app", "The Java archives that the broker and Spark need."),
+        ("settings", "settings:app", "Show the settings, where they come from, and every option."),
+        ("jars", "jars:app", "Fetch the Java archives that the broker and Spark need."),
     ),
     "Study it": (
         (
             "study",
             "laboratory.study:app",
-            "Measure what the design rests on; each study writes its page.",
+            "Measurements behind the design; each study writes a report.",
         ),
     ),
 }
 
 
-class CommandForLater(TyperCommand):
-    """Stands in the list of commands; becomes the real one when it is called."""
+class LazyCommand(TyperCommand):
+    """An entry in the list of commands; imports the real command when it is called."""
 
     def __init__(self, name: str, where: str, sentence: str, panel: str) -> None:
         super().__init__(name, help=sentence, short_help=sentence, rich_help_panel=panel)
@@ -84,19 +85,19 @@ class CommandForLater(TyperCommand):
         return real.make_context(info_name, args, parent, **extra)
 
 
-class CommandsForLater(TyperGroup):
-    """All commands, none of them imported yet."""
+class LazyCommands(TyperGroup):
+    """All commands, without importing them."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         for panel, commands in COMMANDS.items():
             for name, where, sentence in commands:
-                self.add_command(CommandForLater(name, where, sentence, panel))
+                self.add_command(LazyCommand(name, where, sentence, panel))
 
 
 app = typer.Typer(
     name="penstock",
-    cls=CommandsForLater,
+    cls=LazyCommands,
     help="Penstock keeps a Kafka consumer group exactly as large as its load.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -118,7 +119,7 @@ def penstock(
         False, "--version", callback=_show_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    """Set up what every command shares."""
+    """Options of the program itself."""
 
 
 def main() -> None:
@@ -127,5 +128,12 @@ def main() -> None:
     except PenstockError as error:
         say_error(error)
         sys.exit(error.exit_code)
+    except ImportError as error:
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        missing = missing_extra(error, command)
+        if missing is None:
+            raise
+        say_error(missing)
+        sys.exit(missing.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""`penstock monitor`: the process that measures write speeds and publishes them."""
+"""`penstock monitor`: the process that measures and publishes write speeds."""
 
 from penstock.cli.options import (
     BootstrapServer,
@@ -19,8 +19,8 @@ def monitor(
 ) -> None:
     """Measure the write speed of every partition and publish it to `<prefix>-monitor`.
 
-    Runs until SIGTERM or SIGINT, then ends with 0. Survives brokers that are away. The control
-    topics must exist (`penstock topics create`). `penstock speeds` shows what it measures.
+    Runs until SIGTERM or SIGINT, then exits with 0. Keeps running while brokers are away. The
+    control topics must exist (`penstock topics create`). `penstock speeds` shows the speeds.
 
     Examples:
     `penstock monitor --bootstrap-server broker:9092`
@@ -29,6 +29,7 @@ def monitor(
 
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
-    patience_s = max(60.0, 5 * loaded.settings.monitor.period)
-    with health_answers(health_port, alive_within_s=patience_s) as health:
+    # A round may last several periods while brokers are silent.
+    alive_within_s = max(60.0, 5 * loaded.settings.monitor.period)
+    with health_answers(health_port, alive_within_s=alive_within_s) as health:
         run_monitor(loaded.settings, stop_on_signals(), health)

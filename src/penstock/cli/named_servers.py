@@ -1,4 +1,4 @@
-"""What `penstock broker` and `penstock spark` share: servers by name that outlive the command."""
+"""Named servers that outlive their command; used by `penstock broker` and `penstock spark`."""
 
 import signal
 import threading
@@ -15,12 +15,12 @@ from penstock.errors import PenstockError, UsageError
 from penstock.jars import cache_directory
 from penstock.processes import RunningServer, ServerRegistry
 
-Name = Annotated[str, typer.Option("--name", help="Which one, when several run side by side.")]
+Name = Annotated[str, typer.Option("--name", help="Its name, if several run side by side.")]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedServers:
-    """One kind of server: the command that starts it, what people call it, how it is."""
+    """One kind of server: its command, its name in messages, and how to read its state."""
 
     command: str
     called: str
@@ -36,20 +36,20 @@ class NamedServers:
         if known is not None and known.living:
             stop = f"`penstock {self.command} stop --name {name}`"
             raise UsageError(
-                f"A {self.called} named {name!r} runs already at {known.address}.",
+                f"A {self.called} named {name!r} is already running at {known.address}.",
                 remedy=f"Stop it with {stop}, or give another --name.",
             )
 
     def remember(self, server: RunningServer, undo: Callable[[], None]) -> None:
-        """What cannot be found again must not run: then it is undone."""
+        """Register the server; if that fails, stop it, because it could not be found again."""
         try:
             self.registry.remember(server)
         except OSError as error:
             undo()
-            raise PenstockError(f"Could not note the {self.called} down: {error}.") from error
+            raise PenstockError(f"Could not register the {self.called}: {error}.") from error
 
     def print_address(self, server: RunningServer, output: OutputFormat) -> None:
-        """Alone on stdout, so that a shell can take it up."""
+        """Print only the address to stdout, so that a shell can capture it."""
         if output is OutputFormat.TABLE:
             typer.echo(server.address)
         else:
@@ -58,18 +58,18 @@ class NamedServers:
     def stay_with(
         self, server: RunningServer, output: OutputFormat, stop: Callable[[], None]
     ) -> None:
-        """In the foreground until SIGTERM or Ctrl-C, then stopped; an error if it dies before.
+        """Run in the foreground until SIGTERM or Ctrl-C, then stop it; an error if it dies before.
 
-        The first process of a container has to ask for SIGTERM itself.
+        The first process of a container gets SIGTERM only if it installs a handler.
         """
-        told = threading.Event()
+        stop_requested = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: told.set())
+            signal.signal(number, lambda *_: stop_requested.set())
         try:
             self.print_address(server, output)
             say("Ctrl-C stops it.")
             while server.living == len(server.processes):
-                if told.wait(0.5):
+                if stop_requested.wait(0.5):
                     return
             end = Path(server.log_files[0]).read_text(encoding="utf-8", errors="replace")[-2000:]
             raise PenstockError(f"The {self.called} died. Its log ends:\n{end}")

@@ -1,4 +1,4 @@
-"""The options that many commands share, and how they become settings."""
+"""Options that many commands share, and how they become settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ SettingsFile: TypeAlias = Annotated[
         "--settings",
         "-f",
         metavar="FILE",
-        help="The settings file. Default: $PENSTOCK_SETTINGS, or penstock.yaml if it is here.",
+        help="The settings file. Default: $PENSTOCK_SETTINGS, or penstock.yaml if it exists.",
     ),
 ]
 Overrides: TypeAlias = Annotated[
@@ -31,8 +31,11 @@ Overrides: TypeAlias = Annotated[
 BootstrapServer: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--bootstrap-server", metavar="HOST:PORT", help="Where to find Kafka; several with commas."
+        "--bootstrap-server", metavar="HOST:PORT", help="Kafka's address; several with commas."
     ),
+]
+TopicNames: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
 ]
 HealthPort: TypeAlias = Annotated[
     int | None,
@@ -41,7 +44,7 @@ HealthPort: TypeAlias = Annotated[
         min=1,
         max=65535,
         envvar="PENSTOCK_HEALTH_PORT",
-        help="Answer /healthz and /readyz on this port of every interface. Default: nowhere.",
+        help="Serve /healthz and /readyz on this port of every interface. Default: off.",
     ),
 ]
 
@@ -49,7 +52,7 @@ HealthPort: TypeAlias = Annotated[
 def effective_settings(
     file: Path | None, overrides: list[str] | None, bootstrap_server: str | None = None
 ) -> LoadedSettings:
-    """The settings as this call has them; logs are set up to match."""
+    """Load the settings for this command and configure the logs."""
     flags: dict[str, Any] = {}
     for text in overrides or []:
         name, equals, value = text.partition("=")
@@ -65,7 +68,7 @@ def effective_settings(
 
 @contextmanager
 def health_answers(port: int | None, *, alive_within_s: float = 60.0) -> Iterator[Health]:
-    """What the process says about itself; answered over HTTP when there is a port."""
+    """The health of this process; served over HTTP if there is a port."""
     health = Health(alive_within_s=alive_within_s)
     if port is None:
         yield health

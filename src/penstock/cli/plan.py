@@ -1,4 +1,4 @@
-"""`penstock plan`: what a repack would do now, before anything does it."""
+"""`penstock plan`: what a repack would change now, as `future - current`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.group_status import read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotFeasibleError, PenstockError
-from penstock.model import Assignment, ConsumerId, TopicPartition
+from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
 from penstock.packing import PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.settings.units import format_speed
@@ -23,30 +23,32 @@ def plan(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Show which partitions a repack would move now, and what that costs. Changes nothing.
+    """Show what a repack would change now, and what that costs. Changes nothing.
 
     Exit code 0 when nothing would change, 7 when something would, 6 when the most consumers allowed
-    cannot carry the load, 1 when the controller is silent: the group may have changed since.
+    cannot carry the load, 1 when the controller has stopped reporting: the group may have changed
+    since.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     found = read_status(loaded)
     require_news(found)
     problem = _problem(found["question"])
-    wanted = found["settings"]
-    algorithm = algorithm_named(wanted["algorithm"] or "CHAIN", wanted["algorithm_knob"])
-    packing = algorithm.pack(problem)
-    moves = _moves(problem, packing.assignment)
+    packing = algorithm_named(found["settings"]["algorithm"]).pack(problem)
+    diff = packing.assignment - _without_idle(problem.current)
+    moves = _moves(problem, diff)
     data = {
         "consumers_now": sum(1 for held in problem.current.values() if held),
         "consumers_then": len(packing.assignment),
         "consumers_at_least": consumers_at_least(problem),
+        "create": [int(one) for one in diff.create],
+        "empty": [int(one) for one in diff.remove],
         "moves": moves,
         "oversize": [str(one) for one in packing.oversize],
         "overloaded": [int(one) for one in packing.overloaded],
     }
-    table = Table("partition", "from", "to", "speed", box=None)
+    table = Table("partition", "from", "to", "load", box=None)
     for move in moves:
-        speed = format_speed(round(move["write_speed_bytes_per_s"]))
+        speed = format_speed(round(move["load_bytes_per_s"]))
         table.add_row(move["partition"], str(move["from"] or "-"), str(move["to"]), speed)
     say(
         f"{data['consumers_now']} consumers now, {data['consumers_then']} then, at least "
@@ -63,11 +65,13 @@ def plan(
 
 
 def _problem(asked: dict[str, Any]) -> PackingProblem:
-    """The question as the controller would put it: backlogs and learned capacities included."""
+    """The question as the controller would ask it, with backlogs and learned capacities."""
     if not asked["load_bytes_per_s"]:
-        raise PenstockError("The controller has no speeds yet.", remedy="Is the monitor running?")
+        raise PenstockError(
+            "The controller has no write speeds yet.", remedy="Check that the monitor runs."
+        )
     return PackingProblem(
-        write_speed_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
+        load_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
         current=Assignment(
             {
                 ConsumerId(int(consumer)): [TopicPartition.parse(name) for name in held]
@@ -89,15 +93,21 @@ def _by_partition(figures: dict[str, float]) -> dict[TopicPartition, float]:
     return {TopicPartition.parse(name): float(figure) for name, figure in figures.items()}
 
 
-def _moves(problem: PackingProblem, then: Assignment) -> list[dict[str, Any]]:
-    now = problem.current
+def _without_idle(current: Assignment) -> Assignment:
+    """Idle consumers are spares: a repack creates or empties only those that read something."""
+    return Assignment({consumer: held for consumer, held in current.items() if held})
+
+
+def _moves(problem: PackingProblem, diff: ConsumerListDiff) -> list[dict[str, Any]]:
+    """Every start of `future - current`, with the consumer that stops before it."""
+    stopped_by = {p: consumer for consumer, held in diff.stop.items() for p in held}
+    starts = {p: consumer for consumer, held in diff.start.items() for p in held}
     return [
         {
             "partition": str(partition),
-            "from": now.owner_of(partition),
-            "to": owner,
-            "write_speed_bytes_per_s": problem.write_speed_bytes_per_s[partition],
+            "from": stopped_by.get(partition),
+            "to": starts[partition],
+            "load_bytes_per_s": problem.load_bytes_per_s[partition],
         }
-        for partition, owner in sorted(then.owners.items())
-        if now.owner_of(partition) != owner
+        for partition in sorted(starts)
     ]

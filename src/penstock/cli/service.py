@@ -1,4 +1,4 @@
-"""`penstock pause`, `resume` and `service send`: operators' requests, and what became of them."""
+"""`penstock pause`, `resume` and `service send`: operators' requests and the answers to them."""
 
 import json
 import secrets
@@ -59,7 +59,7 @@ def pause(
 ) -> None:
     """Hold plans back: those that grow the group, those that shrink it, or both.
 
-    Dead consumers are still replaced and new partitions still read.
+    Repairs go on: dead consumers are replaced and new partitions read.
 
     Example: `penstock pause --direction down --until 2h --reason 'sale'`
     """
@@ -91,7 +91,7 @@ def resume(
 def send(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")],
     content: Annotated[
-        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/messages/.")
+        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/development/messages/.")
     ] = "{}",
     wait: Wait = "5m",
     settings: SettingsFile = None,
@@ -99,7 +99,10 @@ def send(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Send a request to the controller and follow what becomes of it.
+    """Send a request to the controller and follow its answers until it is done.
+
+    The controller refuses what the settings file could not have. A change that the group still has
+    to follow (a lower maximum of consumers, a roll-out) is accepted first and done later.
 
     Examples:
     `penstock service send change-settings '{"capacity_bytes_per_s": 3000000}'`
@@ -140,7 +143,7 @@ def _moment_ms(text: str) -> int:
     try:
         return round((time.time() + parse_duration(text)) * 1000)
     except ValueError:
-        pass  # no duration: perhaps a time
+        pass  # not a duration: perhaps a time
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -149,32 +152,39 @@ def _moment_ms(text: str) -> int:
 
 
 def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer:
-    """Send it, and follow the answers until the last one."""
+    """Send a request and follow its answers until the final one."""
     try:
         wait_s = parse_duration(wait)
     except ValueError as error:
         raise UsageError(f"--wait: {error}.") from error
-    partition = TopicPartition(f"{settings.topics.prefix}-service", 0)
+    partition = TopicPartition(settings.topics.names.service, 0)
     answers = FollowedTopics(settings.kafka, {partition: AT_THE_END})
+    last: ServiceAnswer | None = None
     try:
         _send(settings, partition.topic, request)
         deadline_s = time.monotonic() + wait_s
         while time.monotonic() < deadline_s:
-            letter = answers.read(0.5)
-            if letter is None:
+            record = answers.read(0.5)
+            if record is None:
                 continue
-            found = decode(letter.value, letter.headers, topic_role="service", mailbox=0)
+            found = decode(record.value, record.headers, topic_role="service", mailbox=0)
             if not isinstance(found, ServiceAnswer) or found.request_id != request.request_id:
                 continue
             if found.outcome in _FINAL:
                 return found
+            last = found
             progress = f" {found.done} of {found.of}" if found.of else ""
             say(f"{found.outcome}{progress} {found.detail}".rstrip())
     finally:
         answers.close()
+    if last is None:
+        raise PenstockError(
+            f"The controller did not answer {request.request_id} within {wait}.",
+            remedy="`penstock status` shows whether it runs.",
+        )
     raise PenstockError(
-        f"The controller did not finish {request.request_id} within {wait}.",
-        remedy="`penstock status` shows whether it runs and what it is doing.",
+        f"{request.request_id} is not done within {wait}: {last.outcome}, {last.detail}.",
+        remedy="It goes on; `penstock history` shows when it is done.",
     )
 
 

@@ -1,4 +1,4 @@
-"""`penstock settings`: what is set, where each value came from, and what could be set."""
+"""`penstock settings`: shows the settings, where they come from, and every option."""
 
 import json
 
@@ -11,7 +11,7 @@ from penstock.settings import Settings
 from penstock.settings.reference import options_markdown, reference_yaml
 from penstock.settings.tree import known_options
 
-app = typer.Typer(help="What is set, where it came from, and what could be set.")
+app = typer.Typer(help="Show the settings, where they come from, and every option.")
 
 
 @app.callback(invoke_without_command=True)
@@ -22,9 +22,9 @@ def show(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Print the effective settings and where each value came from; exit code 3 if they are wrong.
+    """Print the settings and the origin of each value; exit code 3 if they are wrong.
 
-    Flags win over the environment (`PENSTOCK_KAFKA__BOOTSTRAP_SERVERS`), the environment over the
+    Flags win over the environment (`PENSTOCK_KAFKA__BOOTSTRAP_SERVERS`), and that wins over the
     file. Secrets print as `***`.
     """
     if context.invoked_subcommand is not None:
@@ -61,7 +61,7 @@ def reference() -> None:
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of the settings file, for editors that check while you type."""
+    """Print the JSON Schema of the settings file, for editors."""
     typer.echo(json.dumps(Settings.model_json_schema(), indent=2))
 
 

@@ -1,4 +1,4 @@
-"""`penstock spark`: one Spark Connect server on this machine, shared by thin consumers."""
+"""`penstock spark`: runs a Spark Connect server on this machine, shared by thin consumers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,17 +34,17 @@ SERVERS = NamedServers("spark", "Spark server", STOP_GRACE_S, _state)
 def start(
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Where to listen. Default: any free port."),
+        typer.Option(min=1, max=65535, help="The port to listen on. Default: any free port."),
     ] = None,
     name: Name = "default",
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop it with Ctrl-C or SIGTERM.")
+        bool, typer.Option("--foreground", help="Run until Ctrl-C or SIGTERM.")
     ] = False,
     listen_on: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Where others reach it; 0.0.0.0 in a pod. Who reaches it can run code in it.",
+            help="The address to listen on; 0.0.0.0 in a pod. All clients can run code in it.",
         ),
     ] = "127.0.0.1",
     settings: SettingsFile = None,
@@ -53,7 +53,7 @@ def start(
 ) -> None:
     """Start a Spark Connect server and print its address.
 
-    It listens on the loopback and stays until `penstock spark stop`. Its memory is
+    It listens on the loopback and runs until `penstock spark stop`. Its memory is
     `spark.server_memory`, its cores are `spark.cores`.
 
     Example: `export PENSTOCK_SPARK__MASTER=$(penstock spark start)`
@@ -81,7 +81,7 @@ def start(
     try:
         warm_up(server.master, loaded.settings.lake.group, loaded.settings.spark.tasks)
     except PenstockError as error:
-        say(str(error))  # consumers will meet it too, and say it with more to go by
+        say(str(error))  # consumers meet the same error and report it with more detail
     if foreground:
         SERVERS.stay_with(running, output, server.stop)
     else:
@@ -92,7 +92,7 @@ def _running(
     name: str, master: str, process: ProcessIdentity | None, log_file: Path, folder: Path | None
 ) -> RunningServer:
     if process is None:
-        raise PenstockError("Spark ended at once.", remedy=f"Its log: {log_file}")
+        raise PenstockError("Spark ended right after its start.", remedy=f"Its log: {log_file}")
     return RunningServer(
         name=name,
         address=master,

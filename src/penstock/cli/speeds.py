@@ -1,4 +1,4 @@
-"""`penstock speeds`: how fast every partition is written, live like `top`, or one reading."""
+"""`penstock speeds`: how fast every partition is written, live like `top`, or once."""
 
 import re
 import time
@@ -24,7 +24,7 @@ from penstock.monitor.process import SpeedMeasuring, stop_on_signals
 from penstock.settings import Settings
 from penstock.settings.units import parse_duration
 
-# A measurement older than this many periods is not of a running monitor.
+# When the newest measurement is older than this many periods, no monitor is running.
 _FRESH_PERIODS = 5
 _SPARK = "▁▂▃▄▅▆▇█"
 _SPARK_LENGTH = 16
@@ -41,7 +41,7 @@ class SortBy(StrEnum):
 
 
 class From(StrEnum):
-    """Where the speeds shown come from."""
+    """Who measures the speeds that are shown."""
 
     AUTO = "auto"
     MONITOR = "monitor"
@@ -50,7 +50,7 @@ class From(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All partitions at one moment."""
+    """The speeds of all partitions at one moment."""
 
     measured_by: str
     age_s: float
@@ -68,15 +68,13 @@ def speeds(
     ] = None,
     sort: Annotated[SortBy, typer.Option(help="Largest first; names ascending.")] = SortBy.SPEED,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Show only so many. Default: what fits.")
+        int | None, typer.Option(min=1, help="Show only this many. Default: what fits.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="One reading, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show one reading, then end.")] = False,
     measured_by: Annotated[
-        From, typer.Option("--from", help="A running monitor, or ask the brokers ourselves.")
+        From, typer.Option("--from", help="Read from a running monitor, or ask the brokers.")
     ] = From.AUTO,
-    over: Annotated[
-        str, typer.Option(help="Without a monitor: how long to measure for one reading.")
-    ] = "3s",
+    over: Annotated[str, typer.Option(help="Without a monitor: how long to measure.")] = "3s",
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -84,8 +82,8 @@ def speeds(
 ) -> None:
     """Show how fast every partition is written, in bytes of log (after compression).
 
-    A live table at a terminal; one reading with `--once`, with `-o json` or into a pipe. Reads what
-    a running monitor publishes; without one it asks the brokers itself. `?` is unknown, not zero.
+    A live table at a terminal; one reading with `--once`, with `-o json` or in a pipe. It reads
+    what a running monitor publishes; without one it asks the brokers. `?` is unknown, not zero.
 
     Examples:
     `penstock speeds --sort records`
@@ -128,7 +126,7 @@ def _check_patterns(patterns: list[str]) -> None:
 def _source(
     settings: Settings, measured_by: From, over_s: float, *, live: bool
 ) -> Iterator[_Source]:
-    """The running monitor if there is one, else ourselves."""
+    """The running monitor if there is one, else this process."""
     if measured_by is not From.BROKERS:
         with closing(MeasurementReader(settings.kafka, settings.topics)) as reader:
             fresh_s = _FRESH_PERIODS * settings.monitor.period
@@ -140,7 +138,7 @@ def _source(
             raise PenstockError(
                 "No monitor has published a measurement.", remedy="Start `penstock monitor`."
             )
-        say("No monitor is running: measuring ourselves.")
+        say("No monitor is running: measuring here.")
     with closing(BrokerQuestions(settings.kafka)) as questions:
         measuring = SpeedMeasuring(settings, questions)
         yield lambda: _measured(measuring, settings.monitor.period, 0.0 if live else over_s)
@@ -152,24 +150,24 @@ def _newest(reader: MeasurementReader, *, required: bool) -> Reading | None:
     except PenstockError:
         if required:
             raise
-        return None  # without the control topic there is no monitor either
+        return None  # without its topic there is no monitor
     if found is None:
         return None
     age_s = found.age_s(time.monotonic())
-    return Reading("monitor", age_s, found.measurement.partitions)
+    return Reading("monitor", age_s, found.partitions)
 
 
 def _measured(measuring: SpeedMeasuring, period_s: float, over_s: float) -> Reading:
-    """Measure for `over_s`, or take just one more turn."""
+    """Measure for `over_s`, or for one more round."""
     end_s = time.monotonic() + over_s
-    found = measuring.turn()
+    found = measuring.run_round()
     while (left_s := end_s - time.monotonic()) > 0:
         say(f"measuring, {left_s:.0f} s left")
         time.sleep(min(period_s, left_s))
-        found = measuring.turn() or found
+        found = measuring.run_round() or found
     if found is None:
         raise UnreachableError(
-            "No broker told which partitions there are.", remedy="`penstock doctor` looks why."
+            "No broker reported its partitions.", remedy="Run `penstock doctor`."
         )
     rows = [PartitionSpeed.model_validate(row) for row in measured_rows(found)]
     return Reading("speeds", found.newest_sample_age_s, rows)
@@ -210,13 +208,13 @@ def _watch(
     console = data_console()
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while not stop.is_set():
-            room = max(1, console.size.height - _ROWS_BESIDE_TABLE)
+            rows_max = max(1, console.size.height - _ROWS_BESIDE_TABLE)
             everything = read()
             for row in everything.partitions:
                 speed = row.write_speed_raw_bytes_per_s
                 past = history.setdefault((row.topic, row.partition), deque(maxlen=_SPARK_LENGTH))
                 past.append(0.0 if speed is None else speed)
-            reading = _chosen(everything, topics, sort, min(top or room, room))
+            reading = _chosen(everything, topics, sort, min(top or rows_max, rows_max))
             live.update(_table(reading, history, total=len(everything.partitions)), refresh=True)
             stop.wait(period_s)
 
@@ -249,7 +247,7 @@ def _table(
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Each value as a bar; the tallest is the largest of them."""
+    """Each value as a bar, scaled to the largest."""
     most = max(values, default=0.0)
     if most <= 0:
         return _SPARK[0] * len(values)

@@ -1,4 +1,4 @@
-"""`penstock status` and `penstock history`: the group as it is, and what was decided and why."""
+"""`penstock status` and `penstock history`: the group now, and what was decided and why."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,9 +16,9 @@ from penstock.settings.units import format_speed
 BAR_WIDTH = 20
 LAST_DECISIONS = 5
 MOVES_SHOWN = 8
-# One colour for each topic, in the order of their names, over and over.
+# One colour for each topic, in the order of their names; used again when there are more topics.
 _TOPIC_COLOURS = ("green", "cyan", "magenta", "blue", "yellow", "white")
-# Neighbours in a bar differ, so that each partition can be seen.
+# Neighbours in a bar differ, so that each partition is visible.
 _BLOCKS = "█▓"
 
 
@@ -30,12 +30,12 @@ def status(
 ) -> None:
     """Show the group: the controller's state, consumers with their load, moves, last decisions.
 
-    A bar is a consumer's capacity, filled with its partitions, a colour for each topic. `behind` is
-    what was written and is not in the lake yet, as the consumers last reported it: in records, and
-    in seconds of writing at the present speed.
+    A bar is a consumer's capacity, filled with its partitions, in one colour per topic. `behind` is
+    what is written and not in the lake yet, as the consumers last reported it: in records, and in
+    seconds of writing at the present speed.
 
-    Reads what the controller writes every second to `controller.directory`. When it has stopped
-    writing this says so, shows what was last known, and ends with exit code 1.
+    It reads the file that the controller writes to `controller.directory` every second. When that
+    file is old, it says so, shows what was last known, and ends with exit code 1.
 
     Example: `penstock status -o json | jq .behind_s`
     """
@@ -50,7 +50,7 @@ def status(
 
 
 def rendered(found: dict[str, Any]) -> Group:
-    """For people's eyes; the demo's live view shows the same."""
+    """The status as a table; the demo's live view shows the same."""
     parts: list[Any] = [_headline(found), _totals(found), _consumers(found)]
     moves = found["moves"]
     if moves:
@@ -80,7 +80,7 @@ def _headline(found: dict[str, Any]) -> Text:
     text.append(f"  {speeds}")
     if is_stale(found):
         silent = age_text(found["age_s"])
-        text = Text(f"The controller has said nothing for {silent}. ", style="bold red")
+        text = Text(f"The controller has not reported for {silent}. ", style="bold red")
         text.append(f"What was known then ({found['phase']}):")
     if found["is_degraded"]:
         text.append("  its state cannot be saved", style="bold red")
@@ -96,7 +96,7 @@ def _totals(found: dict[str, Any]) -> Text:
         f"behind {_behind(found)} (records, time)"
     )
     if unread:
-        text.append(f", {unread} read by nobody", style="bold red")
+        text.append(f", {unread} without a reader", style="bold red")
     return text
 
 

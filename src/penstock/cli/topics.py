@@ -1,5 +1,6 @@
 """`penstock topics`: makes and checks the four control topics."""
 
+import time
 from typing import Annotated
 
 import typer
@@ -11,14 +12,16 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import findings_for, make_control_topics
 from penstock.topics import TopicState, control_topics
+from penstock.topics.control_topics import ControlTopic, TopicFinding
 
 app = typer.Typer(
-    help="Make and check the control topics over which the group talks.", no_args_is_help=True
+    help="Make and check the control topics that the group communicates over.", no_args_is_help=True
 )
+VISIBLE_PAUSE_S = 0.2
 Consumers = Annotated[
     int,
     typer.Option(
-        "--consumers", min=0, help="The highest consumer id that must have a mailbox already."
+        "--consumers", min=0, help="The highest consumer id that must already have a mailbox."
     ),
 ]
 
@@ -30,19 +33,31 @@ def create(
     bootstrap_server: BootstrapServer = None,
     consumers: Consumers = 0,
 ) -> None:
-    """Make the control topics, or grow them. Safe to repeat; never shrinks or deletes."""
+    """Make the control topics, or grow them. Safe to repeat; nothing is shrunk or deleted."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     for line in make_control_topics(loaded, highest_consumer_id=consumers):
         say(line)
     wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
-    unusable = [
-        one
-        for one in findings_for(Administration(loaded.kafka), wanted)
-        if one.verdict is TopicState.UNUSABLE
-    ]
+    found = _once_visible(Administration(loaded.kafka), wanted, loaded.kafka.answer_timeout)
+    unusable = [one for one in found if one.verdict is not TopicState.OK]
     if unusable:
         raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
-    say("All four control topics can serve.")
+    say("All four control topics are usable.")
+
+
+def _once_visible(
+    administration: Administration, wanted: tuple[ControlTopic, ...], within_s: float
+) -> list[TopicFinding]:
+    """What the cluster has: brokers learn of a new topic a moment after it was made."""
+    deadline_s = time.monotonic() + within_s
+    while True:
+        found = findings_for(administration, wanted)
+        states = {one.verdict for one in found}
+        if not states & {TopicState.MISSING, TopicState.TOO_FEW_PARTITIONS}:
+            return found
+        if time.monotonic() >= deadline_s:
+            return found
+        time.sleep(VISIBLE_PAUSE_S)
 
 
 @app.command()
@@ -53,7 +68,7 @@ def check(
     consumers: Consumers = 0,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Say of each control topic whether it can serve, and what to change if not (exit code 1)."""
+    """Report whether each control topic is usable, and what to change if not (exit code 1)."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
     found = findings_for(Administration(loaded.kafka), wanted)

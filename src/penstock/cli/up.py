@@ -1,4 +1,4 @@
-"""`penstock up`: the whole group on one machine."""
+"""`penstock up`: runs the whole group on one machine."""
 
 import signal
 from threading import Event
@@ -12,27 +12,25 @@ from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.jars import JarSet, spark_sets
 
-TEND_EVERY_S = 0.5
+REPAIR_EVERY_S = 0.5
 
 
 def up(
     recommend: Annotated[
         bool,
-        typer.Option(
-            "--recommend", help="Measure and explain what the group would do; change nothing."
-        ),
+        typer.Option("--recommend", help="Only measure, and explain what the group would do."),
     ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
 ) -> None:
-    """Bring the whole group up: broker, topics, Spark, monitor, controller, consumers.
+    """Start the whole group: broker, topics, Spark, monitor, controller, consumers.
 
-    A broker is started if no `kafka.bootstrap_servers` are set, and a Spark Connect server if no
-    `spark.master` is. Ctrl-C takes all of it down in order and leaves nothing running. State, logs
-    and the embedded broker's data are kept in `controller.directory`.
+    It starts a broker unless `kafka.bootstrap_servers` is set, and a Spark Connect server unless
+    `spark.master` is set. Ctrl-C shuts everything down. State, logs and the embedded broker's data
+    stay in `controller.directory`.
 
-    With `--recommend` nothing is started or made on your cluster: the safe first step.
+    With `--recommend` it starts and creates nothing on your cluster: a safe first step.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
     stop = Event()
@@ -43,7 +41,7 @@ def up(
 
         recommend_until(loaded.settings, stop)
         return
-    # Late, because it brings Spark along and `penstock --help` should not wait for it.
+    # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
     from penstock.laboratory.broker import small_broker  # noqa: PLC0415
     from penstock.local_group import LocalGroup  # noqa: PLC0415
 
@@ -60,8 +58,8 @@ def up(
     )
     with group:
         say(f"The group is up. `penstock status` shows it; logs are in {group.directory}.")
-        say("Ctrl-C takes it down.")
-        while not stop.wait(TEND_EVERY_S):
-            for line in group.tend():
+        say("Ctrl-C stops it.")
+        while not stop.wait(REPAIR_EVERY_S):
+            for line in group.repair():
                 say(line)
-    say("Everything is down.")
+    say("Everything has stopped.")

@@ -1,4 +1,4 @@
-"""`penstock verify`: is every record of Kafka in the lake, exactly once?"""
+"""`penstock verify`: checks that every record of Kafka is in the lake exactly once."""
 
 from typing import Annotated
 
@@ -6,7 +6,13 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    Overrides,
+    SettingsFile,
+    TopicNames,
+    effective_settings,
+)
 from penstock.verification import VerificationResult
 from penstock.verification import verify as verify_lake
 
@@ -21,33 +27,40 @@ _COLUMNS = (
     "duplicated",
     "out_of_place",
     "unknown",
+    "truncated",
+    "changed",
 )
 
 
 def verify(
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic. May be repeated.")
-    ] = None,
+    topic: TopicNames = None,
+    offsets_only: Annotated[
+        bool,
+        typer.Option("--offsets-only", help="Compare only offsets: faster, content is not read."),
+    ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Compare Kafka with the lake, record by record. Exit code 0 only when exact.
+    """Compare Kafka with the lake, record by record. The exit code is 0 only if they match.
 
     For every partition the lake knows: `kafka` is how many committed records Kafka has below the
     offset in the ledger, `lake` and `dead_letters` how many the tables have; `unknown` are rows
-    whose records Kafka no longer keeps. It reads both by itself and trusts no other part of
-    Penstock. May run while consumers do.
+    whose records Kafka no longer keeps, `truncated` offsets that Kafka's log has lost at its end,
+    `changed` rows whose key or value differs (`-` where the table does not have both). It reads
+    both by itself and trusts no other part of Penstock. May run while consumers do.
 
     Example: `penstock verify --topic orders -o json`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
-    verdict = verify_lake(loaded.settings, topic or [], on_progress=say)
+    verdict = verify_lake(loaded.settings, topic or [], offsets_only=offsets_only, on_progress=say)
     print_data(verdict.as_data(), output, _as_table(verdict))
     if not verdict.partitions:
         say("The ledger has no partition of these topics: nothing was checked.")
-    elif output is OutputFormat.TABLE:
+    for name, ids in verdict.earlier_topic_ids.items():
+        say(f"{name} was deleted and made again: rows of earlier topics {', '.join(ids)} remain.")
+    if verdict.partitions and output is OutputFormat.TABLE:
         say("exact" if verdict.is_exact else "NOT exact")
     if not verdict.is_exact:
         raise typer.Exit(1)
@@ -56,5 +69,6 @@ def verify(
 def _as_table(verdict: VerificationResult) -> Table:
     table = Table(*_COLUMNS, box=None)
     for one in verdict.partitions:
-        table.add_row(*(str(getattr(one, name)) for name in _COLUMNS))
+        values = (getattr(one, name) for name in _COLUMNS)
+        table.add_row(*("-" if value is None else str(value) for value in values))
     return table

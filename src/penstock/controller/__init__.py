@@ -1,1 +1,1 @@
-"""The decision machine: states of the notes, one file each. Pure but for `process`."""
+"""The controller: `core` decides, one file for each state of the notes; `process` acts."""

@@ -1,4 +1,4 @@
-"""Starts and ends consumers: one interface, several back-ends, one suite that all must pass."""
+"""Starts and ends consumers: one interface, three back-ends, and one contract test for all."""
 
 from penstock.deployment.in_memory import InMemoryDeployment
 from penstock.deployment.interface import (

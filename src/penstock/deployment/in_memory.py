@@ -1,6 +1,6 @@
-"""Consumers that are only noted down: for tests of whoever asks for them.
+"""A back-end that only keeps a list of consumers, for tests of the controller.
 
-Records every call, fails where a test planted a failure, and lets a test make a consumer die.
+It records every call, fails where a test planted a failure, and lets a test make a consumer die.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ class InMemoryDeployment:
         self._consumers: dict[ConsumerId, DeployedConsumer] = {}
         self._dead: set[ConsumerId] = set()
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
-        self._called("listed", ConsumerId(0))
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        self._called("list_consumers", ConsumerId(0))
         return {consumer: self._consumers[consumer] for consumer in sorted(self._consumers)}
 
     def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
@@ -38,19 +38,13 @@ class InMemoryDeployment:
         self._consumers.pop(consumer, None)
         self._dead.discard(consumer)
 
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        self._called("update", consumer)
-        self._consumers[consumer] = DeployedConsumer(
-            consumer, template.version, DeploymentState.RUNNING
-        )
-
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         self._called("logs", consumer)
         known = self._consumers.get(consumer)
-        told = [] if known is None else [f"consumer {consumer} of version {known.version}"]
-        return told[-lines:]
+        written = [] if known is None else [f"consumer {consumer} of version {known.version}"]
+        return written[-lines:]
 
-    def tend(self) -> Sequence[Incident]:
+    def repair(self) -> Sequence[Incident]:
         incidents = []
         for consumer in sorted(self._dead & set(self._consumers)):
             known = self._consumers[consumer]
@@ -62,7 +56,7 @@ class InMemoryDeployment:
         return incidents
 
     def die(self, consumer: ConsumerId) -> None:
-        """As if its process had ended by itself."""
+        """Behave as if the consumer's process had ended by itself."""
         self._dead.add(consumer)
         known = self._consumers[consumer]
         self._consumers[consumer] = replace(known, state=DeploymentState.RESTARTING)

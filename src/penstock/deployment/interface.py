@@ -1,9 +1,8 @@
-"""What the controller asks of whatever runs the consumers.
+"""The interface between the controller and what runs the consumers.
 
-Every call may be repeated: creating what is there and deleting what is not are no errors. "Deleted"
-means that the back-end has let go of it; whether the process is dead is another matter, and nothing
-that must be safe rests on it. A consumer that dies by itself is started again by the back-end, and
-`tend` says so.
+Every call may be repeated: creating a consumer that exists and deleting one that does not are no
+errors. A deleted consumer is no longer deployed, but its process may still run for a while; safety
+never depends on its end. The back-end restarts a consumer that dies, and `repair` reports it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,20 +15,20 @@ from penstock.model import ConsumerId
 
 
 class DeploymentError(PenstockError):
-    """The back-end could not do it. `is_passing`: trying again later may help."""
+    """A call to the back-end failed. `is_retryable`: the same call may succeed later."""
 
-    def __init__(self, message: str, *, remedy: str = "", is_passing: bool = True) -> None:
+    def __init__(self, message: str, *, remedy: str = "", is_retryable: bool = True) -> None:
         super().__init__(message, remedy=remedy)
-        self.is_passing = is_passing
+        self.is_retryable = is_retryable
 
 
 class StillEndingError(DeploymentError):
-    """Its end is under way and will come by itself; deleting again asks how far it is."""
+    """The consumer is still ending; call `delete` again to see whether it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentTemplate:
-    """How consumers are deployed. A change has a new version; what is absent is as settings say."""
+    """How consumers are deployed. Every change has a new version; settings fill what is absent."""
 
     version: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -42,9 +41,9 @@ class DeploymentTemplate:
 
 class DeploymentState(StrEnum):
     RUNNING = "running"
-    # It ended by itself and is, or will soon be, started again.
+    # It ended by itself and restarts now or soon.
     RESTARTING = "restarting"
-    # It keeps ending, or cannot be started; `detail` says why.
+    # It keeps ending, or cannot be started; `detail` has the reason.
     FAILED = "failed"
 
 
@@ -61,29 +60,26 @@ class DeployedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that happened to a consumer without being asked for."""
+    """An unrequested change of a consumer, such as a restart."""
 
     consumer: ConsumerId
     explanation: str
 
 
 class DeploymentBackend(Protocol):
-    """Only consumers with the group's label are ever seen or touched."""
+    """Sees and touches only consumers that carry the group's label."""
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
         """Every consumer of the group, in ascending order."""
 
     def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        """Deploy it if it is not there; one that is there stays as it is."""
+        """Deploy the consumer. If it is already deployed, leave it unchanged."""
 
     def delete(self, consumer: ConsumerId) -> None:
-        """End it in order (its grace period included) and forget it; its state directory stays."""
-
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        """Replace it by one of this template, unless it is of that version already."""
+        """Shut the consumer down within its grace period. Its state directory stays."""
 
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        """The end of its log; empty when it has none."""
+        """The last lines of its log; empty when there is no log."""
 
-    def tend(self) -> Sequence[Incident]:
-        """Look after the consumers: start again what died. Quick; called every moment."""
+    def repair(self) -> Sequence[Incident]:
+        """Restart what died and return the incidents. Quick; called several times a second."""

@@ -1,7 +1,7 @@
-"""How a consumer of this group is started on this machine.
+"""The command that starts a consumer of this group on this machine.
 
-The child gets the same settings: the same file and flags (secrets are never among them) and the
-same environment. What a roll-out changed comes as further flags, which win.
+The child gets the same settings file, flags (never secrets) and environment. Changes of a roll-out
+follow as further flags, which win.
 """
 
 import json
@@ -17,7 +17,7 @@ from penstock.settings import Settings
 
 
 def local_deployment(
-    settings: Settings, given: Sequence[str], ends_with: str | None
+    settings: Settings, flags: Sequence[str], ends_with: str | None
 ) -> LocalProcesses:
     def launched(
         consumer: ConsumerId, template: DeploymentTemplate, state_directory: Path
@@ -28,7 +28,7 @@ def local_deployment(
         if ends_with is not None:
             command += ["--ends-with", ends_with]
         return LaunchPlan(
-            [*command, *given, *template_arguments(settings, template)],
+            [*command, *flags, *template_arguments(settings, template)],
             {**os.environ, **template.environment},
         )
 
@@ -41,14 +41,14 @@ def local_deployment(
 
 
 def template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
-    """What a roll-out changed, as flags: they win over the file and the environment."""
-    given = []
+    """The changes of a roll-out as flags, which win over the file and the environment."""
+    flags = []
     if template.spark_settings:
         options = {**settings.spark.options, **template.spark_settings}
-        given += ["--set", f"spark.options={json.dumps(options)}"]
+        flags += ["--set", f"spark.options={json.dumps(options)}"]
     if template.transformations:
         tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
         for topic, function in template.transformations.items():
             tables[topic] = {**tables.get(topic, {}), "transformation": function}
-        given += ["--set", f"lake.tables={json.dumps(tables)}"]
-    return given
+        flags += ["--set", f"lake.tables={json.dumps(tables)}"]
+    return flags

@@ -1,14 +1,14 @@
-"""Consumers as processes of this machine: the embedded default.
+"""Consumers as processes on this machine: the default back-end.
 
 Each has a folder below the group's directory:
 
-    consumer-3/deployment.json   which process it is (number and start time), version, restarts
-    consumer-3/consumer.log      what it wrote
-    consumer-3/state/            its own state directory, kept when it is deleted
+    consumer-3/deployment.json   its process (number and start time), version and restarts
+    consumer-3/consumer.log      its output
+    consumer-3/state/            its state directory, kept when the consumer is deleted
 
-The note makes a consumer findable by a controller that returns after a crash, and a process that
-merely has its number is never touched. Consumers stay when the controller dies; they end with the
-process named as their owner (`penstock up`), which they watch themselves.
+A controller that restarts finds its consumers by deployment.json. The start time makes sure that
+an unrelated process with the same number is never touched. Consumers survive the controller; they
+watch their owner process (`penstock up`) and end with it.
 """
 
 import json
@@ -38,7 +38,7 @@ _PREFIX = "consumer-"
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """How a consumer is started: the back-end adds nothing of its own."""
+    """The complete command and environment of a consumer process."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -50,19 +50,19 @@ Launcher = Callable[[ConsumerId, DeploymentTemplate, Path], LaunchPlan]
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What is known of one consumer, on disk."""
+    """The content of deployment.json."""
 
     consumer: int
     group: str
     process: ProcessIdentity
     template: DeploymentTemplate
     restarts: int = 0
-    # Since when it runs, on the monotonic clock of the machine (the same for all processes).
+    # When it was started, on the machine's monotonic clock (the same for all processes).
     started_monotonic_s: float = 0.0
 
 
 class LocalProcesses:
-    """Safe to call from several threads; one consumer's calls wait for one another."""
+    """Safe to call from several threads. Calls for the same consumer run one after another."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class LocalProcesses:
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._locks_lock = threading.Lock()
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
         found = {}
         for note in self._notes():
             consumer = ConsumerId(note.consumer)
@@ -99,18 +99,9 @@ class LocalProcesses:
         with self._lock(consumer):
             note = self._read(consumer)
             if note is not None:
-                # Forgotten only when it has ended: a crash of ours in between leaves it findable.
+                # The note goes after the process, so that a crash in between loses no process.
                 stop(note.process, grace_s=self._grace_s)
                 self._note_file(consumer).unlink(missing_ok=True)
-
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        with self._lock(consumer):
-            note = self._read(consumer)
-            if note is not None and note.template.version == template.version:
-                return
-            if note is not None:
-                stop(note.process, grace_s=self._grace_s)
-            self._start(consumer, template, restarts=0)
 
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
         log = self._folder(consumer) / "consumer.log"
@@ -120,7 +111,7 @@ class LocalProcesses:
             file.seek(max(0, log.stat().st_size - 200 * lines - 10_000))
             return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
 
-    def tend(self) -> Sequence[Incident]:
+    def repair(self) -> Sequence[Incident]:
         incidents = []
         for note in self._notes():
             if is_alive(note.process) or not self._is_due(note):
@@ -139,7 +130,7 @@ class LocalProcesses:
     def _restart(self, note: _Note) -> Incident:
         consumer = ConsumerId(note.consumer)
         restarts = restarts_after(note.restarts, self._monotonic() - note.started_monotonic_s)
-        stop(note.process, grace_s=0)  # it is dead: this takes it off the process table
+        stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
         self._start(consumer, note.template, restarts=restarts)
         last = next(iter(self.logs(consumer, lines=1)), "")
         return Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")
@@ -179,7 +170,7 @@ class LocalProcesses:
             partial.write_text(json.dumps(asdict(note)), encoding="utf-8")
             partial.replace(file)
         except OSError:
-            stop(note.process, grace_s=self._grace_s)  # what cannot be found again must not run
+            stop(note.process, grace_s=self._grace_s)  # without its note it could not be found
             raise
 
     def _notes(self) -> list[_Note]:
@@ -189,7 +180,7 @@ class LocalProcesses:
         return [note for note in notes if note is not None]
 
     def _read(self, consumer: ConsumerId) -> _Note | None:
-        """What was noted; None for no note, one of another group, or one that cannot be read."""
+        """The consumer's note; None when absent, unreadable, or of another group."""
         try:
             content = json.loads(self._note_file(consumer).read_text(encoding="utf-8"))
             content["process"] = ProcessIdentity(**content["process"])
@@ -198,7 +189,9 @@ class LocalProcesses:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError):
-            return None  # ends up as a consumer that is not deployed: created anew, and locked out
+            return (
+                None  # treated as not deployed; the state directory's lock stops a second process
+            )
         return note if note.group == self._group and note.consumer == consumer else None
 
     def _folder(self, consumer: ConsumerId) -> Path:
@@ -212,14 +205,14 @@ class LocalProcesses:
             return self._locks.setdefault(consumer, threading.Lock())
 
     def process_of(self, consumer: ConsumerId) -> ProcessIdentity:
-        """Which process a consumer is; for whoever wants to harm it."""
+        """The process of a consumer, for tests and the demo that harm it."""
         note = self._read(consumer)
         if note is None:
-            raise DeploymentError(f"Consumer {consumer} is not deployed.", is_passing=False)
+            raise DeploymentError(f"Consumer {consumer} is not deployed.", is_retryable=False)
         return note.process
 
     def forget_state(self, consumer: ConsumerId) -> None:
-        """Remove a deleted consumer's folder altogether."""
+        """Remove the whole folder of a deleted consumer."""
         if self._read(consumer) is None:
             shutil.rmtree(self._folder(consumer), ignore_errors=True)
 

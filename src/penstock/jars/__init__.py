@@ -1,4 +1,4 @@
-"""The Java archives we need: named and summed in lock files, fetched once, verified at use."""
+"""The Java archives: named with checksums in lock files, fetched once, verified at every use."""
 
 from penstock.jars.cache import cache_directory, classpath, jar_paths
 from penstock.jars.fetch import fetch

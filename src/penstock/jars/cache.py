@@ -1,7 +1,7 @@
-"""Where jars are kept: one folder a set and lock, outside any checkout, whole or not there.
+"""The jar cache: one folder for each set and lock, outside any checkout, always complete.
 
-A folder appears by a rename after every sum was checked, so a half-fetched one never has its final
-name. Sums are checked again at every use: a disk can lie, and a jar is code that we run.
+A folder gets its final name only after every checksum was verified, so a half-fetched set is never
+used. Checksums are verified again at every use, because a jar is code that runs.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ from penstock.jars.lock import JarSet, LockedJar, lock_digest, locked_jars
 
 
 class JarsMissingError(PenstockError):
-    """The set was never fetched here."""
+    """The set was never fetched into this cache."""
 
 
 class JarCorruptError(PenstockError):
-    """A jar does not have the sum that the lock demands."""
+    """A jar's checksum is not the one in the lock file."""
 
 
 def cache_directory() -> Path:
-    """`PENSTOCK_CACHE`, or the user's cache as the desktop conventions have it."""
+    """`PENSTOCK_CACHE`, or `penstock` in the user's cache directory."""
     given = os.environ.get("PENSTOCK_CACHE")
     if given:
         return Path(given).expanduser().absolute()
@@ -39,19 +39,19 @@ def sha256_of(path: Path) -> str:
 
 
 def unsound_jars(jar_set: JarSet, directory: Path) -> list[tuple[LockedJar, str]]:
-    """Every jar of the set that `directory` cannot serve, with what is wrong."""
+    """The jars of the set that are missing or wrong in `directory`, with the reason."""
     wrong = []
     for jar in locked_jars(jar_set):
         path = directory / jar.file_name
         if not path.is_file():
             wrong.append((jar, "missing"))
         elif sha256_of(path) != jar.sha256:
-            wrong.append((jar, "its sha256 sum is not the locked one"))
+            wrong.append((jar, "its sha256 checksum is not the locked one"))
     return wrong
 
 
 def jar_paths(jar_set: JarSet) -> tuple[Path, ...]:
-    """The verified jars of a set; an error that says what to do when they cannot be had."""
+    """The verified jars of a set; an error with a remedy when one is missing or wrong."""
     directory = set_directory(jar_set)
     remedy = f"Run `penstock jars fetch --only {jar_set}`."
     if not directory.is_dir():
@@ -60,7 +60,7 @@ def jar_paths(jar_set: JarSet) -> tuple[Path, ...]:
         )
     for jar, wrong in unsound_jars(jar_set, directory):
         raise JarCorruptError(
-            f"{directory / jar.file_name}: {wrong}; it will not be run.", remedy=remedy
+            f"{directory / jar.file_name}: {wrong}; it is not used.", remedy=remedy
         )
     return tuple(directory / jar.file_name for jar in locked_jars(jar_set))
 

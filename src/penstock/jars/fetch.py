@@ -1,8 +1,8 @@
-"""Brings a set of jars into the cache, with the Ivy that PySpark ships: needs only Java.
+"""Fetches a set of jars into the cache with the Ivy that PySpark ships; needs only Java.
 
-Ivy is told exactly which files to bring (no transitive resolution, no POM files) and knows by
-itself where public jars live, so no address stands in our files. `PENSTOCK_JAR_REPOSITORY` names
-another repository for those who have a mirror. What arrives is summed before it gets its name.
+The Ivy module names every file (no transitive resolution, no POM files). Ivy has the address of the
+public repository built in; `PENSTOCK_JAR_REPOSITORY` names a mirror instead. Checksums are verified
+before the set gets its final name.
 """
 
 import fcntl
@@ -18,6 +18,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from penstock.errors import PenstockError
+from penstock.extras import Extra, MissingExtraError, install_command
 from penstock.jars.cache import JarCorruptError, set_directory, unsound_jars
 from penstock.jars.java import find_java
 from penstock.jars.lock import JarSet, LockedJar, locked_jars
@@ -28,12 +29,12 @@ SPACE_NEEDED_BYTES = 256 * 1024 * 1024
 
 
 class JarFetchError(PenstockError):
-    """Ivy could not bring every jar."""
+    """Ivy could not fetch every jar."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchProgress:
-    """How far a fetch has come, for a progress display."""
+    """The progress of a fetch, for display."""
 
     jar_set: JarSet
     arrived: int
@@ -47,9 +48,9 @@ def fetch(
     on_progress: Callable[[FetchProgress], None] = lambda _: None,
     attempts: int = ATTEMPTS,
 ) -> Path:
-    """Make the set whole in the cache, fetching only if it is not; returns its folder."""
+    """Fetch the set unless the cache has it; return its folder."""
     target = set_directory(jar_set)
-    # Looked at before anything is written: jars baked into an image lie on a read-only disk.
+    # Checked before anything is written: jars in a container image are on a read-only disk.
     if _is_whole(jar_set, target):
         return target
     with _storage_errors(target), _only_one_fetcher(target):
@@ -93,10 +94,10 @@ def _bring(
         for jar, reason in wrong:
             if reason != "missing":
                 raise JarCorruptError(
-                    f"{jar.file_name} arrived with a sha256 sum that is not the locked one.",
-                    remedy="Nothing was kept. Ask whoever runs your jar mirror, or try again.",
+                    f"{jar.file_name} arrived with a sha256 checksum that is not the locked one.",
+                    remedy="Nothing was kept. Check your jar mirror, or try again.",
                 )
-    # Ivy brings nothing when one is missing: name those that it could not find, if it says so.
+    # Ivy fetches nothing when one is missing: name the ones that its output reports as not found.
     all_missing = [jar for jar, _ in wrong]
     not_found = [jar for jar in all_missing if f"{jar.artifact};{jar.version}: not found" in output]
     names = [jar.file_name for jar in not_found or all_missing]
@@ -131,22 +132,24 @@ def _run_ivy(scratch: Path, settings: Path, module: Path, arrived: Path) -> Iter
 
 
 def _first_complaint(output: str) -> str:
-    """The line of Ivy's long output that says why, if there is one."""
+    """The line of Ivy's output with the cause, if there is one."""
     explanation = ("Exception", "UnknownHost", "refused", "timed out", "No space")
     for line in output.splitlines():
         if any(word in line for word in explanation):
-            return f"Ivy said: {line.strip()[:300]}"
+            return f"Ivy reports: {line.strip()[:300]}"
     return ""
 
 
 def _ivy_jar() -> Path:
-    # Located without importing pyspark: that takes seconds, and only the pipeline may.
+    # Located without importing pyspark, which takes seconds and is only for the pipeline.
     spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise PenstockError("PySpark is not installed.", remedy="Run `make setup`.")
-    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    origin = None if spec is None else spec.origin
+    found = sorted((Path(origin).parent / "jars").glob("ivy-*.jar")) if origin else []
     if not found:
-        raise PenstockError("This PySpark ships no Ivy.", remedy="Run `make clean setup`.")
+        raise MissingExtraError(
+            "Jars are fetched by the Ivy inside PySpark, and all of PySpark is not installed here.",
+            remedy=f"Run: {install_command(Extra.SPARK)}",
+        )
     return found[-1]
 
 
@@ -174,26 +177,26 @@ def _ivy_module(jar_set: JarSet, jars: tuple[LockedJar, ...]) -> str:
 
 @contextmanager
 def _storage_errors(target: Path) -> Iterator[None]:
-    """A disk that is full or not ours is the reader's to mend, so say it in one line."""
+    """Turn a full or read-only disk into one line with a remedy."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(target.parent).free
         if free < SPACE_NEEDED_BYTES and not target.is_dir():
             raise JarFetchError(
                 f"Only {free // 2**20} MiB are free at {target.parent}.",
-                remedy=f"Free {SPACE_NEEDED_BYTES // 2**20} MiB or set PENSTOCK_CACHE elsewhere.",
+                remedy=f"Free {SPACE_NEEDED_BYTES // 2**20} MiB, or move PENSTOCK_CACHE.",
             )
         yield
     except OSError as error:
         raise JarFetchError(
             f"Could not write the jar cache at {target.parent}: {error.strerror or error}.",
-            remedy="Make room or give rights there, or set PENSTOCK_CACHE to another folder.",
+            remedy="Free space or grant rights there, or set PENSTOCK_CACHE to another folder.",
         ) from error
 
 
 @contextmanager
 def _only_one_fetcher(target: Path) -> Iterator[None]:
-    """Two commands started at once fetch once."""
+    """Let only one process fetch at a time."""
     with (target.parent / f".{target.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

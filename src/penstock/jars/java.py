@@ -1,4 +1,4 @@
-"""The Java that runs the broker and Spark: found on JAVA_HOME or the PATH, 17 or newer."""
+"""Finds the Java that runs the broker and Spark: JAVA_HOME or the PATH, 17 or newer."""
 
 import os
 import re
@@ -27,7 +27,7 @@ class Java:
 
 
 def java_version(banner: str) -> int | None:
-    """The major version in what `java -version` printed; `1.8` counts as 8."""
+    """The major version in the output of `java -version`; `1.8` counts as 8."""
     match = _VERSION.search(banner)
     return int(match.group(1)) if match else None
 
@@ -41,7 +41,7 @@ def find_java() -> Java:
     answer = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
     version = java_version(answer.stderr + answer.stdout)
     if version is None:
-        raise JavaMissingError(f"{path} -version gave no version.", remedy=REMEDY)
+        raise JavaMissingError(f"{path} -version printed no version.", remedy=REMEDY)
     if version < JAVA_VERSION_MIN:
         raise JavaMissingError(
             f"{path} is Java {version}; Penstock needs {JAVA_VERSION_MIN} or newer.", remedy=REMEDY

@@ -1,7 +1,7 @@
-"""What the lock files say: which jars make a set, and the sha256 sum each must have.
+"""Reads the lock files: the jars of each set, with their sha256 checksums.
 
 The broker and the Spark connector need different versions of the same Kafka classes, so they are
-separate sets and never share a classpath. Spark gets the S3 set as well where that is asked for.
+separate sets and never share a classpath. `spark.object_store` adds the S3 set to Spark's.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ class JarSet(StrEnum):
     S3 = "s3"
 
 
-# What everybody needs.
+# What a group on one machine needs.
 USUAL_SETS = (JarSet.BROKER, JarSet.SPARK)
 
 
 def spark_sets(object_store: str) -> list[JarSet]:
-    """What Spark is given, with or without an object store."""
+    """The sets for Spark, with or without an object store."""
     return [JarSet.SPARK, *([JarSet(object_store)] if object_store else [])]
 
 
@@ -58,6 +58,6 @@ def locked_jars(jar_set: JarSet) -> tuple[LockedJar, ...]:
 
 
 def lock_digest(jar_set: JarSet) -> str:
-    """Names the lock's content: a changed lock never meets an old cache."""
+    """A hash of the lock's content, so that a changed lock never uses an old cache."""
     content = "\n".join(f"{jar}" for jar in sorted(locked_jars(jar_set)))
     return hashlib.sha256(content.encode()).hexdigest()[:12]

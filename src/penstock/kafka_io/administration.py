@@ -1,48 +1,39 @@
-"""Asks and tells the cluster about topics: what exists, how large, with which settings.
+"""Asks the cluster about topics, and makes, grows and deletes them.
 
-A thin shell around the admin client. Every call is bounded by `kafka.answer_timeout`, and whatever
-goes wrong comes out in our own words.
+A thin shell around the admin client. Every call is bounded by `kafka.answer_timeout`, and fails
+with an error of Penstock.
 """
 
-import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
+from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import kafka_failures
+from penstock.kafka_io.failures import NoLeaderError, TopicMissingError, kafka_failures
+from penstock.kafka_io.offset_lookup import (
+    CLIENT_MARGIN_S,
+    LogPosition,
+    OffsetLookup,
+    OffsetLookups,
+)
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
-
-# `_NOENT` is what the library itself says when no partition asked for has a leader.
-_MISSING = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._NOENT,
-}
-_MOVING = {
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-}
-_LEADER_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What the brokers say of themselves: who is there and which topics exist."""
+    """The brokers that are there, and the number of partitions of every topic."""
 
     broker_ids: tuple[int, ...]
     partition_counts: Mapping[str, int]
@@ -57,6 +48,14 @@ class TopicView:
     is_internal: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TopicLookup:
+    """Each topic asked for is in one of the two."""
+
+    topics: Mapping[str, TopicView]
+    failures: Mapping[str, PenstockError]
+
+
 class Administration:
     """One admin connection. Made after any fork; never shared with a Spark closure."""
 
@@ -64,6 +63,7 @@ class Administration:
         self._kafka = kafka
         with kafka_failures(kafka, "connecting"):
             self._client = AdminClient(librdkafka_properties(kafka))
+        self._offset_lookups = OffsetLookups(self._client, kafka)
 
     def cluster(self, *, timeout_s: float | None = None) -> ClusterView:
         with kafka_failures(self._kafka, "asking for metadata"):
@@ -75,31 +75,43 @@ class Administration:
             },
         )
 
-    def topics(self, names: Iterable[str]) -> dict[str, TopicView]:
-        """Those of the topics that exist."""
-        wanted = sorted(names)
-        if not wanted:
-            return {}
-        futures = self._client.describe_topics(
-            TopicCollection(wanted), request_timeout=self._kafka.answer_timeout
+    def look_up_topics(self, names: Iterable[str]) -> TopicLookup:
+        """What each topic is, or why that cannot be said: no topic holds up another."""
+        wanted = sorted(set(names))
+        topics: dict[str, TopicView] = {}
+        failures: dict[str, PenstockError] = {}
+        futures = (
+            self._client.describe_topics(
+                TopicCollection(wanted), request_timeout=self._kafka.answer_timeout
+            )
+            if wanted
+            else {}
         )
-        seen = {}
         for name, future in futures.items():
             try:
                 found = self._result(future, f"describing topic {name}")
-            except TopicMissingError:
+            except PenstockError as error:
+                failures[name] = error
                 continue
-            seen[name] = TopicView(
+            topics[name] = TopicView(
                 name=name,
-                topic_id=_as_kafka_says(str(found.topic_id)),
+                topic_id=_in_kafkas_form(str(found.topic_id)),
                 partitions=len(found.partitions),
                 replication_factor=len(found.partitions[0].replicas) if found.partitions else 0,
                 is_internal=found.is_internal,
             )
-        return seen
+        return TopicLookup(topics, failures)
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicView]:
+        """Those of the topics that exist; any other failure is raised."""
+        found = self.look_up_topics(names)
+        for error in found.failures.values():
+            if not isinstance(error, TopicMissingError):
+                raise error
+        return dict(found.topics)
 
     def cluster_rights(self) -> frozenset[str]:
-        """What this principal may do with the cluster, in Kafka's words (`DESCRIBE`, ...)."""
+        """What this principal may do with the cluster, as Kafka names it (`DESCRIBE`, ...)."""
         future = self._client.describe_cluster(
             include_authorized_operations=True, request_timeout=self._kafka.answer_timeout
         )
@@ -148,104 +160,72 @@ class Administration:
         """Make a topic; False when it exists already."""
         topic = NewTopic(name, partitions, replication_factor, config=dict(settings or {}))
         futures = self._client.create_topics([topic], request_timeout=self._kafka.answer_timeout)
-        try:
-            self._result(futures[name], f"creating topic {name}")
-        except TopicExistsError:
-            return False
-        return True
+        exists = KafkaError.TOPIC_ALREADY_EXISTS
+        return self._is_done(futures[name], f"creating topic {name}", unless=exists)
 
     def grow_topic(self, name: str, partitions: int) -> bool:
-        """Give it so many partitions; False when somebody else has given it as many or more."""
+        """Add partitions up to this number; False when the topic has as many or more."""
         futures = self._client.create_partitions(
             [NewPartitions(name, partitions)], request_timeout=self._kafka.answer_timeout
         )
-        try:
-            self._result(futures[name], f"growing topic {name} to {partitions} partitions")
-        except NoIncreaseError:
-            return False
-        return True
+        doing = f"growing topic {name} to {partitions} partitions"
+        return self._is_done(futures[name], doing, unless=KafkaError.INVALID_PARTITIONS)
 
     def delete_topic(self, name: str) -> None:
         futures = self._client.delete_topics([name], request_timeout=self._kafka.answer_timeout)
         self._result(futures[name], f"deleting topic {name}")
 
+    def look_up_offsets(
+        self, partitions: Iterable[TopicPartition], position: LogPosition
+    ) -> OffsetLookup:
+        """Each offset, or why it cannot be said: no partition holds up another."""
+        return self._offset_lookups.look_up(partitions, position)
+
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._offsets(partitions, OffsetSpec.latest())
+        return self._offsets(partitions, LogPosition.END)
 
     def stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Where a reader of committed records must stop: before the first open transaction."""
-        return self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        return self._offsets(partitions, LogPosition.STABLE_END)
 
     def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._offsets(partitions, OffsetSpec.earliest())
+        return self._offsets(partitions, LogPosition.START)
 
     def _offsets(
-        self,
-        partitions: Iterable[TopicPartition],
-        spec: OffsetSpec,
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        self, partitions: Iterable[TopicPartition], position: LogPosition
     ) -> dict[TopicPartition, int]:
-        """Offsets of those partitions that exist; one whose leader moves is asked for again."""
-        asked = {ClientPartition(one.topic, one.partition): spec for one in sorted(partitions)}
-        found: dict[TopicPartition, int] = {}
-        deadline = time.monotonic() + self._kafka.answer_timeout
-        while asked:
-            futures = self._client.list_offsets(
-                asked, isolation_level=isolation, request_timeout=self._kafka.answer_timeout
-            )
-            moving = {}
-            for partition, future in futures.items():
-                try:
-                    answer = self._result(future, f"asking {partition.topic} for offsets")
-                except TopicMissingError:
-                    continue
-                except LeaderMovingError:
-                    moving[partition] = spec
-                    continue
-                found[TopicPartition(partition.topic, partition.partition)] = int(answer.offset)
-            asked = moving if time.monotonic() < deadline else {}
-            if asked:
-                time.sleep(_LEADER_PAUSE_S)  # an election takes its moment
-                self.cluster()  # the client keeps using the leader it knew until told anew
-        return found
+        """Of those partitions that exist and have a leader; any other failure is raised.
+
+        Waits for elections, up to `kafka.answer_timeout`.
+        """
+        found = self._offset_lookups.look_up(
+            partitions, position, wait_for_leaders_s=self._kafka.answer_timeout
+        )
+        for error in found.failures.values():
+            if not isinstance(error, TopicMissingError | NoLeaderError):
+                raise error
+        return dict(found.offsets)
 
     def _result(self, future: Future[Any], doing: str) -> Any:
         with kafka_failures(self._kafka, doing):
+            return future.result(timeout=self._kafka.answer_timeout + CLIENT_MARGIN_S)
+
+    def _is_done(self, future: Future[Any], doing: str, *, unless: int) -> bool:
+        """Wait for a change; False when the broker answers with the code `unless`."""
+        with kafka_failures(self._kafka, doing):
             try:
-                return future.result(timeout=self._kafka.answer_timeout + 5)
+                future.result(timeout=self._kafka.answer_timeout + CLIENT_MARGIN_S)
             except KafkaException as raised:
-                code = raised.args[0].code()
-                if code in _MISSING:
-                    raise TopicMissingError(doing) from raised
-                if code in _MOVING:
-                    raise LeaderMovingError(doing) from raised
-                if code == KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise TopicExistsError(doing) from raised
-                if code == KafkaError.INVALID_PARTITIONS:
-                    raise NoIncreaseError(doing) from raised
+                if raised.args[0].code() == unless:
+                    return False
                 raise
+        return True
 
 
 def _rights(description: Any) -> frozenset[str]:
     return frozenset(one.name for one in description.authorized_operations or ())
 
 
-def _as_kafka_says(topic_id: str) -> str:
-    """Kafka's own text form of an id, which can stand in a path; librdkafka's has slashes."""
+def _in_kafkas_form(topic_id: str) -> str:
+    """The id as Kafka's own tools print it; librdkafka's form has slashes, unfit for a path."""
     return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
-
-
-class TopicMissingError(Exception):
-    """The cluster has no such topic or partition (any more)."""
-
-
-class LeaderMovingError(Exception):
-    """Another broker is about to lead this partition: ask again."""
-
-
-class TopicExistsError(Exception):
-    """Somebody was quicker."""
-
-
-class NoIncreaseError(Exception):
-    """The topic has as many partitions already, or more."""

@@ -1,10 +1,10 @@
-"""Asks every broker at once about the logs it holds, and never waits for one that is silent.
+"""Asks all brokers at once about the logs they hold, and never waits for a silent one.
 
-kafka-python's admin client speaks here, because the other library cannot ask for log sizes, and
-because its connections can carry several questions at a time. A question stays open until it is
-answered or `kafka.answer_timeout` passes; a broker that has an open question is not asked again, so
-a slow one is not flooded and does not hold up the others. When no broker has answered for a while,
-the connection is made anew from the bootstrap addresses.
+This uses kafka-python's admin client: the other library cannot ask for log sizes, and these
+connections carry several questions at a time. A question stays open until it is answered or
+`kafka.answer_timeout` passes. A broker with an open question is not asked the same again, so that a
+slow broker is not flooded and does not hold up the others. When no broker has answered for a while,
+a new connection is made from the bootstrap addresses.
 """
 
 import base64
@@ -38,20 +38,22 @@ from penstock.settings.sections import KafkaSettings
 _NONE, _UNKNOWN_TOPIC, _NO_LEADER, _NOT_LEADER, _CLUSTER_REFUSED = 0, 3, 5, 6, 31
 _STALE_LAYOUT = {_UNKNOWN_TOPIC, _NO_LEADER, _NOT_LEADER}
 _LATEST, _EARLIEST = -1, -2
-# Log sizes say by an error code that they are refused from this version on, and by an empty answer
-# before it.
+# From this version on, an error code says that log sizes are refused; before it, an empty answer.
 _REFUSAL_HAS_A_CODE_SINCE = 3
-# The last version that names topics by name; ids would do as well, names need no look-up.
+# The last version that names topics by name: ids would have to be looked up.
 _FETCH_VERSION = 12
-# The last version without tagged fields: half the work to write and read, and all we need.
+# The last version without tagged fields: half the work to encode, and it has all that is needed.
 _OFFSETS_VERSION = 5
 _SAMPLE_BYTES_EACH = 64 * 1024
 _SAMPLE_BYTES_ALL = 8 * 1024 * 1024
-_RECONNECT_S_MAX = 2.0
-_REVIVE_TIMEOUT_S = 2.0
-_ANEW_AFTER_S = 15.0
+# A broker that came back is asked again at most this much later.
+_RECONNECT_WAIT_S_MAX = 2.0
+# After this much silence of all brokers the connection is made again: their addresses may all have
+# changed. Each attempt is short, because it holds up a round.
+_NEW_CONNECTION_AFTER_S = 15.0
+_NEW_CONNECTION_TIMEOUT_S = 2.0
 
-# Stands for the cluster where a question is not to one broker in particular.
+# The broker id of a question that any broker can answer.
 ANY_BROKER = -1
 
 Kind = Literal["layout", "sizes", "end", "start", "samples"]
@@ -60,7 +62,7 @@ Layout = Mapping[LogName, LogPlace]
 
 @dataclass(frozen=True, slots=True)
 class SampleOf:
-    """A log in which to look at some records, from an offset near its end."""
+    """A log of which to fetch some records, from an offset near its end."""
 
     name: LogName
     from_offset: int
@@ -68,7 +70,7 @@ class SampleOf:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What to ask in one turn; partitions by the broker that leads them."""
+    """What to ask in one round; partitions by the broker that leads them."""
 
     layout: bool = False
     sizes: bool = False
@@ -78,7 +80,7 @@ class Questions:
 
 @dataclass(slots=True)
 class Answers:
-    """What was answered since the last turn, perhaps to earlier questions."""
+    """What was answered since the last round, perhaps to earlier questions."""
 
     layout: Layout | None = None
     sizes: list[BrokerLogSizes] = field(default_factory=list)
@@ -91,8 +93,8 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """Requests for the offsets of `names`."""
+class _OffsetRequests:
+    """Encoded requests for the offsets of `names`."""
 
     names: tuple[LogName, ...]
     end: Any
@@ -106,10 +108,10 @@ class BrokerQuestions:
         self._kafka = kafka
         self._clock = clock
         self._open: dict[tuple[Kind, int], Any] = {}
-        self._requests: dict[int, _Made] = {}
+        self._requests: dict[int, _OffsetRequests] = {}
         self._answered = threading.Event()
         self._heard_at_s = clock()
-        # Whoever calls says what matters, once; the library would say it on every attempt.
+        # The library logs every failed attempt; the monitor logs an outage once.
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
         self._client: KafkaAdminClient | None = self._connect(kafka.answer_timeout)
 
@@ -119,12 +121,12 @@ class BrokerQuestions:
         try:
             return KafkaAdminClient(
                 **properties,
-                reconnect_backoff_max_ms=int(_RECONNECT_S_MAX * 1000),
+                reconnect_backoff_max_ms=int(_RECONNECT_WAIT_S_MAX * 1000),
             )
         except (SaslAuthenticationFailedError, AuthorizationError) as error:
             raise NotPermittedError(
                 f"Kafka refuses: {error} (connecting).",
-                remedy="Give this principal the rights listed in docs/operations.md.",
+                remedy="Give this principal the rights listed in docs/security.md.",
             ) from error
         except (KafkaConfigurationError, OSError) as error:
             raise SettingsError(f"The Kafka client settings do not work: {error}.") from error
@@ -146,15 +148,15 @@ class BrokerQuestions:
             return ()
         return tuple(sorted(one.node_id for one in self._client._manager.cluster.brokers()))
 
-    def turn(self, questions: Questions, *, wait_s: float) -> Answers:
-        """Ask, wait at most `wait_s`, and give what has been answered by then."""
+    def ask(self, questions: Questions, *, wait_s: float) -> Answers:
+        """Ask, wait at most `wait_s`, and return what has been answered by then."""
         answers = Answers()
         try:
-            self._revive()
+            self._renew_connection()
         except UnreachableError:
             answers.silent_brokers.add(ANY_BROKER)
             return answers
-        self._ask_all(questions)
+        self._send_all(questions)
         deadline_s = self._clock() + wait_s
         while any(not future.is_done for future in self._open.values()):
             left_s = deadline_s - self._clock()
@@ -164,39 +166,39 @@ class BrokerQuestions:
         self._collect(answers)
         return answers
 
-    def _revive(self) -> None:
-        """Begin anew from the bootstrap addresses when nobody has answered for long."""
-        if self._client is not None and self._clock() - self._heard_at_s < _ANEW_AFTER_S:
+    def _renew_connection(self) -> None:
+        """Connect to the bootstrap addresses again when no broker has answered for long."""
+        if self._client is not None and self._clock() - self._heard_at_s < _NEW_CONNECTION_AFTER_S:
             return
-        self.close()  # also when connecting fails: the next turn tries again
+        self.close()  # if connecting fails, the next round tries again
         self._heard_at_s = self._clock()
-        self._client = self._connect(min(_REVIVE_TIMEOUT_S, self._kafka.answer_timeout))
+        self._client = self._connect(min(_NEW_CONNECTION_TIMEOUT_S, self._kafka.answer_timeout))
 
-    def _ask_all(self, questions: Questions) -> None:
+    def _send_all(self, questions: Questions) -> None:
         if questions.layout:
             request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-            self._ask("layout", None, request)
+            self._send("layout", None, request)
         if questions.sizes:
             for broker in self.brokers:
-                self._ask("sizes", broker, DescribeLogDirsRequest(topics=None))
+                self._send("sizes", broker, DescribeLogDirsRequest(topics=None))
         for broker, names in sorted(questions.offsets_by_leader.items()):
             end, start = self._offsets_requests(broker, names)
-            self._ask("end", broker, end)
-            self._ask("start", broker, start)
+            self._send("end", broker, end)
+            self._send("start", broker, start)
         for broker, samples in sorted(questions.samples_by_leader.items()):
-            self._ask("samples", broker, _samples_request(tuple(samples)))
+            self._send("samples", broker, _samples_request(tuple(samples)))
 
     def _offsets_requests(self, broker: int, names: tuple[LogName, ...]) -> tuple[Any, Any]:
-        """For the end and the start; kept from turn to turn, as making them is most of the work."""
-        made = self._requests.get(broker)
-        if made is None or made.names is not names:
-            made = _Made(
+        """For the end and the start; kept between rounds, as encoding them is most of the work."""
+        requests = self._requests.get(broker)
+        if requests is None or requests.names is not names:
+            requests = _OffsetRequests(
                 names, _offsets_request(names, _LATEST), _offsets_request(names, _EARLIEST)
             )
-            self._requests[broker] = made
-        return made.end, made.start
+            self._requests[broker] = requests
+        return requests.end, requests.start
 
-    def _ask(self, kind: Kind, broker: int | None, request: Any) -> None:
+    def _send(self, kind: Kind, broker: int | None, request: Any) -> None:
         slot = (kind, ANY_BROKER if broker is None else broker)
         if slot in self._open or self._client is None:
             return
@@ -323,7 +325,7 @@ def _layout(answer: Any) -> dict[LogName, LogPlace]:
 
 
 def _id_text(topic_id: UUID | None) -> str:
-    """As Kafka itself writes it; empty from brokers too old to have ids."""
+    """The id as Kafka's own tools print it; empty from brokers too old to have ids."""
     if topic_id is None or topic_id.int == 0:
         return ""
     return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
@@ -345,7 +347,7 @@ def _take_sizes(broker: int, taken_at_s: float, answer: Any, answers: Answers) -
         if directory.error_code == _NONE
         for topic in directory.topics
         for one in topic.partitions
-        if not one.is_future_key  # a copy on its way to another disk of the same broker
+        if not one.is_future_key  # a copy that is moving to another disk of the broker
     }
     answers.sizes.append(BrokerLogSizes(broker, taken_at_s, sizes))
 

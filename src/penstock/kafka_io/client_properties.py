@@ -1,7 +1,7 @@
-"""One set of Kafka settings, said in the words of each client library.
+"""Translates one set of Kafka settings for each client library.
 
-librdkafka's names are the ones an operator writes; kafka-python has its own words for the same.
-Options are passed explicitly where a library's default may change with a release.
+Operators write librdkafka's property names; kafka-python and the Java client have other names for
+some of them. Options are set here where a library's default may change with a release.
 """
 
 from typing import Any
@@ -21,6 +21,7 @@ _FOR_KAFKA_PYTHON = {
 
 _SAME_IN_JAVA = frozenset(
     {
+        "client.id",
         "client.rack",
         "connections.max.idle.ms",
         "fetch.max.bytes",
@@ -41,7 +42,7 @@ def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": "penstock",
         "socket.connection.setup.timeout.ms": int(min(kafka.answer_timeout, 30) * 1000),
-        "log_level": 2,  # librdkafka would write to stderr by itself: what we need is raised
+        "log_level": 2,  # librdkafka writes to stderr; what matters is raised
         **kafka.properties,
     }
     if kafka.sasl_password is not None:
@@ -52,10 +53,10 @@ def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 def java_properties(kafka: KafkaSettings) -> dict[str, str]:
-    """For Spark's connector. Certificates are PEM files, which the Java client reads as they are.
+    """For Spark's connector. The Java client reads certificates as PEM files too.
 
-    The Java client wants a client's key and certificate in one file: `ssl.key.location` must hold
-    both when `ssl.certificate.location` is set.
+    It wants a client's key and certificate in one file: `ssl.key.location` must hold both when
+    `ssl.certificate.location` is set.
     """
     same = {name: value for name, value in kafka.properties.items() if name in _SAME_IN_JAVA}
     properties = {"bootstrap.servers": kafka.bootstrap_servers, **same}

@@ -1,4 +1,4 @@
-"""Looks at the control topics of a cluster, and makes or grows what `control_topics` asks for."""
+"""Compares the control topics of a cluster with what they must be; makes and grows them."""
 
 from penstock.kafka_io.administration import Administration
 from penstock.settings import Settings
@@ -15,7 +15,7 @@ from penstock.topics.control_topics import (
 def findings_for(
     administration: Administration, wanted: tuple[ControlTopic, ...]
 ) -> list[TopicFinding]:
-    """What the cluster has, held against what is wanted."""
+    """What the cluster has, compared with what is wanted."""
     views = administration.topics([topic.name for topic in wanted])
     settings = administration.topic_settings(views)
     found: list[TopicFinding] = []
@@ -27,7 +27,7 @@ def findings_for(
 
 
 def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> list[str]:
-    """Create what is missing, grow what is too small; says what was done. Safe to repeat."""
+    """Create missing topics, grow small ones; returns what was done. Safe to repeat."""
     administration = Administration(settings.kafka)
     wanted = control_topics(settings.topics, highest_consumer_id=highest_consumer_id)
     done = []

@@ -1,4 +1,4 @@
-"""Turns what a Kafka client says went wrong into our own errors, with what to do."""
+"""Turns the errors of the Kafka client into errors of Penstock, each with what to do about it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,21 @@ from confluent_kafka import KafkaError, KafkaException
 from penstock.errors import NotPermittedError, PenstockError, SettingsError, UnreachableError
 from penstock.settings.sections import KafkaSettings
 
+MISSING = frozenset(
+    {
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+LEADER_MOVES = frozenset(
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
 _UNREACHABLE = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -27,8 +42,26 @@ _NOT_PERMITTED = {
 _SETTINGS = {KafkaError._INVALID_ARG, KafkaError._SSL}
 
 
+class TopicMissingError(PenstockError):
+    """The cluster has no such topic or partition, or not any more."""
+
+
+class NoLeaderError(UnreachableError):
+    """No broker leads the partition now, so nobody can read or write it."""
+
+
 def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> PenstockError:
-    code, said = error.code(), error.str()
+    code, explanation = error.code(), error.str()
+    if code in MISSING:
+        return TopicMissingError(
+            f"Kafka has no such topic or partition ({doing}).",
+            remedy="Check the topic's name and its number of partitions.",
+        )
+    if code in LEADER_MOVES:
+        return NoLeaderError(
+            f"No broker leads the partition now ({doing}): {explanation}.",
+            remedy="It passes when an election ends; if it lasts, a broker is down.",
+        )
     if code in _UNREACHABLE:
         return UnreachableError(
             f"No Kafka broker answers at {kafka.bootstrap_servers} ({doing}).",
@@ -36,17 +69,17 @@ def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> Pe
         )
     if code in _NOT_PERMITTED:
         return NotPermittedError(
-            f"Kafka refuses: {said} ({doing}).",
-            remedy="Give this principal the rights listed in docs/operations.md.",
+            f"Kafka refuses: {explanation} ({doing}).",
+            remedy="Give this principal the rights listed in docs/security.md.",
         )
     if code in _SETTINGS:
-        return SettingsError(f"The Kafka client settings do not work: {said} ({doing}).")
-    return PenstockError(f"Kafka failed: {said} ({doing}).")
+        return SettingsError(f"The Kafka client settings do not work: {explanation} ({doing}).")
+    return PenstockError(f"Kafka failed: {explanation} ({doing}).")
 
 
 @contextmanager
 def kafka_failures(kafka: KafkaSettings, doing: str) -> Iterator[None]:
-    """Whatever the client raises inside comes out as one of our errors."""
+    """Raise errors of Penstock instead of those of the client."""
     try:
         yield
     except KafkaException as raised:

@@ -1,88 +1,54 @@
-"""Follows a few partitions from given offsets, by plain assignment: no group, nothing committed.
+"""Follows a few partitions from given offsets on.
 
-Used by the controller for its mailbox and for the service topic, and by whoever waits for an answer
-on the service topic. A partition whose offset is gone is followed from what is still there.
+Used by the controller for its mailbox and the service topic, and by everything that waits for an
+answer on the service topic. Where the offset asked for is gone, reading begins with the first
+record that is left.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TypeAlias
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
-from confluent_kafka import TopicPartition as ClientPartition
-
-from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import as_penstock_error, kafka_failures
+from penstock.kafka_io.partition_reader import (
+    FailureKind,
+    KafkaRecord,
+    PartitionReader,
+    ReadFailure,
+)
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
 AT_THE_END = -1
-_PASSING = {
-    KafkaError._TRANSPORT,
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._TIMED_OUT,
-    KafkaError._RESOLVE,
-    KafkaError._PARTITION_EOF,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    partition: TopicPartition
-    offset: int
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
+# The controller's shell still uses this name for a record.
+Followed: TypeAlias = KafkaRecord
 
 
 class FollowedTopics:
     def __init__(self, kafka: KafkaSettings, since: Mapping[TopicPartition, int]) -> None:
         """`since` gives the first offset to read; AT_THE_END reads only what comes from now on."""
-        self._kafka = kafka
-        with kafka_failures(kafka, "connecting"):
-            self._consumer = Consumer(
-                {
-                    **librdkafka_properties(kafka),
-                    "group.id": "penstock-follower",  # joined by nobody
-                    "enable.auto.commit": False,
-                    "enable.auto.offset.store": False,
-                    "auto.offset.reset": "error",
-                    "isolation.level": "read_committed",
-                    "fetch.wait.max.ms": 500,
-                }
-            )
-        # Where each is followed from, also for whoever said "from the end": a place to return to.
+        self._reader = PartitionReader(kafka)
+        # The first offset of each partition, also where AT_THE_END was asked for.
         self.starts: dict[TopicPartition, int] = {}
         for partition, offset in sorted(since.items()):
-            client = ClientPartition(partition.topic, partition.partition)
-            with kafka_failures(kafka, f"opening {partition}"):
-                low, high = self._consumer.get_watermark_offsets(
-                    client, timeout=kafka.answer_timeout
-                )
-            begin = high if offset == AT_THE_END else min(max(offset, low), high)
-            self.starts[partition] = begin
-        self._consumer.assign(
-            [ClientPartition(one.topic, one.partition, at) for one, at in self.starts.items()]
-        )
-
-    def read(self, timeout_s: float) -> Followed | None:
-        """The next message; None when the time has passed or the broker is away."""
-        message = self._consumer.poll(timeout_s)
-        if message is None:
-            return None
-        error = message.error()
-        if error is None:
-            return Followed(
-                TopicPartition(message.topic(), message.partition()),
-                message.offset(),
-                message.value(),
-                tuple(message.headers() or ()),
+            log = self._reader.log_range(partition)
+            self.starts[partition] = (
+                log.end if offset == AT_THE_END else min(max(offset, log.start), log.end)
             )
-        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
-            where = ClientPartition(message.topic(), message.partition(), OFFSET_BEGINNING)
-            self._consumer.seek(where)
-            return None
-        if error.code() in _PASSING or error.retriable():
-            return None
-        raise as_penstock_error(error, self._kafka, f"reading {message.topic()}")
+        self._reader.assign(self.starts)
+
+    def read(self, timeout_s: float) -> KafkaRecord | None:
+        """The next record; None when there is none yet or the brokers are away."""
+        for outcome in self._reader.read(timeout_s):
+            if isinstance(outcome, KafkaRecord):
+                return outcome
+            if isinstance(outcome, ReadFailure):
+                self._failed(outcome)
+        return None
+
+    def _failed(self, failure: ReadFailure) -> None:
+        if failure.kind is FailureKind.LASTING:
+            raise failure.error
+        if failure.kind is FailureKind.OFFSET_GONE and failure.partition is not None:
+            self._reader.restart(failure.partition)
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()

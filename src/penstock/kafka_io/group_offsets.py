@@ -1,8 +1,8 @@
-"""Tells a Kafka group how far each partition is, for the tools that show lag.
+"""Writes how far each partition is carried to a Kafka group, for the tools that show lag.
 
-Information, not truth: the lake's ledger is the truth. Nobody joins the group, so several processes
-may write the offsets of different partitions. Nothing here waits: a write that fails is kept,
-joined with what is newer, and goes out with the next.
+Information only: the ledger in the lake decides where a partition goes on. Nobody joins the group,
+so several processes can write the offsets of different partitions. No call blocks: offsets whose
+write failed are kept, and sent again with newer ones.
 """
 
 import threading
@@ -34,7 +34,7 @@ class GroupOffsets:
             self._client = AdminClient(librdkafka_properties(kafka))
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Send these and what could not be sent before; one write is on its way at a time."""
+        """Send these and those that failed before; only one write is under way at a time."""
         with self._lock:
             self._pending |= offsets
             if self._sent is not None or not self._pending:
@@ -52,17 +52,17 @@ class GroupOffsets:
             future.add_done_callback(self._done)
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition is somebody else's now: an offset that is still waiting is not ours."""
+        """Another consumer owns the partition now: do not send an offset that still waits."""
         with self._lock:
             self._pending.pop(partition, None)
 
     def wait(self, timeout_s: float) -> None:
-        """Until nothing is on its way, or the time has passed."""
+        """Until no write is under way, or the time has passed."""
         with self._lock:
             self._lock.wait_for(lambda: self._sent is None, timeout_s)
 
     def finish(self, timeout_s: float) -> None:
-        """Send what is left, and wait for it; gives up when the time has passed."""
+        """Send what is left and wait for it, up to `timeout_s`."""
         self.wait(timeout_s / 2)
         self.write({})
         self.wait(timeout_s / 2)

@@ -1,8 +1,8 @@
-"""The controller's voice: transactional, under one fixed name: only the newest one is heard.
+"""The controller's producer: every controller of a group writes under one transactional id.
 
-Taking the name up (`lead`) fences whoever had it at the broker itself: the older controller's next
-transaction fails, whatever it believes. Leases and clocks have no part in it. The offset of the
-claim that is written then is the controller's epoch: it can only rise.
+`lead` takes the id over, and the broker then fences the controller that had it: its next
+transaction fails. No lease and no clock is involved. `lead` also writes a claim, whose offset is
+the controller's epoch: epochs only rise.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Outgoing:
 
 
 class FencedError(PenstockError):
-    """Another controller has taken the name up since: this one must end."""
+    """A newer controller has taken the transactional id over: this one must end."""
 
     exit_code = 8
 
@@ -46,7 +46,7 @@ class LeadingProducer:
         self._producer: Any = None
 
     def lead(self, claim: Outgoing) -> int:
-        """Take the name up; the offset of the claim, which no later claim can be below."""
+        """Take the id over; returns the offset of the claim, which is lower than any later one."""
         self._connect()
         offsets: list[int] = []
 
@@ -56,15 +56,15 @@ class LeadingProducer:
 
         self._transact([claim], delivered)
         if not offsets:
-            raise PenstockError("Kafka did not say where the claim to lead was written.")
+            raise PenstockError("Kafka did not report the offset of the claim to lead.")
         return offsets[0]
 
-    def send(self, letters: Sequence[Outgoing]) -> None:
-        """All of them or none. FencedError is final; any other error means: not sent."""
-        if letters:
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Send all messages or none. FencedError is final; any other error means none was sent."""
+        if messages:
             if self._producer is None:
                 self._connect()
-            self._transact(letters, None)
+            self._transact(messages, None)
 
     def close(self) -> None:
         self._producer = None
@@ -83,10 +83,10 @@ class LeadingProducer:
             )
             self._producer.init_transactions(TRANSACTION_TIMEOUT_S)
 
-    def _transact(self, letters: Sequence[Outgoing], on_delivery: Any) -> None:
+    def _transact(self, messages: Sequence[Outgoing], on_delivery: Any) -> None:
         try:
             self._producer.begin_transaction()
-            for one in letters:
+            for one in messages:
                 self._producer.produce(
                     one.topic,
                     one.value,
@@ -105,16 +105,16 @@ class LeadingProducer:
         if error.code() in _FENCING:
             self._producer = None
             raise FencedError(
-                "A newer controller of this group leads: the broker refuses this one.",
-                remedy="Nothing to do if that is meant; else stop one of the two.",
+                "A newer controller leads this group, so the broker refuses this one.",
+                remedy="If both were started by mistake, stop one of them.",
             ) from raised
         self._abandon()
         raise as_penstock_error(error, self._kafka, "sending commands") from raised
 
     def _abandon(self) -> None:
-        """Abort if it can be; else begin with a new connection, which settles it at the broker."""
+        """Abort; if that fails, the next transaction begins with a new connection."""
         try:
             self._producer.abort_transaction(TRANSACTION_TIMEOUT_S)
         except KafkaException:
-            # The broker ends what an older connection of ours left open when we take the name up.
+            # A new connection takes the id over, and the broker then aborts what the old one left.
             self._producer = None

@@ -1,7 +1,7 @@
 """How large each partition's log is on its leader's disk (DescribeLogDirs).
 
-confluent-kafka has no such call, so this one goes through kafka-python's admin client. Sizes are
-bytes on disk, after compression. Followers are left out: a replicated partition counts once.
+confluent-kafka has no such call, so this uses kafka-python's admin client. Sizes are bytes on disk,
+after compression. Only the leader's size counts, so a replicated partition counts once.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,7 @@ from penstock.settings.sections import KafkaSettings
 
 
 class LogSizeReader:
-    """One connection that can be asked again and again."""
+    """One connection for any number of questions."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
@@ -83,7 +83,7 @@ def _as_penstock_error(error: KafkaError, kafka: KafkaSettings) -> PenstockError
         )
     if isinstance(error, AuthorizationError | SaslAuthenticationFailedError):
         return NotPermittedError(
-            f"Kafka refuses to tell log sizes: {error}.",
+            f"Kafka refuses to report log sizes: {error}.",
             remedy="Give this principal Describe on the cluster.",
         )
     return PenstockError(f"Kafka failed: {error} (asking for log sizes).")

@@ -1,23 +1,23 @@
-"""Writes measurements to `<prefix>-monitor`, and reads the newest whole one from it.
+"""Writes measurements to the monitor topic, and reads the newest complete one from it.
 
-The reader is what the controller and `penstock speeds` use. It goes back from the end of the topic
-only as far as one whole measurement needs, then follows. What is not a measurement is counted and
-passed over.
+The controller and `penstock speeds` use the reader. It goes back from the end of the topic only as
+far as one complete measurement needs, then follows. Messages that are no measurement are reported
+to `on_refusal` and skipped.
 """
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
-from typing import Any, NoReturn
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-
-from penstock.errors import PenstockError
-from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import as_penstock_error, kafka_failures
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.partition_reader import (
+    EndReached,
+    FailureKind,
+    KafkaRecord,
+    PartitionReader,
+    ReadFailure,
+)
 from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import (
-    NewestMeasurement,
     PartAssembler,
     Refusal,
     WholeMeasurement,
@@ -25,28 +25,26 @@ from penstock.messages import (
     decode,
     encode,
 )
+from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings, TopicsSettings
 
-_MESSAGE_BYTES_MAX = 1_048_588  # Kafka's own default; the codec stays below it
+_MESSAGE_BYTES_MAX = 1_048_588  # Kafka's default; the codec stays below it
+# A measurement that could not be written by then is dropped: newer ones have followed.
 _DELIVERY_TIMEOUT_S = 5.0
-_BACK_FIRST, _BACK_FACTOR = 16, 8
-_POLL_S = 0.5
-_BATCH = 100
+# How many messages before the end the search for a complete measurement begins, and how many
+# times further back it goes each time none is found.
+_MESSAGES_BACK_FIRST, _MESSAGES_BACK_FACTOR = 16, 8
+_WAIT_S = 0.5
+_MESSAGES_AT_ONCE = 100
 
 
-def monitor_topic(topics: TopicsSettings) -> str:
-    return f"{topics.prefix}-monitor"
-
-
-def missing_topic_error(topic: str) -> PenstockError:
-    return PenstockError(
+def monitor_topic_missing(topic: str) -> TopicMissingError:
+    return TopicMissingError(
         f"The control topic {topic} does not exist.", remedy="Run `penstock topics create`."
     )
 
 
 class MeasurementPublisher:
-    """A measurement that could not be written within seconds is dropped: a newer one follows."""
-
     def __init__(
         self,
         kafka: KafkaSettings,
@@ -54,8 +52,8 @@ class MeasurementPublisher:
         *,
         on_change: Callable[[Exception | None], None] = lambda _: None,
     ) -> None:
-        """`on_change` hears an error when writing begins to fail, and None when it works again."""
-        self._topic = monitor_topic(topics)
+        """`on_change` gets an error when writing begins to fail, and None when it works again."""
+        self._topic = topics.names.monitor
         self._on_change = on_change
         self._is_failing = False
         self._producer = RecordProducer(
@@ -81,7 +79,7 @@ class MeasurementPublisher:
             self._on_change(error)
 
     def close(self, timeout_s: float) -> int:
-        """Wait for what is on its way; how many messages did not make it."""
+        """Wait for what is under way; returns how many messages were not delivered."""
         return self._producer.flush(timeout_s)
 
 
@@ -96,35 +94,23 @@ class MeasurementReader:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._kafka = kafka
-        self._topic = monitor_topic(topics)
+        self._partition = TopicPartition(topics.names.monitor, 0)
         self._on_refusal = on_refusal
         self._clock = clock
         self._wall_clock = wall_clock
-        self._newest: NewestMeasurement | None = None
+        self._newest: WholeMeasurement | None = None
         self._assembler: PartAssembler[WriteSpeedMeasurement] = PartAssembler()
         self._is_following = False
         self._at_end = False
-        with kafka_failures(kafka, "connecting"):
-            self._consumer = Consumer(
-                {
-                    **librdkafka_properties(kafka),
-                    # The library asks for a name; there is no group, nothing is committed.
-                    "group.id": "penstock-measurement-reader",
-                    "enable.auto.commit": False,
-                    "enable.auto.offset.store": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "earliest",
-                    "isolation.level": "read_committed",
-                }
-            )
+        self._reader = PartitionReader(kafka)
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()
 
-    def newest(self, *, wait_s: float = 0.0) -> NewestMeasurement | None:
-        """The newest whole measurement; waits up to `wait_s` for one newer than the last given.
+    def newest(self, *, wait_s: float = 0.0) -> WholeMeasurement | None:
+        """The newest complete measurement; waits up to `wait_s` for one newer than the last given.
 
-        What was there before the first call is given without waiting.
+        The first call returns at once if the topic already holds one.
         """
         deadline_s = self._clock() + wait_s
         if not self._is_following:
@@ -133,7 +119,7 @@ class MeasurementReader:
                 return self._newest
         before = self._newest
         while True:
-            self._read_on(max(0.0, min(_POLL_S, deadline_s - self._clock())))
+            self._read_on(max(0.0, min(_WAIT_S, deadline_s - self._clock())))
             left_s = deadline_s - self._clock()
             if self._at_end and (self._newest is not before or left_s <= 0):
                 return self._newest
@@ -141,43 +127,45 @@ class MeasurementReader:
                 return self._newest  # a reader that cannot catch up still has an answer
 
     def _begin(self) -> None:
-        """Find the newest whole measurement that is there already."""
+        """Find the newest complete measurement that the topic already holds."""
         try:
-            low, high = self._consumer.get_watermark_offsets(
-                TopicPartition(self._topic, 0), timeout=self._kafka.answer_timeout
-            )
-        except KafkaException as raised:
-            self._raise(raised.args[0])
-        back = _BACK_FIRST
+            log = self._reader.log_range(self._partition)
+        except TopicMissingError as error:
+            raise monitor_topic_missing(self._partition.topic) from error
+        back = _MESSAGES_BACK_FIRST
         while True:
-            start = max(low, high - back)
+            start = max(log.start, log.end - back)
             self._assembler = PartAssembler()
-            self._consumer.assign([TopicPartition(self._topic, 0, start)])
+            self._reader.assign({self._partition: start})
             self._at_end = False
             deadline_s = self._clock() + self._kafka.answer_timeout
             while not self._at_end and self._clock() < deadline_s:
-                self._read_on(_POLL_S)
-            if self._newest is not None or start == low:
+                self._read_on(_WAIT_S)
+            if self._newest is not None or start == log.start:
                 break
-            back *= _BACK_FACTOR
+            back *= _MESSAGES_BACK_FACTOR
         self._is_following = True
 
     def _read_on(self, timeout_s: float) -> None:
         """Take in what is there, and note whether the end of the topic was reached."""
-        with self._failures():
-            messages = self._consumer.consume(_BATCH, timeout=timeout_s)
-        for message in messages:
-            error = message.error()
-            if error is None:
-                self._at_end = False
-                self._take(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._at_end = True
-            elif error.fatal() or not error.retriable():
-                self._raise(error)
+        for outcome in self._reader.read(timeout_s, count=_MESSAGES_AT_ONCE):
+            self._at_end = isinstance(outcome, EndReached)
+            if isinstance(outcome, KafkaRecord):
+                self._take(outcome)
+            elif isinstance(outcome, ReadFailure):
+                self._failed(outcome)
 
-    def _take(self, message: Any) -> None:
-        found = decode(message.value(), message.headers(), topic_role="monitor", mailbox=0)
+    def _failed(self, failure: ReadFailure) -> None:
+        """Raise what the caller should know: also that the brokers are away."""
+        if failure.kind is FailureKind.OFFSET_GONE:
+            self._reader.restart(self._partition)
+        elif isinstance(failure.error, TopicMissingError):
+            raise monitor_topic_missing(self._partition.topic) from failure.error
+        else:
+            raise failure.error
+
+    def _take(self, record: KafkaRecord) -> None:
+        found = decode(record.value, record.headers, topic_role="monitor", mailbox=0)
         if isinstance(found, Refusal):
             self._on_refusal(found)
             return
@@ -186,18 +174,10 @@ class MeasurementReader:
         parts = self._assembler.add(found)
         if parts is None:
             return
-        whole = WholeMeasurement.from_parts(parts)
-        age_s = whole.age_ms / 1000
-        if not self._is_following:  # it was there before us: only wall clocks can tell since when
-            age_s += max(0.0, self._wall_clock() - whole.published_at_unix_ms / 1000)
-        self._newest = NewestMeasurement(whole, self._clock(), age_s)
-
-    @contextmanager
-    def _failures(self) -> Any:
-        with kafka_failures(self._kafka, f"reading {self._topic}"):
-            yield
-
-    def _raise(self, error: KafkaError) -> NoReturn:
-        if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}:
-            raise missing_topic_error(self._topic)
-        raise as_penstock_error(error, self._kafka, f"reading {self._topic}")
+        unread_s = 0.0
+        if not self._is_following:
+            # It was published before this reader began: only the wall clocks can say how long ago.
+            unread_s = max(0.0, self._wall_clock() - parts[0].published_at_unix_ms / 1000)
+        self._newest = WholeMeasurement.from_parts(
+            parts, read_at_s=self._clock(), unread_s=unread_s
+        )

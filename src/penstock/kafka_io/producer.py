@@ -1,8 +1,8 @@
-"""Sends records to chosen partitions, as fast as librdkafka can, and says what arrived.
+"""Sends records to chosen partitions, and reports which ones were delivered.
 
-Order and no duplicates within a partition come from idempotence and `acks=all`. A full queue makes
-the sender wait, never drop. A topic or partition that was only just made is not known everywhere at
-once: it is waited for.
+Idempotence and `acks=all` keep the order within a partition and prevent duplicates. When the queue
+is full the sender waits; nothing is dropped. A topic or partition that was just made is not known
+to every broker at once: the sender waits for it too.
 """
 
 import time
@@ -11,26 +11,21 @@ from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
-from penstock.kafka_io.failures import as_penstock_error, kafka_failures
+from penstock.kafka_io.failures import (
+    MISSING,
+    TopicMissingError,
+    as_penstock_error,
+    kafka_failures,
+)
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
-# (error in our words or None, payload bytes that arrived)
+# (error or None, payload bytes that were delivered)
 Delivered: TypeAlias = Callable[[Exception | None, int], None]
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
-_ROOM_WAIT_S = 0.05
-_KNOWN_WAIT_S = 0.2
-_NOT_YET_KNOWN = {
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-}
-
-
-class NotThereError(PenstockError):
-    """A topic or partition did not come to be known in time."""
+_FULL_QUEUE_WAIT_S = 0.05
+_ASK_AGAIN_S = 0.2
 
 
 class RecordProducer:
@@ -57,7 +52,7 @@ class RecordProducer:
         headers: Headers = (),
         on_delivery: Delivered | None = None,
     ) -> None:
-        """Queue one record; waits for room when the queue is full."""
+        """Queue one record; waits while the queue is full."""
         arguments: dict[str, Any] = {"partition": partition, "key": key}
         if headers:
             arguments["headers"] = list(headers)
@@ -67,9 +62,9 @@ class RecordProducer:
             try:
                 self._producer.produce(topic, value, **arguments)
             except BufferError:
-                self._producer.poll(_ROOM_WAIT_S)
+                self._producer.poll(_FULL_QUEUE_WAIT_S)
             except KafkaException as raised:
-                if raised.args[0].code() not in _NOT_YET_KNOWN:
+                if raised.args[0].code() not in MISSING:
                     raise as_penstock_error(
                         raised.args[0], self._kafka, f"writing to {topic}"
                     ) from raised
@@ -80,9 +75,9 @@ class RecordProducer:
     def wait_until_known(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> None:
-        """Until this producer's own view of the cluster has all of them."""
-        patience_s = self._kafka.answer_timeout if timeout_s is None else timeout_s
-        deadline_s = time.monotonic() + patience_s
+        """Until this producer knows a leader of each of them."""
+        wait_s = self._kafka.answer_timeout if timeout_s is None else timeout_s
+        deadline_s = time.monotonic() + wait_s
         missing = set(partitions)
         while True:
             with kafka_failures(self._kafka, "asking for metadata"):
@@ -91,11 +86,11 @@ class RecordProducer:
             if not missing:
                 return
             if time.monotonic() >= deadline_s:
-                raise NotThereError(
-                    f"Kafka knows no partition {min(missing)}, or it has no leader.",
-                    remedy="Does the topic exist, with as many partitions?",
+                raise TopicMissingError(
+                    f"Kafka has no partition {min(missing)}, or it has no leader.",
+                    remedy="Check that the topic exists and has that many partitions.",
                 )
-            time.sleep(_KNOWN_WAIT_S)
+            time.sleep(_ASK_AGAIN_S)
 
     def _report(self, on_delivery: Delivered) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -109,11 +104,11 @@ class RecordProducer:
         return delivered
 
     def poll(self, timeout_s: float = 0.0) -> None:
-        """Let delivery reports come in."""
+        """Handle delivery reports that have arrived."""
         self._producer.poll(timeout_s)
 
     def flush(self, timeout_s: float) -> int:
-        """Wait for what is queued; how many records are still on their way afterwards."""
+        """Wait for queued records; returns how many are still undelivered."""
         return int(self._producer.flush(timeout_s))
 
 

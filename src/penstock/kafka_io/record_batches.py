@@ -1,8 +1,7 @@
-"""How many bytes of log a record takes, read off the headers of stored record batches.
+"""How many bytes of log a record takes, from the headers of stored record batches.
 
-Only headers are looked at, so compressed batches count with their compressed size and nothing of
-the contents is decoded. An offset that a batch spans counts as a record, as it does in a difference
-of end offsets.
+Only headers are read, so compressed batches count with their compressed size and no content is
+decoded. Every offset of a batch counts as a record, as in a difference of end offsets.
 """
 
 import struct
@@ -14,7 +13,7 @@ _MAGIC = 2
 
 
 def bytes_and_records(stored: bytes | memoryview) -> tuple[int, int]:
-    """Over all whole batches; a cut one at the end, or an older format, ends the count."""
+    """Bytes and records of all whole batches, up to a truncated one or one of an older format."""
     position = total_bytes = total_records = 0
     while position + _HEADER.size <= len(stored):
         _, length, _, magic, _, _, last_delta = _HEADER.unpack_from(stored, position)

@@ -1,1 +1,1 @@
-"""Everything that no running group needs: demo, test broker, load, simulations and studies."""
+"""What no running group needs: demo, test broker, load generator, simulations and studies."""

@@ -1,13 +1,12 @@
-"""Brings a whole group up on this machine, looks after it, and takes it down in order.
+"""Starts a whole group on this machine, restarts what dies, and shuts it down.
 
-    with LocalGroup(settings, directory) as group:
-        group.tend()                     # now and then: what died is started again
+    with LocalGroup(settings, flags, ...) as group:
+        group.repair()                   # call it regularly: it restarts what died
 
-A broker and a Spark Connect server are started unless the settings name some, and started again on
-their old ports and data when they die. Monitor and controller are children; consumers are started
-by the controller and watch this process: whatever ends it, nothing is left. Going down: the
-controller first, so that nobody replaces the consumers, then they, then the monitor, Spark and the
-broker.
+It starts a broker and a Spark Connect server unless the settings name them, and restarts them on
+their old ports and data. Monitor and controller are child processes. The controller starts the
+consumers, which watch this process and end with it. Shutdown order: the controller first, so that
+it does not replace consumers; then consumers, monitor, Spark and broker.
 """
 
 import os
@@ -20,7 +19,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from penstock.deployment import LocalProcesses
@@ -41,7 +39,7 @@ SERVER_RESTART_PAUSE_S = 10.0
 
 @dataclass(slots=True)
 class _Child:
-    """A process of ours that should always run."""
+    """A child process that should always run."""
 
     name: str
     process: ProcessIdentity
@@ -55,7 +53,7 @@ class BrokerNode(Protocol):
 
 
 class OwnBroker(Protocol):
-    """A broker that this group starts for itself. The group does not know which kind it is."""
+    """The interface of a broker that the group starts itself."""
 
     @property
     def settings(self) -> KafkaSettings: ...
@@ -65,35 +63,30 @@ class OwnBroker(Protocol):
     def nodes(self) -> Mapping[int, BrokerNode]: ...
     def restart(self, number: int) -> object: ...
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class LocalGroup:
     def __init__(
         self,
         settings: Settings,
-        given: Sequence[str] = (),
+        flags: Sequence[str] = (),
         *,
         start_broker: Callable[[Path], OwnBroker] | None,
         embedded_spark: bool,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`given` are the settings of the command line, for the children.
+        """`flags` are the settings of the command line; they are passed on to the children.
 
-        `start_broker` starts a broker with its data in the given folder; None uses `kafka`.
+        `start_broker` starts a broker with its data in a folder; None uses the broker in `kafka`.
         """
         self.settings = settings
-        self._given = list(given)
+        self._flags = list(flags)
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
         self.directory = Path(settings.controller.directory).absolute()
-        # Servers of our own, also for whoever wants to harm them; None when they were given.
+        # The servers this group started; None when the settings name others.
         self.broker: OwnBroker | None = None
         self.spark_server: ConnectServer | None = None
         self._server_tried_s = 0.0
@@ -107,12 +100,7 @@ class LocalGroup:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> Self:
@@ -150,41 +138,41 @@ class LocalGroup:
         self._launch("controller")
 
     def _warm_up(self, master: str) -> None:
-        """Beside all else: the first consumer comes in a few seconds."""
+        """In the background: the first consumer needs Spark in a few seconds."""
         command = warm_up_command(master, self.settings.lake.group, self.settings.spark.tasks)
         warming = start_child(command, log_file=self.directory / "spark" / "warm-up.log")
         self._parts.callback(stop, warming, grace_s=0)
 
     def _use(self, section: str, value: object, option: str, text: str) -> None:
         self.settings = self.settings.model_copy(update={section: value})
-        self._given += ["--set", f"{option}={text}"]
+        self._flags += ["--set", f"{option}={text}"]
 
     @property
     def deployment(self) -> LocalProcesses:
-        """The same view of the consumers that the controller has."""
-        return local_deployment(self.settings, self._given, self._owner)
+        """The consumers, as the controller sees them."""
+        return local_deployment(self.settings, self._flags, self._owner)
 
     def process_of(self, name: str) -> ProcessIdentity:
-        """The `monitor` or the `controller`, as it runs now."""
+        """The present process of the `monitor` or the `controller`."""
         return self._children[name].process
 
     def log_of(self, name: str) -> Path:
         return self.directory / f"{name}.log"
 
-    def tend(self) -> list[str]:
-        """Start again what died, with a growing pause; says what was done."""
-        said = self._tend_servers()
+    def repair(self) -> list[str]:
+        """Restart what died, with growing pauses, and return a line for each."""
+        restarted = self._restart_dead_servers()
         for name, child in list(self._children.items()):
             since_start_s = time.monotonic() - child.started_s
             if is_alive(child.process) or since_start_s < pause_s(child.restarts):
                 continue
-            stop(child.process, grace_s=0)  # it is dead: this takes it off the process table
+            stop(child.process, grace_s=0)  # it is dead: this removes it from the process table
             self._launch(name, restarts=restarts_after(child.restarts, since_start_s))
-            said.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
-        return said
+            restarted.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
+        return restarted
 
-    def _tend_servers(self) -> list[str]:
-        """Nothing else gets far without them, so this waits until they answer again."""
+    def _restart_dead_servers(self) -> list[str]:
+        """Waits until they answer: nothing else works without them."""
         dead: list[tuple[str, Callable[[], object]]] = []
         if self.broker is not None:
             for number, node in self.broker.nodes.items():
@@ -195,21 +183,21 @@ class LocalGroup:
             dead.append(("Spark server", server.start))
         if not dead or time.monotonic() - self._server_tried_s < SERVER_RESTART_PAUSE_S:
             return []
-        said = []
+        restarted = []
         for name, restart in dead:
             try:
                 restart()
             except PenstockError as error:
-                said.append(f"the {name} died and does not come back: {error}")
+                restarted.append(f"the {name} died and could not be restarted: {error}")
             else:
-                said.append(f"the {name} died and was started again")
+                restarted.append(f"the {name} died and was started again")
         self._server_tried_s = time.monotonic()
-        return said
+        return restarted
 
     def arguments_of(self, name: str) -> list[str]:
-        """What `penstock` is given to be the `monitor` or the `controller` of this group."""
+        """The arguments of `penstock` for this group's `monitor` or `controller`."""
         ends_with = ["--ends-with", self._owner] if name == "controller" else []
-        return [name, *self._given, *ends_with]
+        return [name, *self._flags, *ends_with]
 
     def _launch(self, name: str, *, restarts: int = 0) -> None:
         if restarts == 0:
@@ -219,7 +207,7 @@ class LocalGroup:
         self._children[name] = _Child(name, process, time.monotonic(), restarts)
 
     def stop(self) -> None:
-        """Everything, in order. Safe to call twice."""
+        """Shut everything down. Safe to call twice."""
         self._parts.close()
 
     def _stop_child(self, name: str) -> None:
@@ -230,7 +218,7 @@ class LocalGroup:
 
     def _stop_consumers(self) -> None:
         deployment = self.deployment
-        consumers = list(deployment.listed())
+        consumers = list(deployment.list_consumers())
         if not consumers:
             return
         self._on_progress(f"stopping {len(consumers)} consumers")
@@ -238,7 +226,7 @@ class LocalGroup:
             list(together.map(deployment.delete, consumers))
 
     def remove(self) -> None:
-        """Forget everything that was kept in the group's directory."""
+        """Remove the group's directory with all its state."""
         if self._children:
             raise PenstockError("The group is still running.")
         shutil.rmtree(self.directory, ignore_errors=True)

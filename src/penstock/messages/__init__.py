@@ -1,4 +1,4 @@
-"""What travels on every topic, and the one codec that parses foreign bytes. Pure."""
+"""The messages of every control topic, and the codec that parses untrusted bytes. Pure."""
 
 from penstock.messages.assembly import PartAssembler, cut, in_parts, joined
 from penstock.messages.codec import SCHEMA_VERSION, Encoded, SchemaVersion, decode, encode
@@ -49,7 +49,7 @@ from penstock.messages.service import (
     ServiceRequest,
     UpdateDeployments,
 )
-from penstock.messages.whole_measurement import NewestMeasurement, WholeMeasurement
+from penstock.messages.whole_measurement import WholeMeasurement
 from penstock.messages.write_speed import PartitionSpeed, SpeedSource, WriteSpeedMeasurement
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "FromConsumer",
     "LeadershipClaim",
     "Message",
-    "NewestMeasurement",
     "OwnedPartition",
     "PartAssembler",
     "PartitionSpeed",

@@ -1,7 +1,7 @@
-"""Long lists travel in parts: how a list is cut, and how the parts are put together again.
+"""Splits long lists into several messages, and joins the parts again.
 
-The assembler keeps one unfinished list per sender: parts of an older one, or of one that is
-already complete, are dropped. It never waits: what is not complete when a newer one begins is gone.
+The assembler keeps one unfinished list per sender. It drops parts of an older list and of a
+complete one. When a newer list begins, an unfinished older one is discarded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,15 +22,15 @@ SENDERS_MAX = 100_000
 def cut(
     rows: Sequence[Row], *, rows_max: int = PARTITIONS_PER_MESSAGE_MAX
 ) -> tuple[tuple[Row, ...], ...]:
-    """At least one piece, if only an empty one; every piece within the limit."""
+    """Split into pieces within the limit; at least one piece, which may be empty."""
     starts = range(0, max(len(rows), 1), rows_max)
     return tuple(tuple(rows[start : start + rows_max]) for start in starts)
 
 
 def in_parts(message: PartedMessage, rows_field: str) -> Iterator[PartedMessage]:
-    """One message with too many rows, made by `model_construct`, as messages within the limit.
+    """Split a message with too many rows, made by `model_construct`, into several messages.
 
-    A consumer's parts take one sequence number each, from the message's own upwards.
+    Each part of a consumer's message takes one sequence number, starting with the message's own.
     """
     pieces = cut(getattr(message, rows_field))
     for number, piece in enumerate(pieces, start=1):
@@ -41,7 +41,7 @@ def in_parts(message: PartedMessage, rows_field: str) -> Iterator[PartedMessage]
 
 
 def joined(parts: Sequence[PartedMessage], rows_field: str) -> PartedMessage:
-    """The parts as one message again, which may be longer than could be sent."""
+    """Join the parts into one message, which may be too long to send."""
     rows = tuple(row for part in parts for row in getattr(part, rows_field))
     last = max(parts, key=lambda part: part.part)
     return last.model_copy(update={rows_field: rows, "part": 1, "parts": 1})
@@ -49,9 +49,9 @@ def joined(parts: Sequence[PartedMessage], rows_field: str) -> PartedMessage:
 
 @dataclass(slots=True)
 class PartAssembler(Generic[PartedMessage]):
-    """Gives back a whole list when its last part has come, and None until then.
+    """Returns all parts when the last one arrives, and None until then.
 
-    Not frozen: it is the reader's memory, owned by one loop.
+    It is mutable state, owned by one reader.
     """
 
     _newest: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class PartAssembler(Generic[PartedMessage]):
             self._newest[sender] = order
             self._parts[sender] = {}
         parts = self._parts.get(sender)
-        if parts is None:  # this one was complete already
+        if parts is None:  # this list was already complete
             return None
         parts[message.part] = message
         expected = range(1, message.parts + 1)
@@ -81,7 +81,7 @@ class PartAssembler(Generic[PartedMessage]):
 def _identity(
     message: StateQueryResponse | ConsumerReport | WriteSpeedMeasurement,
 ) -> tuple[int, tuple[int, int]]:
-    """The sender, and which of its lists this part belongs to: higher is newer."""
+    """The sender, and the number of the list that the part belongs to; higher is newer."""
     if isinstance(message, WriteSpeedMeasurement):
         return 0, (message.monitor_incarnation, message.sequence)
     if isinstance(message, ConsumerReport):

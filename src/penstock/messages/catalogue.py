@@ -1,4 +1,4 @@
-"""Every message there is. A kind that is not listed here cannot be sent and is not understood."""
+"""Every type of message. The codec refuses any other type."""
 
 from penstock.messages.commands import StartConsumingCommand, StateQuery, StopConsumingCommand
 from penstock.messages.events import (

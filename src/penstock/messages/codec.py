@@ -1,13 +1,13 @@
-"""Bytes to messages and back: the only place where foreign bytes are parsed.
+"""Encodes and decodes messages: the only place that parses untrusted bytes.
 
-`decode` never raises for what a stranger wrote: it gives a message or a `Refusal`. The order is
-cheap before dear: size, headers, version, nesting, JSON without duplicate keys, then strict fields,
-and last whether the headers say the same as the body.
+`decode` never raises for bad input: it returns a message or a `Refusal`. Cheap checks come first:
+size, headers, version, nesting, JSON without duplicate keys, then strict fields, and last whether
+headers and body agree.
 
-Versions are `major.minor`. Within a major version a minor one may only add optional fields, never
-change, remove or narrow one. So an older reader ignores the fields it does not know in a message
-that is marked newer, and refuses them in one that is not; a newer reader fills in what an older
-writer did not know. Another major version is refused, loudly: see docs/protocol.md.
+Versions are `major.minor`. A minor version may only add optional fields; it never changes, removes
+or narrows one. So an older reader ignores unknown fields in a message with a newer minor version,
+and refuses them otherwise; a newer reader uses defaults for fields that an older writer did not
+send. Another major version is refused: see docs/development/protocol.md.
 """
 
 import json
@@ -37,7 +37,7 @@ class SchemaVersion:
         return f"{self.major}.{self.minor}"
 
 
-SCHEMA_VERSION: Final = SchemaVersion(1, 0)
+SCHEMA_VERSION: Final = SchemaVersion(1, 1)
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 Headers = Iterable[tuple[str, bytes | None]]
@@ -45,14 +45,14 @@ Headers = Iterable[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What is handed to the producer."""
+    """An encoded message for the producer."""
 
     value: bytes
     headers: tuple[tuple[str, bytes], ...]
 
 
 def encode(message: Message, *, version: SchemaVersion = SCHEMA_VERSION) -> Encoded:
-    """Write a message. One that is too large is our own mistake, so it raises."""
+    """Encode a message. Raises if it is too large: the caller should have split it."""
     value = message.model_dump_json(exclude_none=True).encode()
     if len(value) > MESSAGE_BYTES_MAX:
         raise ValueError(f"{message.event_type} of {len(value)} bytes should have been split")
@@ -74,10 +74,10 @@ def decode(
     reader_version: SchemaVersion = SCHEMA_VERSION,
     types: Mapping[str, type[Message]] = TYPE_BY_NAME,
 ) -> Message | Refusal:
-    """Read a message, or say why not.
+    """Decode a message, or return why it is refused.
 
-    Where it was found (`topic_role`, `mailbox`) is checked when given. `reader_version` and
-    `types` exist so that tests can be an older or a newer reader.
+    If given, `topic_role` and `mailbox` must match the message. Tests set `reader_version` and
+    `types` to act as an older or a newer reader.
     """
     given = tuple(headers or ())
     try:
@@ -105,7 +105,7 @@ def _read(
     version = _read_version(texts, reader_version)
     kind = types.get(texts["event_type"])
     if kind is None:
-        raise RefusedError(RefusalCode.UNKNOWN_TYPE, f"no such message: {texts['event_type']!r}")
+        raise RefusedError(RefusalCode.UNKNOWN_TYPE, f"unknown type: {texts['event_type']!r}")
     message = _read_body(kind, value, tolerant=version > reader_version)
     _check_headers_agree(message, texts)
     return message
@@ -117,7 +117,7 @@ def _read_headers(headers: tuple[tuple[str, bytes | None], ...]) -> dict[str, st
     texts: dict[str, str] = {}
     for name, raw in headers:
         if raw is None or len(raw) > HEADER_BYTES_MAX or not raw.isascii():
-            raise RefusedError(RefusalCode.HEADER_MALFORMED, f"header {name[:40]!r} is no text")
+            raise RefusedError(RefusalCode.HEADER_MALFORMED, f"header {name[:40]!r} is not text")
         if name in texts:
             raise RefusedError(RefusalCode.HEADER_MALFORMED, f"header {name[:40]!r} twice")
         texts[name] = raw.decode("ascii")
@@ -131,16 +131,16 @@ def _read_version(texts: Mapping[str, str], reader_version: SchemaVersion) -> Sc
     match = _VERSION.fullmatch(texts["schema_version"])
     if match is None:
         raise RefusedError(
-            RefusalCode.HEADER_MALFORMED, f"no version: {texts['schema_version'][:40]!r}"
+            RefusalCode.HEADER_MALFORMED, f"not a version: {texts['schema_version'][:40]!r}"
         )
     version = SchemaVersion(int(match[1]), int(match[2]))
     if version.major > reader_version.major:
         raise RefusedError(
-            RefusalCode.FUTURE_VERSION, f"version {version}; this reader knows {reader_version}"
+            RefusalCode.FUTURE_VERSION, f"version {version}; this reader supports {reader_version}"
         )
     if version.major < reader_version.major:
         raise RefusedError(
-            RefusalCode.PAST_VERSION, f"version {version}; this reader knows {reader_version}"
+            RefusalCode.PAST_VERSION, f"version {version}; this reader supports {reader_version}"
         )
     return version
 
@@ -158,12 +158,12 @@ def _read_body(kind: type[Message], value: bytes, *, tolerant: bool) -> Message:
     try:
         return kind.model_validate_json(json.dumps(parsed))
     except ValidationError as error:
-        # Checks across fields run only once the fields are right.
+        # Checks across fields run only after all fields are valid.
         raise RefusedError(RefusalCode.FIELDS_INVALID, _describe(error)) from error
 
 
 def _parse(value: bytes) -> Any:
-    """The text as plain JSON values, with every key once and nesting bounded."""
+    """Parse the text as JSON; refuses duplicate keys and deep nesting."""
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:

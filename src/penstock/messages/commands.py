@@ -1,7 +1,7 @@
-"""Controller to consumer: start, stop, and tell me your state.
+"""Messages from the controller to a consumer: start, stop, and a query of its state.
 
-A command may be sent again at any time with the same content: a consumer that has obeyed it says
-so again and does nothing else.
+The controller may repeat a command at any time. A consumer that has already obeyed it repeats its
+acknowledgement and does nothing else.
 """
 
 from typing import Annotated, ClassVar
@@ -10,24 +10,22 @@ from pydantic import Field
 
 from penstock.messages.fields import (
     PARTITIONS_PER_MESSAGE_MAX,
-    ConsumerNumber,
     EpochRow,
-    Message,
+    ForOneConsumer,
     Ordinal,
     ToConsumer,
     TopicId,
 )
-from penstock.model import ConsumerId
 
 
 class PartitionToStart(EpochRow):
-    """The epoch is new: the start of this partition, at this consumer, and no other."""
+    """The epoch is new and belongs to this one start."""
 
     topic_id: TopicId | None = None
 
 
 class PartitionToStop(EpochRow):
-    """The epoch that ends. A consumer that holds a lower one ends that too."""
+    """The epoch that ends. A consumer with a lower epoch ends that one too."""
 
 
 class StartConsumingCommand(ToConsumer):
@@ -46,26 +44,17 @@ class StopConsumingCommand(ToConsumer):
     ]
 
 
-class StateQuery(Message):
-    """Say what you own, once the commands before this query have taken effect.
+class StateQuery(ForOneConsumer):
+    """Asks a consumer what it owns, after the commands before this query have taken effect.
 
-    It names no incarnation: the controller asks because it does not know. Whoever has answered
-    obeys no command of an earlier plan any more, so that a command that is still on its way (it
-    travels on another topic) cannot make the answer untrue.
+    It has no incarnation, because the controller does not know it yet. After its answer a consumer
+    refuses commands of earlier plans, so that a delayed command (from another topic) cannot make
+    the answer untrue.
     """
 
     topic_role: ClassVar[str] = "query"
     header_fields: ClassVar[tuple[str, ...]] = ("consumer_id", "controller_epoch", "plan_number")
 
-    consumer_id: ConsumerNumber
     controller_epoch: Ordinal
     plan_number: Ordinal
     query_number: Ordinal
-
-    @property
-    def addressee(self) -> ConsumerId:
-        return ConsumerId(self.consumer_id)
-
-    @property
-    def mailbox(self) -> int:
-        return self.consumer_id

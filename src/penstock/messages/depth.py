@@ -1,8 +1,8 @@
-"""How deep a JSON text nests, decided before it is parsed.
+"""Checks how deep a JSON text nests, before it is parsed.
 
-The quick way works at the speed of `bytes.replace`: drop everything but brackets and quotes, drop
-empty strings, then take off one layer of empty brackets per round. A text of depth d is gone after
-d rounds. Brackets or backslashes inside strings spoil that, so what is left over is read with care.
+The fast check uses `bytes.replace`: drop everything but brackets and quotes, drop empty strings,
+then remove one layer of empty brackets per round. A text of depth d is empty after d rounds. Texts
+with brackets or backslashes inside strings fail this check and are scanned byte by byte.
 """
 
 _KEPT = b'[]{}"\\'
@@ -16,7 +16,7 @@ def is_deeper_than(limit: int, text: bytes) -> bool:
     if b"\\" not in left:
         left = left.replace(b'""', b"")
         for _ in range(limit):
-            # Inside one level there may be both kinds, side by side: `{}[]`.
+            # One level may hold both kinds of brackets: `{}[]`.
             left = left.replace(b"[]", b"").replace(b"{}", b"")
             if not left:
                 return False
@@ -24,7 +24,7 @@ def is_deeper_than(limit: int, text: bytes) -> bool:
 
 
 def _depth_read_carefully(text: bytes) -> int:
-    """Walk the text once. Unbalanced text gets some number here and is refused by the parser."""
+    """Scan the text once. The parser refuses unbalanced text later."""
     depth = deepest = 0
     in_string = escaped = False
     for byte in text:

@@ -1,7 +1,7 @@
-"""Consumer to controller: I started, I stopped, I refuse, this is my state.
+"""Messages from a consumer to the controller: started, stopped, refused, and its state.
 
-Events name the plan they answer, so that the controller can tell an answer to this plan from an
-echo of an older one. The controller's partition of the topic is 0.
+Events name the plan they answer, so that the controller recognises an answer to an older plan. They
+are written to partition 0, the controller's mailbox.
 """
 
 from enum import StrEnum
@@ -23,7 +23,7 @@ from penstock.messages.fields import (
 
 
 class StopReason(StrEnum):
-    """Why a partition is no longer read. Only the first was asked for."""
+    """Why a partition is no longer read. Only COMMANDED was requested by the controller."""
 
     COMMANDED = "commanded"
     SHUTDOWN = "shutdown"
@@ -37,7 +37,7 @@ class StopReason(StrEnum):
 
 
 class RefusalReason(StrEnum):
-    """Why a consumer does not obey."""
+    """Why a consumer refuses a command."""
 
     STALE_CONTROLLER_EPOCH = "stale_controller_epoch"
     STALE_PLAN = "stale_plan"
@@ -48,13 +48,13 @@ class RefusalReason(StrEnum):
 
 
 class StartedPartition(EpochRow):
-    """`next_offset` is where reading begins: what the ledger held."""
+    """`next_offset` is where reading begins, from the ledger."""
 
     next_offset: Offset | None = None
 
 
 class StoppedPartition(EpochRow):
-    """`next_offset` is the end of the chain in the ledger, if it is known."""
+    """`next_offset` is the ledger's offset after the last commit, if known."""
 
     next_offset: Offset | None = None
     reason: StopReason = StopReason.COMMANDED
@@ -66,7 +66,7 @@ class RefusedPartition(EpochRow):
 
 
 class OwnedPartition(EpochRow):
-    """One partition as its reader holds it."""
+    """One partition that the consumer owns."""
 
     next_offset: Offset | None = None
 
@@ -88,7 +88,7 @@ class StopConsumingEvent(FromConsumer):
 
 
 class CommandRefusedEvent(FromConsumer):
-    """A command was not obeyed, and why. The command's own numbers are in `refused_...`."""
+    """A refused command and the reason. The command's own numbers are in `refused_...`."""
 
     refused_event_type: Annotated[str, Field(pattern=r"^[A-Za-z]{1,40}$")]
     refused_controller_epoch: Count

@@ -1,7 +1,7 @@
-"""What every message is made of: the base class, and the bounded kinds of value in its fields.
+"""The base classes of messages, and the bounded types of their fields.
 
-Everything here is strict: a number in quotes is not a number, NaN is not a speed, a name outside
-Kafka's alphabet is not a topic. A field that may be unknown is absent when it is, never zero.
+Everything is strict: a quoted number is not a number, NaN is not a speed, and a topic name uses
+Kafka's alphabet. An unknown value is absent, never zero.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -10,15 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
-# A message of this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
+# A message with this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
 # are; tests/behaviour/messages proves it for every kind. Longer lists are split by the writer.
 PARTITIONS_PER_MESSAGE_MAX = 1_000
 # Kafka's own default for message.max.bytes is 1,048,588, headers and framing included.
 MESSAGE_BYTES_MAX = 1_000_000
-# Below 2^53, so that every language holds it exactly; fifteen digits, so that people can read it.
+# Below 2^53, so that every language holds it exactly; fifteen digits are still readable.
 INTEGER_MAX = 10**15 - 1
 OFFSET_MAX = 2**63 - 1
 PARTS_MAX = 1_000
+_CONSUMER_HEADERS = ("consumer_id", "incarnation", "controller_epoch", "plan_number")
 
 _TOPIC_PATTERN = r"^(?:\.{0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\.{3}[a-zA-Z0-9._-]*)$"
 
@@ -33,9 +34,13 @@ EpochText = Annotated[
     str, StringConstraints(pattern=r"^(?:0|[1-9][0-9]{0,14})\.(?:0|[1-9][0-9]{0,14})$")
 ]
 Quantity = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+SENTENCE_LENGTH_MAX = 100
 # One line for people. No control characters, so no log line can be forged with it.
 Sentence = Annotated[
-    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=100)
+    str,
+    StringConstraints(
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=SENTENCE_LENGTH_MAX
+    ),
 ]
 RequestName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
@@ -60,7 +65,7 @@ class PartitionRow(Value):
 
 
 class EpochRow(PartitionRow):
-    """A row about one partition as started under one epoch."""
+    """A row about one partition under one epoch."""
 
     epoch: EpochText
 
@@ -70,10 +75,10 @@ class EpochRow(PartitionRow):
 
 
 class Message(Value):
-    """Anything that travels. `event_type` in the header is the name of the class.
+    """The base of all messages. The header `event_type` is the name of the class.
 
-    `topic_role` is the topic's name without the prefix; `header_fields` are copied into headers,
-    where ordinary Kafka tools and the controller's door can see them without parsing.
+    `topic_role` is the topic's name without the prefix. `header_fields` are also copied into
+    headers, so that Kafka tools and the controller's checks can read them without parsing.
     """
 
     topic_role: ClassVar[str]
@@ -81,7 +86,7 @@ class Message(Value):
 
     @property
     def mailbox(self) -> int:
-        """The partition this message belongs in: 0 is the controller's and every single one."""
+        """The partition to write to: 0 is the controller's, and the only one of other topics."""
         return 0
 
     @property
@@ -90,23 +95,18 @@ class Message(Value):
 
 
 class FromConsumer(Message):
-    """What a consumer says: who speaks, in which life, and the highest orders it has seen."""
+    """A message from a consumer: its id, its incarnation, and the highest plan it has obeyed."""
 
     topic_role: ClassVar[str] = "controller"
-    header_fields: ClassVar[tuple[str, ...]] = (
-        "consumer_id",
-        "incarnation",
-        "controller_epoch",
-        "plan_number",
-    )
+    header_fields: ClassVar[tuple[str, ...]] = _CONSUMER_HEADERS
 
     consumer_id: ConsumerNumber
     # Higher is newer: the process takes the larger of its stored one plus 1 and the wall clock.
     incarnation: Ordinal
-    # Counts everything this life has said. The controller drops what arrives out of order, so that
-    # a late report can never contradict a newer acknowledgement.
+    # Numbers the messages of this incarnation. The controller drops those that arrive out of order,
+    # so that a late report never contradicts a newer acknowledgement.
     sequence: Ordinal
-    # The highest this consumer has obeyed; 0 before any.
+    # The highest ones that this consumer has obeyed; 0 at first.
     controller_epoch: Count
     plan_number: Count
 
@@ -115,21 +115,10 @@ class FromConsumer(Message):
         return ConsumerId(self.consumer_id)
 
 
-class ToConsumer(Message):
-    """What the controller orders: under which epoch and plan, to whom, and in which life."""
-
-    topic_role: ClassVar[str] = "controller"
-    header_fields: ClassVar[tuple[str, ...]] = (
-        "consumer_id",
-        "incarnation",
-        "controller_epoch",
-        "plan_number",
-    )
+class ForOneConsumer(Message):
+    """A message of the controller in the mailbox of one consumer."""
 
     consumer_id: ConsumerNumber
-    incarnation: Ordinal
-    controller_epoch: Ordinal
-    plan_number: Ordinal
 
     @property
     def addressee(self) -> ConsumerId:
@@ -140,8 +129,19 @@ class ToConsumer(Message):
         return self.consumer_id
 
 
+class ToConsumer(ForOneConsumer):
+    """A command of the controller: its epoch and plan, and the consumer and incarnation."""
+
+    topic_role: ClassVar[str] = "controller"
+    header_fields: ClassVar[tuple[str, ...]] = _CONSUMER_HEADERS
+
+    incarnation: Ordinal
+    controller_epoch: Ordinal
+    plan_number: Ordinal
+
+
 def check_parts(values: Any) -> Any:
-    """Part i of n, counted from 1."""
+    """Parts are counted from 1 to `parts`."""
     if values.part > values.parts:
         raise ValueError(f"part {values.part} of {values.parts}")
     return values

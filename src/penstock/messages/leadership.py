@@ -1,6 +1,6 @@
-"""Controller to whoever reads along: I lead from here on.
+"""The message with which a controller claims leadership.
 
-Its offset in the controller's own partition is the controller's epoch: monotone by construction.
+Its offset in the controller's partition becomes the controller's epoch, so epochs only rise.
 """
 
 from typing import ClassVar
@@ -9,7 +9,7 @@ from penstock.messages.fields import Message, Sentence
 
 
 class LeadershipClaim(Message):
-    """Written once at the start of a controller's life, before anything else it says."""
+    """Written once when a controller starts, before all its other messages."""
 
     topic_role: ClassVar[str] = "controller"
     header_fields: ClassVar[tuple[str, ...]] = ()

@@ -1,7 +1,6 @@
-"""Why bytes were not accepted as a message: a value to count, to log and to quarantine by.
+"""Why bytes were not accepted as a message, for counters and logs.
 
-Nothing in it was taken from the bytes unchecked: what a stranger wrote is shown as `repr` text,
-cut short.
+Text from the bytes appears only as a shortened `repr`, because it is untrusted.
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ DETAIL_LENGTH_MAX = 300
 
 
 class RefusalCode(StrEnum):
-    """The kinds of refusal; each is a counter of its own."""
+    """The kinds of refusal; each has its own counter."""
 
     EMPTY = "empty"
     TOO_LARGE = "too_large"
@@ -42,7 +41,7 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """Carries a refusal up to the codec's door, and no further."""
+    """Carries a refusal inside the codec; `decode` turns it into a `Refusal`."""
 
     def __init__(self, code: RefusalCode, detail: str) -> None:
         super().__init__(detail)

@@ -1,7 +1,7 @@
-"""Consumer to controller, on a period: alive, in which life, with what, and how fast.
+"""A consumer's periodic report: its incarnation, what it owns, and how fast it is.
 
-A death is seen by the reports that do not come. What a consumer measures is converted to log bytes
-(bytes on the broker's disk, after compression), the unit of the monitor, by the consumer itself.
+The controller detects a dead consumer by missing reports. The consumer converts its measurements
+to log bytes (bytes on the broker's disk, after compression), the unit of the monitor.
 """
 
 from enum import StrEnum
@@ -26,7 +26,7 @@ from penstock.messages.fields import (
 
 
 class ConsumerPhase(StrEnum):
-    """Where the process is in its life."""
+    """The phase of the consumer process."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -35,7 +35,7 @@ class ConsumerPhase(StrEnum):
 
 
 class PreviousShutdown(StrEnum):
-    """How the life before this one ended, as the state directory tells."""
+    """How the previous incarnation ended, according to the state directory."""
 
     NONE = "none"
     CONTROLLED = "controlled"
@@ -44,7 +44,7 @@ class PreviousShutdown(StrEnum):
 
 
 class ReportedPartition(OwnedPartition):
-    """An owned partition with what was measured since the last report."""
+    """An owned partition, with measurements since the last report."""
 
     end_offset: Offset | None = None
     read_speed_log_bytes_per_s: Quantity | None = None
@@ -52,7 +52,7 @@ class ReportedPartition(OwnedPartition):
 
 
 class FailedPartition(PartitionRow):
-    """A partition this consumer had to stop, and has not been told to start again."""
+    """A partition that the consumer had to stop, with no command to start it again yet."""
 
     reason: StopReason
     offset: Offset | None = None
@@ -60,7 +60,7 @@ class FailedPartition(PartitionRow):
 
 
 class CycleMeasurement(Value):
-    """What the batches since the last report did, and where their time went."""
+    """The batches since the last report: what they carried, and where their time went."""
 
     batches: Count
     records: Count
@@ -73,18 +73,18 @@ class CycleMeasurement(Value):
 
 
 class ConsumerReport(FromConsumer):
-    """One report. `owned` may be spread over several parts; the rest is in every part."""
+    """One report. `owned` may be split over several parts; the rest is in every part."""
 
     report_number: Ordinal
     part: Annotated[int, Field(ge=1, le=PARTS_MAX)] = 1
     parts: Annotated[int, Field(ge=1, le=PARTS_MAX)] = 1
     phase: ConsumerPhase
     previous_shutdown: PreviousShutdown = PreviousShutdown.NONE
-    # What this consumer could carry, in the monitor's unit; known only after a backlog.
+    # The consumer's capacity in the monitor's unit; measurable only while it works off a backlog.
     capacity_log_bytes_per_s: Quantity | None = None
     behind_records: Count | None = None
     behind_log_bytes: Count | None = None
-    # The deployment version it was started with, so that a roll-out can see who is new.
+    # The deployment version it was started with; a roll-out waits for the new one.
     deployment_version: Count | None = None
     cycle: CycleMeasurement | None = None
     owned: Annotated[

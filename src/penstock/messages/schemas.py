@@ -1,7 +1,7 @@
-"""The published JSON Schema of every message, for readers in other languages.
+"""The JSON Schema of every message, for readers in other languages.
 
-Generated from the models, so that there is one truth. `docs/messages/` holds the texts, and a test
-keeps them in step.
+It is generated from the models. `docs/development/messages/` holds the files, and a test checks
+that they are up to date.
 """
 
 import json
@@ -10,6 +10,7 @@ from typing import Any
 from penstock.messages.catalogue import MESSAGE_TYPES
 from penstock.messages.codec import SCHEMA_VERSION
 from penstock.messages.fields import Message
+from penstock.model.control_topic_names import ControlTopicNames
 
 
 def schema_of(kind: type[Message]) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def schema_of(kind: type[Message]) -> dict[str, Any]:
         "$id": f"urn:penstock:messages:{SCHEMA_VERSION.major}:{kind.__name__}",
         **schema,
         "x-schema-version": str(SCHEMA_VERSION),
-        "x-topic": f"<prefix>-{kind.topic_role}",
+        "x-topic": ControlTopicNames("<prefix>").of_role(kind.topic_role),
         "x-headers": ["event_type", "schema_version", *kind.header_fields],
     }
 

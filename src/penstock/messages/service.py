@@ -1,8 +1,8 @@
-"""Operators to controller, and the controller's answers: the service topic.
+"""Operators' requests to the controller, and its answers: the service topic.
 
-Whoever can write to this topic steers the group, so a request can ask only for what is listed here.
-A connection option of Kafka or of Spark, a path or a class name to load can never come from a
-message: those are read from the operator's settings file alone.
+Anyone who can write to this topic steers the group, so a request can ask only for what is listed
+here. Connection options of Kafka or Spark, paths and class names never come from a message: only
+the operator's settings file has them.
 """
 
 from enum import StrEnum
@@ -23,7 +23,7 @@ SparkTuning = Literal[
     "spark.sql.files.maxRecordsPerFile",
 ]
 TuningValue = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}[kmgKMG]?$")]
-# Variables for the user's own transformation; nothing that the loader, Python or Java would read.
+# Variables for the user's transformation; none that the loader, Python or Java would read.
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^APP_[A-Z0-9_]{1,60}$")]
 ImageName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-zA-Z0-9._/:@-]{0,254}$", max_length=255)
@@ -38,7 +38,8 @@ TransformationName = Annotated[
 TopicPattern = Annotated[
     str, StringConstraints(pattern=r"^[a-zA-Z0-9._*?-]{1,249}$", max_length=249)
 ]
-AlgorithmName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
+# A name of the packing catalogue, with or without its knob: `CHAIN`, `mwf`, `CHAIN@0.3`.
+AlgorithmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9@.-]{1,64}$")]
 
 
 class Direction(StrEnum):
@@ -50,7 +51,7 @@ class Direction(StrEnum):
 
 
 class ServiceOutcome(StrEnum):
-    """How far a request has come."""
+    """How far a request has come. Only done, refused and failed are final."""
 
     ACCEPTED = "accepted"
     IN_PROGRESS = "in_progress"
@@ -60,7 +61,7 @@ class ServiceOutcome(StrEnum):
 
 
 class ServiceRequest(Message):
-    """A request has a name of its own, so that its answers can be found."""
+    """A request has an id of its own, so that its answers can be found."""
 
     topic_role: ClassVar[str] = "service"
     header_fields: ClassVar[tuple[str, ...]] = ("request_id",)
@@ -94,12 +95,14 @@ class UpdateDeployments(ServiceRequest):
 
 
 class ChangeSettings(ServiceRequest):
-    """Change how the controller decides, without a restart. What is absent stays."""
+    """Change settings of the running controller. What is absent stays.
+
+    The controller checks the values like those of the settings file and refuses what the file could
+    not have. A change of `consumers_min` or `consumers_max` is done when the group keeps it.
+    """
 
     capacity_bytes_per_s: Annotated[Quantity, Field(gt=0)] | None = None
     target_utilisation: Annotated[float, Field(gt=0, le=1)] | None = None
-    topics_include: Annotated[tuple[TopicPattern, ...], Field(max_length=1_000)] | None = None
-    topics_exclude: Annotated[tuple[TopicPattern, ...], Field(max_length=1_000)] | None = None
     algorithm: AlgorithmName | None = None
     algorithm_knob: Quantity | None = None
     consumers_min: Annotated[int, Field(ge=0, le=100_000)] | None = None
@@ -118,8 +121,8 @@ class ChangeSettings(ServiceRequest):
 class Pause(ServiceRequest):
     """Hold plans back: those that grow the group, those that shrink it, or both.
 
-    A partition that nobody reads is always started, and a dead consumer's work is always taken
-    over: a pause keeps the group as it is, it does not let it fall apart.
+    Repairs go on: a partition without a reader is always started, and a dead consumer's partitions
+    always get another one.
     """
 
     direction: Direction = Direction.BOTH
@@ -134,7 +137,7 @@ class Resume(ServiceRequest):
 
 
 class ServiceAnswer(Message):
-    """What became of a request. A long one is answered more than once."""
+    """What became of a request. One that takes time is answered more than once."""
 
     topic_role: ClassVar[str] = "service"
     header_fields: ClassVar[tuple[str, ...]] = ("request_id", "controller_epoch")

@@ -1,9 +1,9 @@
-"""One measurement put together again from its parts, and how old it is.
+"""One measurement joined from its parts, and its age.
 
-The age is what a reader decides by: an old measurement is no reason to act. It is the age of the
-newest sample when the measurement was published, plus the time since. The time since is counted by
-the reader's monotonic clock from the moment it read the message; only for what was there before the
-reader came does it have to trust the two wall clocks.
+The controller does not act on an old measurement. The age is that of the newest sample at
+publication, plus the time since. The reader measures that time with its monotonic clock from the
+moment it read the message; only for a message published before the reader started does it compare
+wall clocks.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,17 @@ class WholeMeasurement:
     age_ms: int
     window_ms: int
     partitions: tuple[PartitionSpeed, ...]
+    read_at_s: float
+    age_when_read_s: float
 
     @classmethod
-    def from_parts(cls, parts: Sequence[WriteSpeedMeasurement]) -> Self:
-        """`parts` are all of one measurement, in order, as `PartAssembler` gives them."""
+    def from_parts(
+        cls, parts: Sequence[WriteSpeedMeasurement], *, read_at_s: float, unread_s: float = 0.0
+    ) -> Self:
+        """`parts` are all parts of one measurement, in order, as `PartAssembler` returns them.
+
+        `unread_s` is the time between publication and reading, where it is known.
+        """
         first = parts[0]
         return cls(
             monitor_incarnation=first.monitor_incarnation,
@@ -33,15 +40,10 @@ class WholeMeasurement:
             age_ms=first.age_ms,
             window_ms=first.window_ms,
             partitions=tuple(row for part in parts for row in part.partitions),
+            read_at_s=read_at_s,
+            age_when_read_s=first.age_ms / 1000 + unread_s,
         )
 
-
-@dataclass(frozen=True, slots=True)
-class NewestMeasurement:
-    measurement: WholeMeasurement
-    read_at_s: float
-    age_when_read_s: float
-
     def age_s(self, now_s: float) -> float:
-        """`now_s` is of the same monotonic clock that `read_at_s` is of."""
+        """`now_s` comes from the same monotonic clock as `read_at_s`."""
         return self.age_when_read_s + max(0.0, now_s - self.read_at_s)

@@ -1,7 +1,7 @@
-"""Monitor to controller: how fast every partition of interest is written.
+"""The monitor's measurement of every partition's write speed, for the controller.
 
-One measurement may be spread over several messages; `assembly` puts the parts together. A value
-that is not known is absent: a missing speed never reads as zero.
+One measurement may be split over several messages; `assembly` joins the parts. An unknown value is
+absent: a missing speed never reads as zero.
 """
 
 from enum import StrEnum
@@ -24,14 +24,14 @@ from penstock.messages.fields import (
 
 
 class SpeedSource(StrEnum):
-    """Where a speed comes from."""
+    """How a speed was measured."""
 
     LOG_DIRS = "log_dirs"
     OFFSETS = "offsets"
 
 
 class PartitionSpeed(PartitionRow):
-    """One partition. The filtered speed is for planning, the raw one for people and studies."""
+    """One partition. Planning uses the filtered speed; the raw one is for people and studies."""
 
     topic_id: TopicId | None = None
     write_speed_bytes_per_s: Quantity | None = None
@@ -44,10 +44,10 @@ class PartitionSpeed(PartitionRow):
 
 
 class WriteSpeedMeasurement(Message):
-    """Part `part` of `parts` of the measurement `sequence` of one life of a monitor.
+    """Part `part` of `parts` of the measurement `sequence` of one incarnation of a monitor.
 
-    A higher `monitor_incarnation` is newer, then a higher `sequence`. `age_ms` is how old the
-    newest sample was when this was published.
+    A higher `monitor_incarnation` is newer, then a higher `sequence`. `age_ms` is the age of the
+    newest sample at publication.
     """
 
     topic_role: ClassVar[str] = "monitor"

@@ -1,7 +1,7 @@
-"""Who reads what. An assignment never changes; a new one is made.
+"""Which consumer owns which partitions. An assignment is immutable.
 
-A consumer that owns nothing may be part of it (a spare, or one about to be removed). A partition
-has at most one owner: an assignment that says otherwise cannot be made.
+It may contain consumers that own nothing (a spare, or one about to be removed). Creating an
+assignment in which a partition has two owners is an error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,7 @@
-"""What brokers tell of their logs: who leads which, how large each is, where it begins and ends.
+"""What brokers report about their logs: leaders, sizes, first and last offsets.
 
-A log is named by a plain (topic, partition) pair: thousands are handled every second, and the names
-come from the broker itself. Times are monotonic seconds, halfway between question and answer.
+A log is named by a plain (topic, partition) pair, because thousands are handled every second and
+the broker's names need no check. Times are monotonic seconds, halfway between request and answer.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ LogName: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Which topic this is (its id changes when it is made again), and the broker that leads it."""
+    """The topic's id (a re-created topic has a new one), and the broker that leads the log."""
 
     topic_id: str
     leader: int
@@ -22,7 +22,7 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLogSizes:
-    """Bytes on one broker's disks: leaders and followers alike."""
+    """Bytes on one broker's disks, of leaders and followers."""
 
     broker_id: int
     taken_at_s: float
@@ -31,7 +31,7 @@ class BrokerLogSizes:
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """Where logs begin and end, told by the broker that leads them; what it could not is absent."""
+    """First and last offsets, from the broker that leads the logs; unknown ones are absent."""
 
     broker_id: int
     taken_at_s: float

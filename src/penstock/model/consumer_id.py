@@ -1,4 +1,4 @@
-"""A consumer's number: also its mailbox, partition n of the controller and query topics.
+"""A consumer's number, which is also its mailbox: partition n of the controller and query topics.
 
 Partition 0 belongs to the controller, so the lowest consumer is 1.
 """

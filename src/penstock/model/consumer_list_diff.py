@@ -1,8 +1,9 @@
-"""What must happen so that one assignment becomes another: `future - current`.
+"""What turns one assignment into another: `future - current`.
 
 It names the consumers to create and to remove, what each consumer must stop, and what each must
-start. It says nothing of order: a start of a partition that somebody still reads waits for its
-stop, and a consumer is removed only after its last stop. That is the work of group management.
+start. Every plan of the controller begins as one, and `penstock plan` shows one. The order is not
+part of it: group management starts a partition after its stop, and removes a consumer after its
+last stop.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ class ConsumerListDiff:
 
     @property
     def moves(self) -> tuple[TopicPartition, ...]:
-        """Partitions that one consumer gives to another: each costs a short pause."""
+        """Partitions that change their consumer: each costs a short pause."""
         stopped = {partition for partitions in self.stop.values() for partition in partitions}
         return tuple(
             sorted(

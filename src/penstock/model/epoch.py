@@ -1,9 +1,9 @@
-"""An epoch orders two claims to the same thing without a clock.
+"""An epoch: a number that orders the owners of a partition without a clock.
 
-A partition's epoch is the pair of the controller's own epoch and a number that controller never
-uses twice. The controller's epoch is new for every life of a controller, so a partition's epoch is
-never used again, even when a state file was lost or an old one was restored. The text form
-(`12.7`) is what travels and what names files.
+A partition's epoch is the controller's own epoch and a number which that controller never uses
+twice. The controller's epoch is new at every start of a controller, so a partition's epoch is never
+reused, even if the state file is lost or an old one is restored. Messages and file names use the
+text form (`12.7`).
 """
 
 import re

@@ -1,7 +1,7 @@
-"""A run of offsets of one partition, from `start` up to but not including `end`.
+"""A range of offsets of one partition, from `start` up to but not including `end`.
 
-Offsets may be sparse (transaction markers, compaction): the length of a range bounds the number of
-records in it, and says no more.
+Offsets may be sparse (transaction markers, compaction), so the length of a range is only an upper
+bound of its records.
 """
 
 from dataclasses import dataclass
@@ -30,5 +30,5 @@ class OffsetRange:
         return self.end - self.start
 
     def follows(self, other: "OffsetRange") -> bool:
-        """Whether this range goes on exactly where the other one ends."""
+        """Whether this range starts exactly where the other one ends."""
         return self.partition == other.partition and self.start == other.end

@@ -1,7 +1,6 @@
-"""One partition of one topic: the thing that is measured, packed and moved.
+"""One partition of one topic: the unit that is measured, packed and moved.
 
-Names are checked against Kafka's own alphabet, so that a name can safely become a file path or a
-line of text.
+Topic names must use Kafka's alphabet, so that a name is safe in a file path or a log line.
 """
 
 import re
@@ -26,7 +25,7 @@ def is_topic_name(text: str) -> bool:
 class TopicPartition:
     topic: str
     partition: int
-    # Kept, because a step of the controller looks up each partition many times.
+    # Cached, because a step of the controller looks up each partition many times.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +39,7 @@ class TopicPartition:
         return self._hash
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, int]]:
-        """Made anew where it is unpickled: hashes of texts differ from process to process."""
+        """Pickle without the hash: string hashes differ between processes."""
         return type(self), (self.topic, self.partition)
 
     def __str__(self) -> str:

@@ -1,1 +1,1 @@
-"""Log sizes and offsets in, write speeds out. Everything but `process` is pure."""
+"""Measures how fast every partition is written. `core` computes; `process` asks and publishes."""

@@ -1,7 +1,7 @@
-"""The monitor's door to the world: ask the brokers every period, publish what the meter says.
+"""The monitor's process: each round it asks the brokers, and publishes the speeds it measured.
 
-Nothing a broker does or fails to do ends the process. An outage is logged once when it begins and
-once when it ends. SIGTERM and SIGINT end it cleanly after the turn that is running.
+A round is one period. Brokers that are away do not end the process: an outage is logged once when
+it begins and once when it ends. SIGTERM and SIGINT end the process after the running round.
 """
 
 import signal
@@ -15,26 +15,28 @@ from penstock.kafka_io.broker_questions import Answers, BrokerQuestions, Questio
 from penstock.kafka_io.measurement_topic import (
     MeasurementPublisher,
     MeasurementReader,
-    missing_topic_error,
-    monitor_topic,
+    monitor_topic_missing,
 )
+from penstock.messages import SpeedSource
 from penstock.model.broker_logs import LogName
 from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
 from penstock.monitor.core.filters import filter_from_settings
 from penstock.monitor.core.measurement import measurement_parts
-from penstock.monitor.core.meter import Basis, MeasuredSpeeds, Meter
+from penstock.monitor.core.meter import MeasuredSpeeds, Meter
 from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
 from penstock.settings import Settings
 from penstock.telemetry import Health, get_logger
 
-# How much of a period may pass before a turn goes on without the brokers that have not answered.
+# After this part of a period, a round goes on without the brokers that have not answered.
 _WAIT_PART_OF_PERIOD = 0.8
-_FIRST_WAIT_S = 5.0
+# How long one round waits for the first layout; without it, the next round asks again.
+_FIRST_LAYOUT_WAIT_S = 5.0
+# How long the last measurements may take to be delivered when the process ends.
 _CLOSE_S = 5.0
 
 
 class SpeedMeasuring:
-    """Brokers and meter together, turn by turn; `penstock speeds` uses it without publishing."""
+    """Asks the brokers and feeds the meter. `penstock speeds` uses it without publishing."""
 
     def __init__(
         self,
@@ -47,44 +49,44 @@ class SpeedMeasuring:
         self._settings = settings
         self._questions = questions
         self._clock = clock
-        self._log = get_logger(process="monitor")
+        self._log = get_logger(component="monitor")
         self._meter = Meter(
             filter_from_settings(monitor),
             window_s=monitor.window,
             unknown_after_s=monitor.unknown_after,
-            basis=Basis.OFFSETS if monitor.source == "offsets" else Basis.SIZES,
+            source=(SpeedSource.OFFSETS if monitor.source == "offsets" else SpeedSource.LOG_DIRS),
         )
         self._interest = TopicsOfInterest.from_settings(monitor, settings.topics)
         self._layout = LayoutWatch(monitor.layout_refresh)
-        self._outages = OutageWatch()
+        self._outages = OutageWatch(monitor.broker_silent_after)
         self._sampled_last: LogName | None = None
 
-    def turn(self) -> MeasuredSpeeds | None:
-        """Ask, take the answers in, and say how fast everything is.
+    def run_round(self) -> MeasuredSpeeds | None:
+        """Ask the brokers, take in their answers, and compute the speeds.
 
-        None while not even the partitions are known: no partition at all would be another message.
+        None while the layout is unknown: a measurement without partitions would say there are none.
         """
         asked_at_s = self._clock()
         wait_s = _WAIT_PART_OF_PERIOD * self._settings.monitor.period
         if not self._layout.is_known:
-            self._take(self._questions.turn(Questions(layout=True), wait_s=_FIRST_WAIT_S))
+            self._take(self._questions.ask(Questions(layout=True), wait_s=_FIRST_LAYOUT_WAIT_S))
             if not self._layout.is_known:
                 return None
-        answers = self._questions.turn(self._due(asked_at_s), wait_s=wait_s)
+        answers = self._questions.ask(self._due(asked_at_s), wait_s=wait_s)
         self._take(answers)
         now_s = self._clock()
-        if self._meter.look(now_s, answers.sizes, answers.offsets):
-            self._layout.distrust()
+        if self._meter.add_round(now_s, answers.sizes, answers.offsets):
+            self._layout.doubt()
         self._meter.learn_record_sizes(answers.bytes_per_record)
         return self._meter.speeds(self._clock())
 
     def _due(self, now_s: float) -> Questions:
-        sizes = self._meter.basis is Basis.SIZES
+        by_sizes = self._meter.source is SpeedSource.LOG_DIRS
         return Questions(
             layout=self._layout.is_due(now_s),
-            sizes=sizes,
+            sizes=by_sizes,
             offsets_by_leader=self._meter.by_leader,
-            samples_by_leader={} if sizes else self._samples(),
+            samples_by_leader={} if by_sizes else self._samples(),
         )
 
     def _samples(self) -> Mapping[int, Sequence[SampleOf]]:
@@ -99,41 +101,41 @@ class SpeedMeasuring:
         return by_leader
 
     def _take(self, answers: Answers) -> None:
-        """Everything about the answers that is not a level."""
+        """Take in everything but sizes and offsets."""
         now_s = self._clock()
         if answers.layout is not None:
             internal = {name[0]: place.is_internal for name, place in answers.layout.items()}
             wanted = {
                 topic
                 for topic, is_internal in internal.items()
-                if self._interest.wants(topic, is_internal=is_internal)
+                if self._interest.includes(topic, is_internal=is_internal)
             }
-            self._meter.arrange(
+            self._meter.set_layout(
                 {name: place for name, place in answers.layout.items() if name[0] in wanted}
             )
-            if self._layout.taken(now_s, len(self._meter.names)):
-                self._log.info("partitions_of_interest", count=len(self._meter.names))
+            if self._layout.received(now_s, len(self._meter.names)):
+                self._log.info("partitions_changed", partitions=len(self._meter.names))
         if answers.layout_is_stale:
-            self._layout.distrust()
+            self._layout.doubt()
         if answers.sizes_refused is not None:
             self._refused(answers.sizes_refused)
-        for event in self._outages.seen(now_s, answers.silent_brokers, answers.failures):
+        for event in self._outages.events(now_s, answers.silent_brokers, answers.failures):
             getattr(self._log, event.level)(event.name, **event.keys)
 
     def _refused(self, reason: str) -> None:
         if self._settings.monitor.source == "log_dirs":
             raise NotPermittedError(
-                f"The cluster refuses to tell log sizes ({reason}).",
+                f"The cluster refuses to report log sizes ({reason}).",
                 remedy="Give this principal Describe on the cluster, or set monitor.source=auto.",
             )
-        if self._meter.basis is Basis.SIZES:
-            self._log.warning("log_sizes_refused", reason=reason, source_now="offsets")
-            self._meter.change_basis(Basis.OFFSETS)
+        if self._meter.source is SpeedSource.LOG_DIRS:
+            self._log.warning("log_sizes_refused", reason=reason, source="offsets")
+            self._meter.change_source(SpeedSource.OFFSETS)
 
 
 def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -> None:
-    """Measure and publish until told to stop."""
-    log = get_logger(process="monitor")
+    """Measure and publish until `stop` is set."""
+    log = get_logger(component="monitor")
     health = health or Health()
     incarnation = _incarnation(settings)
 
@@ -150,9 +152,9 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     log.info("monitor_started", incarnation=incarnation, period_s=settings.monitor.period)
     sequence = 0
     try:
-        for _ in _ticks(settings.monitor.period, stop):
+        for _ in _rounds(settings.monitor.period, stop):
             health.beat()
-            speeds = measuring.turn()
+            speeds = measuring.run_round()
             if speeds is None:
                 continue
             health.begun()
@@ -168,27 +170,27 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
             )
             log.debug("published", sequence=sequence, partitions=len(speeds.names))
     finally:
-        left = publisher.close(_CLOSE_S)
+        undelivered = publisher.close(_CLOSE_S)
         questions.close()
-    log.info("monitor_stopped", published=sequence - left)
+    log.info("monitor_stopped", published=sequence, undelivered_messages=undelivered)
 
 
 def _incarnation(settings: Settings) -> int:
-    """Higher than any before, even when the wall clock went back: a later life is a newer one."""
-    topic = monitor_topic(settings.topics)
+    """Higher than any before, even if the wall clock went back: readers believe the highest."""
+    topic = settings.topics.names.monitor
     if topic not in Administration(settings.kafka).topics([topic]):
-        raise missing_topic_error(topic)
+        raise monitor_topic_missing(topic)
     reader = MeasurementReader(settings.kafka, settings.topics)
     try:
         newest = reader.newest()
     finally:
         reader.close()
-    before = newest.measurement.monitor_incarnation if newest else 0
+    before = newest.monitor_incarnation if newest else 0
     return max(time.time_ns() // 1_000_000, before + 1)
 
 
-def _ticks(period_s: float, stop: Event) -> Iterator[None]:
-    """Once a period by the monotonic clock; a late turn skips ticks instead of piling them up."""
+def _rounds(period_s: float, stop: Event) -> Iterator[None]:
+    """Once per period by the monotonic clock; after a late round, missed ones are skipped."""
     next_s = time.monotonic()
     while not stop.is_set():
         yield

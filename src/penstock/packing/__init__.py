@@ -1,4 +1,4 @@
-"""Which consumer reads which partition. Pure and deterministic; knows nothing of Kafka."""
+"""Decides which consumer reads which partition. Pure, deterministic and independent of Kafka."""
 
 from penstock.packing.catalogue import ALGORITHMS, DEFAULT, PUBLISHED, algorithm_named
 from penstock.packing.problem import Packing, PackingAlgorithm, PackingProblem

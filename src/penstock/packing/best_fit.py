@@ -1,13 +1,13 @@
-"""Best fit: the consumer that will have the least room left; of equals, the lowest number."""
+"""Best fit: the consumer with the least free capacity left afterwards; ties: lowest number."""
 
 from bisect import bisect_left, insort
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 class LeastFreeCapacity:
-    """The rule: the least room that is enough. Rooms are kept sorted."""
+    """The rule: the least free capacity that is enough. Free capacities are kept sorted."""
 
     __slots__ = ("_free_sorted",)
 
@@ -25,7 +25,7 @@ class LeastFreeCapacity:
         return self._free_sorted[place][1] if place < len(self._free_sorted) else None
 
 
-def least_free_capacity(_: Tally) -> LeastFreeCapacity:
+def least_free_capacity(_: IntegerProblem) -> LeastFreeCapacity:
     return LeastFreeCapacity()
 
 

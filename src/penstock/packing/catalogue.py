@@ -1,6 +1,6 @@
-"""Every packing algorithm, in the order in which people meet them: ours, then the published twelve.
+"""Every packing algorithm: ours first, then the twelve published ones.
 
-Adding an algorithm is one new file and one line here.
+A new algorithm is one file and one line here.
 """
 
 from penstock.packing.best_fit import BEST_FIT, BEST_FIT_DECREASING
@@ -39,9 +39,9 @@ _BY_NAME = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 
 
 def algorithm_named(text: str, knob: float | None = None) -> PackingAlgorithm:
-    """`MWF`, `chain` or `CHAIN@0.3`; `knob` is for names that carry none of their own.
+    """Find `MWF`, `chain` or `CHAIN@0.3`; `knob` applies to names without one.
 
-    Raises ValueError, in words for people, for what names no algorithm.
+    Raises ValueError, with a message for people, if the name is unknown.
     """
     name, at, given = text.strip().upper().partition("@")
     if name not in _BY_NAME:

@@ -1,16 +1,18 @@
-"""CHAIN, Penstock's own algorithm: keep everything, repair what must be, empty what is worth it.
+"""CHAIN, Penstock's own algorithm: changes the present assignment as little as needed.
 
-1. Keep the present assignment. From each consumer over its bounds evict the cheapest items.
-2. Place the evicted and the new, biggest first: home, else the consumer with the most room, else by
-   an ejection chain (see `ejection`), else on a newly opened consumer.
-3. Empty consumers, cheapest first, while that moves less than a consumer is worth.
-4. What has moved and could be back home goes home.
-5. Step 3 again as if all were at home: what is left is what the next run would leave alone too, so
-   while nothing changes nothing moves.
+An item is a partition; its home is the consumer that owns it now.
 
-One knob says what a consumer is worth, in consumers' capacities of moved load: `(1 - knob) / knob`.
-At 0 that is without limit, and if best fit decreasing still needs fewer consumers, the least full
-ones are packed anew until as few are reached. At 1 nothing is moved but what must be.
+1. Keep the present assignment. From each consumer over its limits evict the cheapest items.
+2. Place evicted and new items, biggest first: at home, else on the consumer with the most free
+   capacity, else by an ejection chain (see `ejection`), else on a new consumer.
+3. Empty consumers, cheapest first, while that moves less load than a consumer is worth.
+4. Move items back home where they fit again.
+5. Repeat step 3 with the present places as homes, so that a next run with the same speeds moves
+   nothing.
+
+The knob sets what a consumer is worth, as moved load in capacities: `(1 - knob) / knob`. At 0 there
+is no limit, and if best fit decreasing still needs fewer consumers, the least full ones are packed
+again to reach its number. At 1 only what must move is moved.
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,7 +23,7 @@ from penstock.packing.ejection import Chain, cheapest_chain
 from penstock.packing.eviction import to_evict
 from penstock.packing.keep_fullest import Members, fresh_best_fit_decreasing, keep_fullest
 from penstock.packing.problem import Packing, PackingProblem
-from penstock.packing.whole_numbers import NOBODY, Tally
+from penstock.packing.whole_numbers import NO_CONSUMER, IntegerProblem
 from penstock.packing.workbench import Workbench
 
 KNOB_DEFAULT = 0.5
@@ -35,7 +37,8 @@ class ChainPacking:
 
     knob: float = KNOB_DEFAULT
     sentence: str = field(
-        default="For service: few consumers and few moves; the knob sets the balance.", init=False
+        default="For production: few consumers and few moves; the knob sets the balance.",
+        init=False,
     )
 
     def __post_init__(self) -> None:
@@ -49,65 +52,65 @@ class ChainPacking:
     def pack(self, problem: PackingProblem) -> Packing:
         return within_bounds(problem, self._members, _fewest)
 
-    def _members(self, tally: Tally) -> Members:
-        members = self._once(tally)
+    def _members(self, integers: IntegerProblem) -> Members:
+        members = self._once(integers)
         rounds, is_settled = 0, False
-        while rounds < _ROUNDS_MAX and not is_settled and _is_misplaced(tally, members):
+        while rounds < _ROUNDS_MAX and not is_settled and _is_misplaced(integers, members):
             rounds += 1
             owner = {item: consumer for consumer, items in members.items() for item in items}
-            home = tuple(owner[item] for item in range(len(tally.sizes)))
-            is_settled = home == tally.home
+            home = tuple(owner[item] for item in range(len(integers.sizes)))
+            is_settled = home == integers.home
             if not is_settled:
-                tally = replace(tally, home=home)
-                members = self._once(tally)
+                integers = replace(integers, home=home)
+                members = self._once(integers)
         return members
 
-    def _once(self, tally: Tally) -> Members:
-        if self.knob == 0 or all(home == NOBODY for home in tally.home):
-            return _fewest(tally)
+    def _once(self, integers: IntegerProblem) -> Members:
+        if self.knob == 0 or all(home == NO_CONSUMER for home in integers.home):
+            return _fewest(integers)
         knob = Fraction(self.knob)
-        return _repaired(tally, int(tally.capacity * (1 - knob) / knob))
+        return _repaired(integers, int(integers.capacity * (1 - knob) / knob))
 
 
-def _is_misplaced(tally: Tally, members: Members) -> bool:
+def _is_misplaced(integers: IntegerProblem, members: Members) -> bool:
     """Whether a partition is too fast for its consumer, but not for every consumer.
 
-    Where capacities differ, such a one may find its place only once others have found theirs.
+    If capacities differ, such a partition may fit only after others have moved.
     """
-    if not tally.capacity_by_consumer:
+    if not integers.capacity_by_consumer:
         return False
-    capacity_max = max(tally.capacity, *tally.capacity_by_consumer.values())
+    capacity_max = max(integers.capacity, *integers.capacity_by_consumer.values())
     return any(
-        tally.capacity_of(consumer) < tally.sizes[item] <= capacity_max
+        integers.capacity_of(consumer) < integers.sizes[item] <= capacity_max
         for consumer, items in members.items()
         for item in items
     )
 
 
-def _fewest(tally: Tally) -> Members:
+def _fewest(integers: IntegerProblem) -> Members:
     """As few consumers as best fit decreasing, or fewer."""
-    fresh = fresh_best_fit_decreasing(tally)
-    if all(home == NOBODY for home in tally.home):
+    fresh = fresh_best_fit_decreasing(integers)
+    if all(home == NO_CONSUMER for home in integers.home):
         members = fresh
     else:
-        members = _repaired(tally, None)
+        members = _repaired(integers, None)
         if len(members) <= len(fresh):
             return members
-        members = keep_fullest(tally, members, fresh)
-    bench = Workbench(tally)
+        members = keep_fullest(integers, members, fresh)
+    bench = Workbench(integers)
     _rearrange(bench, members)
     return _finished(bench, None)
 
 
-def _repaired(tally: Tally, worth: int | None) -> Members:
-    """`worth`: the load that may be moved to do with one consumer less; None is without limit."""
-    bench = Workbench(tally)
-    waiting = [item for item, home in enumerate(tally.home) if home == NOBODY]
+def _repaired(integers: IntegerProblem, worth: int | None) -> Members:
+    """`worth` is the load that may move to save one consumer; None means no limit."""
+    bench = Workbench(integers)
+    waiting = [item for item, home in enumerate(integers.home) if home == NO_CONSUMER]
     for consumer in [c for c in bench.members if bench.free[c] < 0 or _holds_too_many(bench, c)]:
         for item in to_evict(bench, consumer):
             bench.lift(item)
             waiting.append(item)
-    for item in sorted(waiting, key=lambda item: (-tally.sizes[item], item)):
+    for item in sorted(waiting, key=lambda item: (-integers.sizes[item], item)):
         _place(bench, item, worth)
     return _finished(bench, worth)
 
@@ -122,15 +125,15 @@ def _finished(bench: Workbench, worth: int | None) -> Members:
 
 
 def _holds_too_many(bench: Workbench, consumer: int) -> bool:
-    return len(bench.members[consumer]) > bench.tally.items_max
+    return len(bench.members[consumer]) > bench.integers.items_max
 
 
 def _rearrange(bench: Workbench, members: Members) -> None:
-    """Carry out a packing that was found elsewhere."""
+    """Apply a packing that was computed elsewhere."""
     target = {item: consumer for consumer, items in members.items() for item in items}
     stray = [item for item in sorted(target) if bench.at[item] != target[item]]
     for item in stray:
-        if bench.at[item] != NOBODY:
+        if bench.at[item] != NO_CONSUMER:
             bench.lift(item)
     for consumer in sorted(members):
         if consumer not in bench.members:
@@ -150,26 +153,26 @@ def _place(bench: Workbench, item: int, worth: int | None) -> None:
 
 
 def _opened_by(bench: Workbench, item: int) -> int:
-    """An empty consumer that can carry the item alone: the lowest free.
+    """The lowest empty consumer that can carry the item alone.
 
-    Its own, where it fits, is a hole like any other and was found before.
+    Its home was already tried as a place with free capacity.
     """
-    tally, size, home = bench.tally, bench.tally.sizes[item], bench.home[item]
-    free_home = home != NOBODY and not bench.members.get(home)
+    integers, size, home = bench.integers, bench.integers.sizes[item], bench.home[item]
+    free_home = home != NO_CONSUMER and not bench.members.get(home)
     lowest = bench.lowest_free()
-    special = sorted(tally.capacity_by_consumer)
-    for consumer in special if size > tally.capacity else ():
-        if size <= tally.capacity_of(consumer) and not bench.members.get(consumer):
+    special = sorted(integers.capacity_by_consumer)
+    for consumer in special if size > integers.capacity else ():
+        if size <= integers.capacity_of(consumer) and not bench.members.get(consumer):
             return consumer
-    if size > tally.capacity:
+    if size > integers.capacity:
         return home if free_home else lowest
-    while bench.members.get(lowest) or size > tally.capacity_of(lowest):
+    while bench.members.get(lowest) or size > integers.capacity_of(lowest):
         lowest += 1
     return lowest
 
 
 def _empty_consumers(bench: Workbench, worth: int | None) -> None:
-    fewest = _at_least(bench.tally)
+    fewest = _at_least(bench.integers)
     emptied_some = True
     while emptied_some and len(bench.members) > fewest:
         emptied_some = False
@@ -184,21 +187,21 @@ def _empty_consumers(bench: Workbench, worth: int | None) -> None:
                 failures += 1
 
 
-def _at_least(tally: Tally) -> int:
-    """A quick bound, to stop looking early: an oversize partition is one consumer, alone."""
-    capacity = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
-    shared = [size for size in tally.sizes if size <= capacity]
-    return len(tally.sizes) - len(shared) - (-sum(shared) // capacity)
+def _at_least(integers: IntegerProblem) -> int:
+    """A quick lower bound, to stop early. An oversize partition takes one consumer alone."""
+    capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
+    shared = [size for size in integers.sizes if size <= capacity]
+    return len(integers.sizes) - len(shared) - (-sum(shared) // capacity)
 
 
 def _emptying(bench: Workbench, consumer: int) -> tuple[int, int, int]:
-    """What emptying costs at least; of equals, the emptiest, then the lowest number."""
+    """Sort key: the least cost of emptying; ties: most free capacity, then lowest number."""
     at_home = sum(size for size, item in bench.members[consumer] if bench.home[item] == consumer)
     return at_home, -bench.free[consumer], consumer
 
 
 def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
-    """Place all its items elsewhere if that costs no more than `worth`; else change nothing."""
+    """Move all its items elsewhere if that costs at most `worth`; else change nothing."""
     if bench.free[consumer] < 0:
         return False
     items = [item for _, item in reversed(bench.members[consumer])]
@@ -220,9 +223,9 @@ def _empty(bench: Workbench, consumer: int, worth: int | None) -> bool:
 
 
 def _go_home(bench: Workbench) -> None:
-    """A move that turned out not to be needed is taken back."""
-    sizes = bench.tally.sizes
-    strays = [i for i, at in enumerate(bench.at) if bench.home[i] not in {NOBODY, at}]
+    """Undo moves that turned out to be unnecessary."""
+    sizes = bench.integers.sizes
+    strays = [i for i, at in enumerate(bench.at) if bench.home[i] not in {NO_CONSUMER, at}]
     for item in sorted(strays, key=lambda item: (-sizes[item], item)):
         home = bench.home[item]
         if home in bench.free and bench.accepts(item, home, ahead=True):

@@ -1,9 +1,10 @@
-"""Ejection chains: the cheapest way to make room for an item that fits nowhere.
+"""Ejection chains: the cheapest way to place an item that fits nowhere.
 
-The item takes the place of a smaller one, that one of a yet smaller one, until one fits a hole. The
-search is Dijkstra's: nodes are displaced items, a step costs the load it newly moves, and it ends
-at the first item that fits a hole. To stay quick on large groups, each displaced item looks only at
-the consumers with the most room, and the search gives up after a bounded number of items.
+The item takes the place of a smaller one, which takes the place of a yet smaller one, until one
+fits into free capacity. It is Dijkstra's search: nodes are displaced items, a step costs the load
+it newly moves, and the search ends at the first item that fits. To stay fast on large groups, each
+displaced item considers only the consumers with the most free capacity, and the number of items is
+bounded.
 """
 
 from bisect import bisect_left
@@ -18,7 +19,7 @@ ITEMS_DISPLACED_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Moves to make together; `cost` is the load they move besides the first item."""
+    """Moves to make together; `cost` is the load they move in addition to the first item."""
 
     cost: int
     moves: tuple[tuple[int, int], ...]
@@ -38,7 +39,7 @@ def cheapest_chain(
     *,
     ahead: bool = False,
 ) -> Chain | None:
-    """How to place an item that has been lifted, or None if no chain is found within `cost_max`."""
+    """How to place a lifted item; None if no chain costs at most `cost_max`."""
     hole = bench.hole_for(item, closed, ahead=ahead)
     if hole is not None:
         return Chain(0, ((item, hole),))
@@ -53,14 +54,14 @@ class _Search:
     ) -> None:
         self._bench = bench
         self._closed = closed
-        self._cost_max = sum(bench.tally.sizes) if cost_max is None else cost_max
+        self._cost_max = sum(bench.integers.sizes) if cost_max is None else cost_max
         self._ahead = ahead
         self._cost: dict[int, int] = {}
         self._displaced_by: dict[int, int] = {}
         self._frontier: list[tuple[int, int, int]] = []
 
     def run(self, first: int) -> Chain | None:
-        size = self._bench.tally.sizes
+        size = self._bench.integers.sizes
         self._cost[first] = 0
         smallest = size[first]
         self._displace(first, smallest, 0)
@@ -68,7 +69,7 @@ class _Search:
         while self._frontier and displaced < ITEMS_DISPLACED_MAX:
             displaced += 1
             cost, _, item = heappop(self._frontier)
-            # An item that was reached more cheaply since has been seen to already.
+            # Skip an item that was meanwhile reached at a lower cost.
             chain = self._ended_by(item, cost) if cost == self._cost[item] else None
             if chain is not None:
                 return chain
@@ -78,7 +79,7 @@ class _Search:
         return None
 
     def _displace(self, item: int, size: int, cost: int) -> None:
-        """Whom could this item replace? The smallest sufficient one of each roomy consumer."""
+        """For each consumer with free capacity, consider ejecting its smallest sufficient item."""
         bench, closed = self._bench, self._closed
         looked_at = 0
         for free_ahead, consumer in reversed(bench.by_free_capacity_ahead):
@@ -101,7 +102,7 @@ class _Search:
                 heappush(self._frontier, (ejected_cost, ejected_size, ejected))
 
     def _ended_by(self, last: int, cost: int) -> Chain | None:
-        """The whole chain, if its last item fits a hole and it meets no consumer twice."""
+        """The whole chain, if its last item fits somewhere and no consumer occurs twice."""
         bench = self._bench
         path = [last]
         while path[-1] in self._displaced_by:

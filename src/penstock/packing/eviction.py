@@ -1,4 +1,4 @@
-"""The cheapest items to take off a consumer so that what stays is within its bounds."""
+"""Chooses the cheapest items to remove from a consumer so that the rest is within its limits."""
 
 from itertools import combinations
 
@@ -9,13 +9,13 @@ _TOGETHER_MAX = 3
 
 
 def to_evict(bench: Workbench, consumer: int) -> list[int]:
-    """Items whose leaving restores the consumer; an oversize partition stays, alone."""
+    """The items to remove. An oversize partition stays, alone."""
     held = bench.members[consumer]
-    tally = bench.tally
-    capacity = tally.capacity_of(consumer)
+    integers = bench.integers
+    capacity = integers.capacity_of(consumer)
     if held[-1][0] > capacity:
         return _make_alone(bench, consumer)
-    too_many = max(0, len(held) - tally.items_max)
+    too_many = max(0, len(held) - integers.items_max)
     evicted = [item for _, item in held[:too_many]]
     over = -bench.free[consumer] - sum(size for size, _ in held[:too_many])
     if over > 0:
@@ -24,15 +24,15 @@ def to_evict(bench: Workbench, consumer: int) -> list[int]:
 
 
 def _make_alone(bench: Workbench, consumer: int) -> list[int]:
-    """The biggest stays unless some other consumer could carry it whole."""
+    """The biggest item stays, unless another consumer could carry it."""
     items = [item for _, item in bench.members[consumer]]
-    biggest = bench.tally.sizes[items[-1]]
-    capacities = (bench.tally.capacity, *bench.tally.capacity_by_consumer.values())
+    biggest = bench.integers.sizes[items[-1]]
+    capacities = (bench.integers.capacity, *bench.integers.capacity_by_consumer.values())
     return items if biggest <= max(capacities) else items[:-1]
 
 
 def _cheapest_of_at_least(held: list[tuple[int, int]], over: int) -> list[int]:
-    """The lightest of: one item; two or three of the small ones; the biggest until enough."""
+    """The lightest of: one item; two or three small ones; the biggest ones until enough."""
     found: list[tuple[int, list[int]]] = []
     alone = next((entry for entry in held if entry[0] >= over), None)
     if alone is not None:

@@ -1,29 +1,29 @@
-"""First fit: the consumer with the lowest number that has room.
+"""First fit: the consumer with the lowest number that has enough free capacity.
 
-A tree over the numbers that could be opened answers in a logarithm of their count: each node knows
-the most room below it.
+A tree over all consumer numbers finds it in logarithmic time: each node holds the largest free
+capacity below it.
 """
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 _CLOSED = -1
 
 
 class LowestNumber:
-    """The rule: the lowest-numbered consumer with room."""
+    """The rule: the lowest-numbered consumer with enough free capacity."""
 
     __slots__ = ("_free", "_leaves", "_number", "_position")
 
-    def __init__(self, tally: Tally) -> None:
-        known = {*tally.home, *tally.consumers_now, *tally.capacity_by_consumer}
-        openable = {*range(1, len(tally.sizes) + len(known) + 2), *known}
+    def __init__(self, integers: IntegerProblem) -> None:
+        known = {*integers.home, *integers.consumers_now, *integers.capacity_by_consumer}
+        openable = {*range(1, len(integers.sizes) + len(known) + 2), *known}
         self._number: list[int] = sorted(openable)
         self._position = {consumer: place for place, consumer in enumerate(self._number)}
         self._leaves: int = 1 << (len(self._number) - 1).bit_length()
         self._free = [_CLOSED] * (2 * self._leaves)
 
-    def changed(self, consumer: int, before: int | None, after: int | None) -> None:  # noqa: ARG002 -- the tree knows what was before
+    def changed(self, consumer: int, before: int | None, after: int | None) -> None:  # noqa: ARG002 -- the tree holds the former value
         free = self._free
         node = self._leaves + self._position[consumer]
         free[node] = _CLOSED if after is None else after

@@ -1,28 +1,28 @@
-"""How few consumers could possibly do: what any algorithm's count is to be measured against.
+"""A lower bound of the number of consumers, to compare algorithms with.
 
-The bound is Martello and Toth's L2. For every threshold up to half a capacity: partitions too big
-to share with anything above the threshold need a consumer each, partitions above half need one
-each, and what the latter leave free may take some of the rest; what is left over fills consumers.
+It is Martello and Toth's L2. For every threshold up to half a capacity: a partition too big to
+share a consumer with one above the threshold needs its own, a partition above half a capacity needs
+its own, the free capacity of the latter takes some of the rest, and the remainder fills consumers.
 """
 
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from penstock.packing.problem import PackingProblem
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 def consumers_at_least(problem: PackingProblem) -> int:
     """No packing of the problem within its capacities uses fewer consumers than this.
 
-    A partition faster than any consumer counts as one. Where capacities differ, all count as the
-    largest, which keeps the bound true.
+    A partition faster than any consumer counts as one. If capacities differ, all count as the
+    largest, so the bound stays valid.
     """
-    tally = Tally.of(problem)
-    capacity = max(tally.capacity, *tally.capacity_by_consumer.values(), 0)
-    sizes = sorted(size for size in tally.sizes if size <= capacity)
-    oversize = len(tally.sizes) - len(sizes)
-    by_count = -(-len(sizes) // tally.items_max)
+    integers = IntegerProblem.of(problem)
+    capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
+    sizes = sorted(size for size in integers.sizes if size <= capacity)
+    oversize = len(integers.sizes) - len(sizes)
+    by_count = -(-len(sizes) // integers.items_max)
     return oversize + max(by_count, _martello_toth(sizes, capacity))
 
 

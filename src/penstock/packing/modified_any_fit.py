@@ -1,9 +1,9 @@
-"""The four published algorithms that start from what each consumer holds already.
+"""The four published algorithms that start from the present assignment.
 
-Consumers are taken in descending order of their load (the P versions: of their fastest partition).
-Each tries to give its partitions away, smallest first, to consumers that are open already; at the
-first that nobody takes it is opened itself and keeps the rest, biggest first, as far as they fit.
-What does not fit waits in a pool, which is packed last, biggest first, by the same rule.
+Consumers are taken in descending order of load (in the P versions: of their fastest partition).
+Each one's partitions are offered, smallest first, to consumers that are already open. At the first
+one that fits nowhere, the consumer itself is opened and keeps the rest, biggest first, as far as
+they fit. What does not fit is packed last, biggest first, by the same rule.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from penstock.packing.best_fit import least_free_capacity
 from penstock.packing.bins import Bins, Rule
 from penstock.packing.bounded import within_bounds
 from penstock.packing.problem import Packing, PackingProblem
-from penstock.packing.whole_numbers import NOBODY, Tally
+from penstock.packing.whole_numbers import NO_CONSUMER, IntegerProblem
 from penstock.packing.worst_fit import most_free_capacity
 
 
@@ -21,32 +21,32 @@ from penstock.packing.worst_fit import most_free_capacity
 class ModifiedAnyFit:
     name: str
     sentence: str
-    rule: Callable[[Tally], Rule]
+    rule: Callable[[IntegerProblem], Rule]
     by_fastest_partition: bool = False
 
     def pack(self, problem: PackingProblem) -> Packing:
         return within_bounds(problem, self._members)
 
-    def _members(self, tally: Tally) -> dict[int, list[int]]:
-        bins = Bins(tally, self.rule(tally))
-        pool = [item for item, home in enumerate(tally.home) if home == NOBODY]
-        for consumer, items in self._consumers(tally):
-            pool += _settle(bins, tally, consumer, items)
-        for item in sorted(pool, key=lambda item: (-tally.sizes[item], item)):
+    def _members(self, integers: IntegerProblem) -> dict[int, list[int]]:
+        bins = Bins(integers, self.rule(integers))
+        pool = [item for item, home in enumerate(integers.home) if home == NO_CONSUMER]
+        for consumer, items in self._consumers(integers):
+            pool += _settle(bins, integers, consumer, items)
+        for item in sorted(pool, key=lambda item: (-integers.sizes[item], item)):
             bins.place(item)
         return bins.members
 
-    def _consumers(self, tally: Tally) -> list[tuple[int, list[int]]]:
+    def _consumers(self, integers: IntegerProblem) -> list[tuple[int, list[int]]]:
         weigh = max if self.by_fastest_partition else sum
         return sorted(
-            tally.members_now().items(),
-            key=lambda held: (-weigh(tally.sizes[item] for item in held[1]), held[0]),
+            integers.members_now().items(),
+            key=lambda held: (-weigh(integers.sizes[item] for item in held[1]), held[0]),
         )
 
 
-def _settle(bins: Bins, tally: Tally, consumer: int, items: list[int]) -> list[int]:
-    """Give away what others take, keep what fits; what is left over is returned."""
-    rising = sorted(items, key=lambda item: (tally.sizes[item], item))
+def _settle(bins: Bins, integers: IntegerProblem, consumer: int, items: list[int]) -> list[int]:
+    """Place items on open consumers, keep what fits, and return the rest."""
+    rising = sorted(items, key=lambda item: (integers.sizes[item], item))
     given = 0
     while given < len(rising) and bins.place_among_open(rising[given]):
         given += 1

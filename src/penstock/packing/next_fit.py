@@ -1,10 +1,10 @@
-"""Next fit: only the consumer opened last is asked; what does not fit it opens the next.
+"""Next fit: only the consumer opened last is considered; what does not fit opens the next one.
 
-As published, it starts with the lowest consumer open, whoever the first partition belongs to.
+As published, it starts with the lowest consumer open, regardless of the first partition's owner.
 """
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 class LastOpened:
@@ -19,19 +19,19 @@ class LastOpened:
     def changed(self, consumer: int, before: int | None, after: int | None) -> None:
         if before is None:
             self._consumer = consumer
-        self._free = -1 if after is None else after  # nobody else is ever filled
+        self._free = -1 if after is None else after  # no other consumer is ever filled
 
     def choose(self, size: int) -> int | None:
         return self._consumer if size <= self._free else None
 
 
-def _rule(_: Tally) -> LastOpened:
+def _rule(_: IntegerProblem) -> LastOpened:
     return LastOpened()
 
 
 NEXT_FIT = AnyFit(
     "NF",
-    "To compare with: the crudest packing there is; moves nearly everything.",
+    "To compare with: the simplest packing; moves nearly everything.",
     _rule,
     starts_with_one_open=True,
 )

@@ -1,7 +1,6 @@
-"""The question every packing algorithm answers, and the shape of the answer.
+"""The problem that every packing algorithm solves, and its result.
 
-The question is checked once, here, so that no algorithm ever sees a NaN, a negative speed or a
-zero capacity.
+The problem is validated here, so that no algorithm sees NaN, a negative speed or a zero capacity.
 """
 
 import math
@@ -15,16 +14,17 @@ from penstock.model import Assignment, ConsumerId, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PackingProblem:
-    """Partitions with their speeds, who reads them now, and what a consumer can carry.
+    """Partitions with their load, who reads them now, and what a consumer can carry.
 
-    `current` may name partitions that have no speed any more (they vanished) and consumers that
-    own nothing; partitions with a speed and no owner are new. Consumers not in
+    The load of a partition is its write speed plus, in a live group, what it takes to be rid of its
+    backlog in time. `current` may name partitions that have no load any more (they vanished) and
+    consumers that own nothing; partitions with a load and no owner are new. Consumers not in
     `capacity_bytes_per_s_by_consumer` carry `capacity_bytes_per_s`. `forecast_bytes_per_s` says
     what a partition is expected to write soon (see `trend`); algorithms may use it to choose among
     answers that are equally good now, never to leave capacity unheld.
     """
 
-    write_speed_bytes_per_s: Mapping[TopicPartition, float]
+    load_bytes_per_s: Mapping[TopicPartition, float]
     current: Assignment
     capacity_bytes_per_s: float
     capacity_bytes_per_s_by_consumer: Mapping[ConsumerId, float] = field(default_factory=dict)
@@ -33,11 +33,11 @@ class PackingProblem:
     forecast_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for partition, speed in chain(
-            self.write_speed_bytes_per_s.items(), self.forecast_bytes_per_s.items()
+        for partition, load in chain(
+            self.load_bytes_per_s.items(), self.forecast_bytes_per_s.items()
         ):
-            if not (math.isfinite(speed) and speed >= 0):
-                raise ValueError(f"{partition}: a speed is a finite number >= 0, got {speed!r}")
+            if not (math.isfinite(load) and load >= 0):
+                raise ValueError(f"{partition}: a load is a finite number >= 0, got {load!r}")
         capacities = [self.capacity_bytes_per_s, *self.capacity_bytes_per_s_by_consumer.values()]
         for capacity in capacities:
             if not (math.isfinite(capacity) and capacity > 0):
@@ -52,10 +52,10 @@ class PackingProblem:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The answer: every partition of the problem exactly once, only consumers that hold something.
+    """The result: every partition exactly once, and only consumers that hold something.
 
     `oversize` are partitions faster than a whole consumer, each alone on one. `overloaded` are
-    consumers above their capacity because a maximum number of consumers binds.
+    consumers above their capacity because the maximum number of consumers is reached.
     """
 
     assignment: Assignment
@@ -64,7 +64,7 @@ class Packing:
 
 
 class PackingAlgorithm(Protocol):
-    """One method of packing: a name, one sentence on when to use it, and the decision itself."""
+    """A packing algorithm: its name, a sentence on when to use it, and `pack`."""
 
     @property
     def name(self) -> str: ...

@@ -1,7 +1,7 @@
-"""What a packing, or a run of packings, is worth: the two published scores and what service feels.
+"""Scores of packings: the two published ones, balance, consumer-hours and moves per hour.
 
-- R: the load that changed consumer, in consumers' capacities. A first assignment is free.
-- CBS: how many more consumers than the fewest of the algorithms compared, as a share.
+- R: the load that moved, in capacities of a consumer. A first assignment does not count.
+- CBS: the share of consumers above the fewest of the compared algorithms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What changed hands between two assignments. New and vanished partitions are no moves."""
+    """What moved between two assignments. New and deleted partitions do not count."""
 
     partitions: int
     load_bytes_per_s: float
@@ -42,7 +42,7 @@ def moves_between(
 def cardinal_bin_scores(consumers: Mapping[str, Sequence[int]]) -> dict[str, float]:
     """CBS by algorithm, from each algorithm's number of consumers in every run.
 
-    The score depends on the set compared: the fewest are the fewest of any that is given.
+    The score depends on the compared set: the fewest are the fewest of its algorithms.
     """
     fewest = [min(counts) for counts in zip(*consumers.values(), strict=True)]
     return {
@@ -55,7 +55,7 @@ def cardinal_bin_scores(consumers: Mapping[str, Sequence[int]]) -> dict[str, flo
 def loads_bytes_per_s(
     assignment: Assignment, write_speed_bytes_per_s: Mapping[TopicPartition, float]
 ) -> dict[int, float]:
-    """Consumer -> the sum of its partitions' speeds, correctly rounded whatever the order."""
+    """Consumer -> the sum of its partitions' speeds, independent of their order."""
     return {
         consumer: fsum(write_speed_bytes_per_s.get(partition, 0.0) for partition in partitions)
         for consumer, partitions in assignment.items()
@@ -69,7 +69,7 @@ def load_balance(loads: Sequence[float]) -> float:
 
 
 def consumer_hours(consumers: Sequence[int], interval_s: float) -> float:
-    """What is paid for: consumers held over time, each count standing for one interval."""
+    """Consumers over time; each count stands for one interval."""
     return sum(consumers) * interval_s / SECONDS_PER_HOUR
 
 

@@ -1,51 +1,51 @@
-"""When to repack: a pure policy, the same in `penstock simulate --trigger` and in the controller.
+"""When to repack: one pure policy for the controller, `up --recommend` and `simulate --trigger`.
 
-    memory, verdict = decide(policy, memory, group, now_s)
-    if verdict.repack:
-        packing = algorithm.pack(problem_for(policy, group, assignment))
-        if is_worthwhile(policy, verdict.reason, assignment, packing): ...carry it out
-        memory = after_repack(memory, verdict.reason, now_s, changed=...)
+    memory, decision = decide(policy, memory, group, now_ms)
+    if decision.repack:
+        packing = algorithm.pack(problem_for(policy, group))
+        if is_worthwhile(policy, decision.reason, consumers before, consumers after): ...carry out
+        memory = after_repack(memory, decision.reason, now_ms, changed=...)
 
-Two capacities keep it calm. A consumer raises the alarm above `capacity_bytes_per_s`, but is packed
-only to a share of it (the hysteresis), so that a packing does not stand at the brink. A consumer
-between the two is left as it is: it gets nothing more and loses nothing.
+Two capacities keep the group calm. A consumer above `capacity_bytes_per_s` triggers a repack, but
+consumers are filled only to `target_utilisation` of it, so that a packing does not end just below
+the threshold. A consumer between the two keeps what it has and gets nothing more.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf, nextafter
-from typing import ClassVar
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
-from penstock.model.wording import some
+from penstock.model.sentences import counted, load_of_capacity, shortened_list
 from penstock.packing.lower_bound import consumers_at_least
-from penstock.packing.problem import Packing, PackingProblem
+from penstock.packing.problem import PackingProblem
 from penstock.packing.scores import loads_bytes_per_s
 
 
 class Reason(StrEnum):
-    """Why to repack, the most urgent first."""
+    """Why to repack, the most urgent first. The controller's history uses the same codes."""
 
-    UNASSIGNED_PARTITION = "unassigned-partition"
-    PARTITION_VANISHED = "partition-vanished"
-    OVER_CAPACITY = "over-capacity"
-    FEWER_CONSUMERS = "fewer-consumers"
+    UNREAD_PARTITION = "unread_partition"
+    PARTITION_VANISHED = "partition_vanished"
+    OVER_MAXIMUM = "over_maximum"
+    OVER_CAPACITY = "over_capacity"
+    FEWER_WOULD_DO = "fewer_would_do"
     CALM = "calm"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
-    """What the trigger looks at: who carries how much of what it can, and what nobody reads.
+class GroupLoad:
+    """What the trigger looks at: who reads what, with what load, of what capacity.
 
-    Only consumers that can work appear. The load of a partition is its write speed, and in the live
-    group what it takes to be rid of a backlog. `is_fresh` is whether the load was measured lately.
+    `current` names the consumers that can work, also those that read nothing. The load of a
+    partition is its write speed and, in the live group, what it takes to be rid of its backlog in
+    time. `is_fresh` is whether the load was measured lately.
     """
 
-    owner: Mapping[TopicPartition, ConsumerId]
+    current: Assignment
     load_bytes_per_s: Mapping[TopicPartition, float]
     load_by_consumer: Mapping[ConsumerId, float]
-    partitions_by_consumer: Mapping[ConsumerId, int]
     capacity_by_consumer: Mapping[ConsumerId, float]
     unread: tuple[TopicPartition, ...] = ()
     vanished: tuple[TopicPartition, ...] = ()
@@ -55,55 +55,62 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class TriggerPolicy:
-    """When the packer runs. The defaults are what docs/studies/frequency.md found.
+    """When the packer runs, and within which bounds.
 
-    `hysteresis` is the share of a consumer's capacity left free when packing.
+    No figure has a default here: the settings catalogue has, and `controller_settings` builds this
+    from it. docs/development/studies/frequency.md says how those defaults were found.
     """
 
-    HYSTERESIS: ClassVar[float] = 0.15
-    SCALE_DOWN_PERIOD_S: ClassVar[float] = 300.0
-    REPACK_INTERVAL_S: ClassVar[float] = 3.0
-    FUTILE_WAIT_S: ClassVar[float] = 15.0
-
     capacity_bytes_per_s: float
-    hysteresis: float = HYSTERESIS
-    scale_down_period_s: float = SCALE_DOWN_PERIOD_S
-    consumers_saved_min: int = 1
-    over_capacity_s: float = 0.0
-    repack_interval_s: float = REPACK_INTERVAL_S
-    futile_wait_s: float = FUTILE_WAIT_S
-    partitions_per_consumer_max: int | None = None
-    consumers_max: int | None = None
+    # The share of its capacity to which a consumer is filled.
+    target_utilisation: float
+    scale_down_period_ms: int
+    # The fewest consumers that a plan must save when nothing else asks for it.
+    consumers_saved_min: int
+    # How long a consumer must be over its capacity before that is a reason.
+    over_capacity_ms: int
+    # Two plans are at least this far apart, unless a partition has no reader.
+    plan_interval_ms: int
+    # After a repack that could not relieve an overload, the next one waits for this.
+    no_gain_wait_ms: int
+    # How far to follow the trend of the speeds when choosing a consumer; 0 ignores the trend.
+    look_ahead_ms: int
+    partitions_per_consumer_max: int | None
+    consumers_max: int
 
     def __post_init__(self) -> None:
         if not (0 < self.capacity_bytes_per_s < inf):
             raise ValueError(f"a capacity is a finite number > 0, got {self.capacity_bytes_per_s}")
-        if not 0 <= self.hysteresis < 1:
-            raise ValueError(f"hysteresis is a share from 0 to below 1, got {self.hysteresis}")
-        waits_s = (self.scale_down_period_s, self.over_capacity_s)
-        for wait_s in (*waits_s, self.repack_interval_s, self.futile_wait_s):
-            if not 0 <= wait_s < inf:
-                raise ValueError(f"a wait is a finite number of seconds >= 0, got {wait_s}")
+        if not 0 < self.target_utilisation <= 1:
+            raise ValueError(
+                f"target_utilisation is above 0 and at most 1, got {self.target_utilisation}"
+            )
+        waits_ms = (self.scale_down_period_ms, self.over_capacity_ms, self.plan_interval_ms)
+        for wait_ms in (*waits_ms, self.no_gain_wait_ms, self.look_ahead_ms):
+            if not 0 <= wait_ms < inf:
+                raise ValueError(f"a wait is a finite number of milliseconds >= 0, got {wait_ms}")
         if self.consumers_saved_min < 1:
             raise ValueError(f"a minimum gain is at least 1, got {self.consumers_saved_min}")
 
     @property
     def packing_capacity_bytes_per_s(self) -> float:
-        return self.capacity_bytes_per_s * (1 - self.hysteresis)
+        return self.capacity_bytes_per_s * self.target_utilisation
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerMemory:
     """What the trigger remembers between measurements. Starts empty."""
 
-    over_since_s: Mapping[ConsumerId, float] = field(default_factory=dict)
-    looked_for_fewer_at_s: float | None = None
-    repacked_at_s: float | None = None
-    futile_at_s: float | None = None
+    over_since_ms: Mapping[ConsumerId, int] = field(default_factory=dict)
+    looked_for_fewer_at_ms: int | None = None
+    repacked_at_ms: int | None = None
+    no_gain_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerDecision:
+    """What the trigger says, with the figures in a sentence."""
+
     reason: Reason
     explanation: str
 
@@ -112,70 +119,58 @@ class TriggerDecision:
         return self.reason is not Reason.CALM
 
 
-def view_of(
+def group_load(
     policy: TriggerPolicy,
     write_speed_bytes_per_s: Mapping[TopicPartition, float],
     assignment: Assignment,
-) -> GroupView:
-    """A group as it is in a simulation: nobody dies, nobody is behind, all speeds are known."""
+) -> GroupLoad:
+    """A group without faults or backlogs, as simulations and `up --recommend` imagine it."""
     owners = assignment.owners
-    holding = {consumer: len(held) for consumer, held in assignment.items() if held}
     loads = loads_bytes_per_s(assignment, write_speed_bytes_per_s)
-    return GroupView(
-        owner=owners,
+    working = [consumer for consumer, held in assignment.items() if held]
+    return GroupLoad(
+        current=assignment,
         load_bytes_per_s=write_speed_bytes_per_s,
-        load_by_consumer={consumer: loads[consumer] for consumer in holding},
-        partitions_by_consumer=holding,
-        capacity_by_consumer=dict.fromkeys(holding, policy.capacity_bytes_per_s),
+        load_by_consumer={consumer: loads[consumer] for consumer in working},
+        capacity_by_consumer=dict.fromkeys(working, policy.capacity_bytes_per_s),
         unread=tuple(p for p in write_speed_bytes_per_s if p not in owners),
         vanished=tuple(p for p in owners if p not in write_speed_bytes_per_s),
     )
 
 
 def decide(
-    policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_ms: int
 ) -> tuple[TriggerMemory, TriggerDecision]:
-    """One look at the group in, a verdict out."""
-    memory = _watch_overload(memory, group, now_s)
-    if memory.looked_for_fewer_at_s is None:
-        memory = replace(memory, looked_for_fewer_at_s=now_s)
-    verdict = _membership(group)
-    if verdict is not None:
-        return memory, verdict
+    """Whether to repack now, and why."""
+    memory = _note_overload(memory, group, now_ms)
+    if memory.looked_for_fewer_at_ms is None:
+        memory = replace(memory, looked_for_fewer_at_ms=now_ms)
+    decision = _partitions_changed(group)
+    if decision is not None:
+        return memory, decision
     if not group.is_fresh:
         return memory, _calm("the last measurement is too old to act on")
-    if _is_within(memory.repacked_at_s, policy.repack_interval_s, now_s):
+    if _is_within(memory.repacked_at_ms, policy.plan_interval_ms, now_ms):
         return memory, _calm("the last plan was made a moment ago")
-    verdict = _overload(policy, memory, now_s)
-    return (memory, verdict) if verdict is not None else _scale_down(policy, memory, group, now_s)
-
-
-def _scale_down(
-    policy: TriggerPolicy, memory: TriggerMemory, group: GroupView, now_s: float
-) -> tuple[TriggerMemory, TriggerDecision]:
-    """On its own, slower timer."""
-    if _is_within(memory.looked_for_fewer_at_s, policy.scale_down_period_s, now_s):
-        return memory, _calm("the load is carried")
-    if group.is_behind:
-        return memory, _calm("the group is behind, and is not made smaller")
-    return replace(memory, looked_for_fewer_at_s=now_s), _fewer(policy, group)
+    if not _is_within(memory.no_gain_at_ms, policy.no_gain_wait_ms, now_ms):
+        decision = _over_maximum(policy, group) or _over_capacity(policy, memory, group, now_ms)
+    return (memory, decision) if decision else _scale_down(policy, memory, group, now_ms)
 
 
 def problem_for(
     policy: TriggerPolicy,
-    group: GroupView,
-    assignment: Assignment,
+    group: GroupLoad,
     forecast_bytes_per_s: Mapping[TopicPartition, float] | None = None,
 ) -> PackingProblem:
-    """The question to the packer: pack to the lower capacity, leave alone who is in between."""
+    """The packer's question: fill to the target, and leave alone who is between the capacities."""
     usual = policy.packing_capacity_bytes_per_s
     capacities = {
-        consumer: _packed_to(capacity, policy.hysteresis, group.load_by_consumer.get(consumer, 0.0))
+        consumer: _filled_to(policy, capacity, group.load_by_consumer.get(consumer, 0.0))
         for consumer, capacity in group.capacity_by_consumer.items()
     }
     return PackingProblem(
-        write_speed_bytes_per_s=group.load_bytes_per_s,
-        current=assignment,
+        load_bytes_per_s=group.load_bytes_per_s,
+        current=group.current,
         capacity_bytes_per_s=usual,
         capacity_bytes_per_s_by_consumer={c: x for c, x in capacities.items() if x != usual},
         partitions_per_consumer_max=policy.partitions_per_consumer_max,
@@ -184,34 +179,38 @@ def problem_for(
     )
 
 
-def _packed_to(capacity: float, hysteresis: float, load: float) -> float:
-    packed_to = capacity * (1 - hysteresis)
-    return nextafter(load, inf) if packed_to < load <= capacity else packed_to
+def _filled_to(policy: TriggerPolicy, capacity: float, load: float) -> float:
+    filled_to = capacity * policy.target_utilisation
+    return nextafter(load, inf) if filled_to < load <= capacity else filled_to
 
 
 def is_worthwhile(
-    policy: TriggerPolicy, reason: Reason, assignment: Assignment, packing: Packing
+    policy: TriggerPolicy, reason: Reason, consumers_before: int, consumers_after: int
 ) -> bool:
-    """What must be repaired is; a packing that only saves consumers must save enough of them."""
-    if reason is not Reason.FEWER_CONSUMERS:
+    """Repairs always are; a packing that only saves consumers must save enough of them."""
+    if reason is not Reason.FEWER_WOULD_DO:
         return reason is not Reason.CALM
-    saved = _number(assignment.owners.values()) - _number(packing.assignment.owners.values())
-    return saved >= policy.consumers_saved_min
+    return consumers_before - consumers_after >= policy.consumers_saved_min
 
 
 def after_repack(
-    memory: TriggerMemory, reason: Reason, now_s: float, *, changed: bool
+    memory: TriggerMemory, reason: Reason, now_ms: int, *, changed: bool
 ) -> TriggerMemory:
     """To be called after every repack.
 
-    If consumers were over their capacity and nothing could be changed, that is not tried again at
-    once; looking in vain for fewer consumers has its own timer.
+    A repair that changed nothing is not tried again at once; looking for fewer consumers has its
+    own timer.
     """
     if changed:
-        return replace(memory, over_since_s={}, repacked_at_s=now_s, futile_at_s=None)
-    if reason is Reason.OVER_CAPACITY:
-        return replace(memory, futile_at_s=now_s)
+        return replace(memory, over_since_ms={}, repacked_at_ms=now_ms, no_gain_at_ms=None)
+    if reason in {Reason.OVER_CAPACITY, Reason.OVER_MAXIMUM}:
+        return replace(memory, no_gain_at_ms=now_ms)
     return memory
+
+
+def try_again(memory: TriggerMemory) -> TriggerMemory:
+    """The settings changed: a repack that gained nothing before may gain something now."""
+    return replace(memory, no_gain_at_ms=None)
 
 
 def _calm(explanation: str) -> TriggerDecision:
@@ -219,63 +218,89 @@ def _calm(explanation: str) -> TriggerDecision:
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
-    return some([str(partition) for partition in sorted(partitions)])
+    return shortened_list([str(partition) for partition in sorted(partitions)])
 
 
-def _number(owners: Iterable[ConsumerId]) -> int:
-    return len(set(owners))
+def _is_within(since_ms: int | None, wait_ms: int, now_ms: int) -> bool:
+    return since_ms is not None and now_ms - since_ms < wait_ms
 
 
-def _is_within(since_s: float | None, wait_s: float, now_s: float) -> bool:
-    return since_s is not None and now_s - since_s < wait_s
-
-
-def _membership(group: GroupView) -> TriggerDecision | None:
+def _partitions_changed(group: GroupLoad) -> TriggerDecision | None:
     if group.unread:
-        explanation = f"nobody reads {_names(group.unread)}"
-        return TriggerDecision(Reason.UNASSIGNED_PARTITION, explanation)
+        explanation = f"no consumer reads {_names(group.unread)}"
+        return TriggerDecision(Reason.UNREAD_PARTITION, explanation)
     if group.vanished:
-        explanation = f"gone are {_names(group.vanished)}"
+        explanation = f"partitions are gone: {_names(group.vanished)}"
         return TriggerDecision(Reason.PARTITION_VANISHED, explanation)
     return None
 
 
-def _watch_overload(memory: TriggerMemory, group: GroupView, now_s: float) -> TriggerMemory:
-    """Since when each consumer is over its capacity.
+def _over_maximum(policy: TriggerPolicy, group: GroupLoad) -> TriggerDecision | None:
+    """The maximum was lowered below the number of consumers that have partitions."""
+    working = len(group.load_by_consumer)
+    if working <= policy.consumers_max:
+        return None
+    explanation = f"{working} consumers have partitions, the maximum is {policy.consumers_max}"
+    return TriggerDecision(Reason.OVER_MAXIMUM, explanation)
 
-    One partition alone is never too much: no packing could help it.
+
+def _note_overload(memory: TriggerMemory, group: GroupLoad, now_ms: int) -> TriggerMemory:
+    """Remember since when each consumer is over its capacity.
+
+    A consumer with one partition is never over: no packing could help it.
     """
     over = {
-        consumer: memory.over_since_s.get(consumer, now_s)
+        consumer: memory.over_since_ms.get(consumer, now_ms)
         for consumer, load in group.load_by_consumer.items()
-        if load > group.capacity_by_consumer[consumer]
-        and group.partitions_by_consumer[consumer] > 1
+        if load > group.capacity_by_consumer[consumer] and len(group.current[consumer]) > 1
     }
-    return memory if over == memory.over_since_s else replace(memory, over_since_s=over)
+    return memory if over == memory.over_since_ms else replace(memory, over_since_ms=over)
 
 
-def _overload(policy: TriggerPolicy, memory: TriggerMemory, now_s: float) -> TriggerDecision | None:
-    if _is_within(memory.futile_at_s, policy.futile_wait_s, now_s):
-        return None
-    over = [
-        c for c, since in memory.over_since_s.items() if now_s - since >= policy.over_capacity_s
-    ]
+def _over_capacity(
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_ms: int
+) -> TriggerDecision | None:
+    over = sorted(
+        consumer
+        for consumer, since_ms in memory.over_since_ms.items()
+        if now_ms - since_ms >= policy.over_capacity_ms
+    )
     if not over:
         return None
-    names = some([str(consumer) for consumer in sorted(over)])
-    return TriggerDecision(Reason.OVER_CAPACITY, f"more is written than consumers {names} carry")
+    figures = {
+        c: load_of_capacity(group.load_by_consumer[c], group.capacity_by_consumer[c]) for c in over
+    }
+    if len(over) == 1:
+        explanation = f"consumer {over[0]} is over capacity: {figures[over[0]]}"
+    else:
+        names = shortened_list([f"{consumer} ({figure})" for consumer, figure in figures.items()])
+        explanation = f"consumers are over capacity: {names}"
+    return TriggerDecision(Reason.OVER_CAPACITY, explanation)
 
 
-def _fewer(policy: TriggerPolicy, group: GroupView) -> TriggerDecision:
+def _scale_down(
+    policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_ms: int
+) -> tuple[TriggerMemory, TriggerDecision]:
+    """On its own, slower timer."""
+    if _is_within(memory.looked_for_fewer_at_ms, policy.scale_down_period_ms, now_ms):
+        return memory, _calm("no consumer is over capacity")
+    if group.is_behind:
+        return memory, _calm("the group is behind, and is not made smaller")
+    return replace(memory, looked_for_fewer_at_ms=now_ms), _fewer(policy, group)
+
+
+def _fewer(policy: TriggerPolicy, group: GroupLoad) -> TriggerDecision:
     """Whether fewer would do even if each could carry as much as the strongest."""
     strongest = max(group.capacity_by_consumer.values(), default=policy.capacity_bytes_per_s)
     problem = PackingProblem(
         group.load_bytes_per_s,
         Assignment(),
-        strongest * (1 - policy.hysteresis),
+        strongest * policy.target_utilisation,
         partitions_per_consumer_max=policy.partitions_per_consumer_max,
     )
-    least, held = consumers_at_least(problem), len(group.partitions_by_consumer)
-    if held - least < policy.consumers_saved_min:
-        return _calm(f"{held} consumers carry the load; no fewer than {least} could")
-    return TriggerDecision(Reason.FEWER_CONSUMERS, f"{least} consumers may do instead of {held}")
+    least, working = consumers_at_least(problem), len(group.load_by_consumer)
+    load = load_of_capacity(sum(group.load_bytes_per_s.values()), least * strongest)
+    if working - least < policy.consumers_saved_min:
+        return _calm(f"{counted(least, 'consumer')} at least must carry the load: {load}")
+    explanation = f"{counted(least, 'consumer')} may do instead of {working}: {load}"
+    return TriggerDecision(Reason.FEWER_WOULD_DO, explanation)

@@ -1,11 +1,11 @@
-"""The packing question in whole numbers, in one fixed order.
+"""The packing problem in whole numbers and in one fixed order.
 
-Sums of floating-point speeds depend on the order in which they are added, so "load + speed fits the
-capacity" could be true for one order and false for another. Here every speed and capacity becomes a
-whole number of one smallest common unit (a float is a fraction with a power of two below the line),
-so every comparison is exact, and partitions are sorted by name, so the order of the input is gone.
+Sums of floating-point numbers depend on their order, so "load + speed fits the capacity" could be
+true in one order and false in another. Here every speed and capacity becomes a whole number of one
+common unit (a float is a fraction whose denominator is a power of two), so every comparison is
+exact. Partitions are sorted by name, so the order of the input does not matter.
 
-Every algorithm starts from a `Tally` and ends with `Tally.answer`.
+Every algorithm starts from an `IntegerProblem` and ends with its `answer`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,15 +16,15 @@ from math import lcm
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing.problem import Packing, PackingProblem
 
-NOBODY = 0
-"""The home of a partition that nobody reads: one below the lowest consumer."""
+NO_CONSUMER = 0
+"""The home of a partition that no consumer owns: one below the lowest consumer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Items are numbered in the order of their names; consumers keep their own numbers.
+class IntegerProblem:
+    """Items are partitions, numbered in the order of their names; consumers keep their numbers.
 
-    Without a forecast `sizes_ahead` is `sizes` itself.
+    `home` is the present owner of each item. Without a forecast `sizes_ahead` is `sizes` itself.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -37,9 +37,9 @@ class Tally:
     items_max: int
 
     @classmethod
-    def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "Tally":
+    def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "IntegerProblem":
         """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
-        speeds = problem.write_speed_bytes_per_s
+        speeds = problem.load_bytes_per_s
         ahead = problem.forecast_bytes_per_s
         partitions = tuple(sorted(speeds))
         now = [speeds[partition] for partition in partitions]
@@ -58,7 +58,7 @@ class Tally:
             partitions=partitions,
             sizes=sizes,
             sizes_ahead=tuple(_whole(later, unit)) if ahead else sizes,
-            home=tuple(owners.get(partition, NOBODY) for partition in partitions),
+            home=tuple(owners.get(partition, NO_CONSUMER) for partition in partitions),
             consumers_now=tuple(problem.current),
             capacity=int(wide * unit),
             capacity_by_consumer={c: int(wide_special[c] * unit) for c in wide_special},
@@ -69,15 +69,15 @@ class Tally:
         return self.capacity_by_consumer.get(consumer, self.capacity)
 
     def members_now(self) -> dict[int, list[int]]:
-        """Consumer -> its items, for the consumers that hold some, in order."""
+        """Consumer -> its items, for consumers that hold some, in ascending order."""
         members: dict[int, list[int]] = {}
         for item, consumer in enumerate(self.home):
-            if consumer != NOBODY:
+            if consumer != NO_CONSUMER:
                 members.setdefault(consumer, []).append(item)
         return {consumer: members[consumer] for consumer in sorted(members)}
 
     def answer(self, members: Mapping[int, Iterable[int]]) -> Packing:
-        """The packing in the problem's own words, its exceptions flagged."""
+        """Convert the result back to partitions, and flag oversize and overloaded ones."""
         held = {consumer: tuple(members[consumer]) for consumer in sorted(members)}
         held = {consumer: items for consumer, items in held.items() if items}
         oversize = sorted(

@@ -1,10 +1,10 @@
-"""The assignment being changed move by move, with every move undoable.
+"""An assignment that is changed move by move, and can undo moves. Used by `chain`.
 
-Made for `chain`: it keeps each consumer's items sorted by size and all consumers sorted by room, so
-that "who has the most room" and "the smallest item of at least this size" are quick questions.
+It keeps each consumer's items sorted by size and all consumers sorted by free capacity, so that the
+consumer with the most free capacity and the smallest item of at least a given size are found fast.
 
-Room is counted twice when a forecast is given: as speeds are now (this is what must hold) and as
-they are expected to be (this is what is preferred). Without a forecast the two are one.
+With a forecast, free capacity is counted for present speeds (which must fit) and for expected
+speeds (which should fit). Without a forecast the two are equal.
 """
 
 from bisect import bisect_left, insort
@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 from itertools import islice
 
 from penstock.model.consumer_id import CONSUMER_ID_MIN
-from penstock.packing.whole_numbers import NOBODY, Tally
+from penstock.packing.whole_numbers import NO_CONSUMER, IntegerProblem
 
 _LOOKED_AT_MAX = 500
 
@@ -25,22 +25,24 @@ class Workbench:
         "at",
         "free",
         "home",
+        "integers",
         "members",
-        "tally",
     )
 
-    def __init__(self, tally: Tally) -> None:
-        self.tally = tally
-        self.home = list(tally.home)
-        self.at = list(tally.home)
+    def __init__(self, integers: IntegerProblem) -> None:
+        self.integers = integers
+        self.home = list(integers.home)
+        self.at = list(integers.home)
         self.members: dict[int, list[tuple[int, int]]] = {}
         self.free: dict[int, int] = {}
         self._free_ahead: dict[int, int] = {}
-        for consumer, items in tally.members_now().items():
-            capacity = tally.capacity_of(consumer)
-            self.members[consumer] = sorted((tally.sizes[item], item) for item in items)
-            self.free[consumer] = capacity - sum(tally.sizes[item] for item in items)
-            self._free_ahead[consumer] = capacity - sum(tally.sizes_ahead[item] for item in items)
+        for consumer, items in integers.members_now().items():
+            capacity = integers.capacity_of(consumer)
+            self.members[consumer] = sorted((integers.sizes[item], item) for item in items)
+            self.free[consumer] = capacity - sum(integers.sizes[item] for item in items)
+            self._free_ahead[consumer] = capacity - sum(
+                integers.sizes_ahead[item] for item in items
+            )
         self._free_ahead_sorted = sorted(
             (ahead, consumer) for consumer, ahead in self._free_ahead.items()
         )
@@ -48,15 +50,15 @@ class Workbench:
 
     @property
     def by_free_capacity_ahead(self) -> Sequence[tuple[int, int]]:
-        """(room ahead, consumer) in ascending order: read it backwards."""
+        """(expected free capacity, consumer), ascending."""
         return self._free_ahead_sorted
 
     def is_full(self, consumer: int) -> bool:
-        return len(self.members[consumer]) >= self.tally.items_max
+        return len(self.members[consumer]) >= self.integers.items_max
 
     def open(self, consumer: int) -> None:
         self.members[consumer] = []
-        self.free[consumer] = self._free_ahead[consumer] = self.tally.capacity_of(consumer)
+        self.free[consumer] = self._free_ahead[consumer] = self.integers.capacity_of(consumer)
         insort(self._free_ahead_sorted, (self._free_ahead[consumer], consumer))
 
     def close_empty(self) -> None:
@@ -64,7 +66,7 @@ class Workbench:
             self.close(consumer)
 
     def close(self, consumer: int) -> None:
-        """Forget an empty consumer; what was done up to here can no longer be undone."""
+        """Remove an empty consumer; earlier moves can no longer be undone."""
         del self._free_ahead_sorted[
             bisect_left(self._free_ahead_sorted, (self._free_ahead[consumer], consumer))
         ]
@@ -72,49 +74,49 @@ class Workbench:
         self._journal.clear()
 
     def lift(self, item: int) -> None:
-        """Take the item off its consumer; it is nowhere until it is put."""
-        consumer, size = self.at[item], self.tally.sizes[item]
+        """Take the item off its consumer; `put` places it again."""
+        consumer, size = self.at[item], self.integers.sizes[item]
         held = self.members[consumer]
         del held[bisect_left(held, (size, item))]
-        self._resize(consumer, size, self.tally.sizes_ahead[item])
-        self.at[item] = NOBODY
+        self._resize(consumer, size, self.integers.sizes_ahead[item])
+        self.at[item] = NO_CONSUMER
         self._journal.append((item, consumer))
 
     def put(self, item: int, consumer: int) -> None:
-        size = self.tally.sizes[item]
+        size = self.integers.sizes[item]
         insort(self.members[consumer], (size, item))
-        self._resize(consumer, -size, -self.tally.sizes_ahead[item])
+        self._resize(consumer, -size, -self.integers.sizes_ahead[item])
         self.at[item] = consumer
-        self._journal.append((item, NOBODY))
+        self._journal.append((item, NO_CONSUMER))
 
     def mark(self) -> int:
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Back to where things were when `mark` was taken."""
+        """Undo all moves since `mark`."""
         while len(self._journal) > mark:
             item, consumer = self._journal.pop()
-            if consumer == NOBODY:
+            if consumer == NO_CONSUMER:
                 self.lift(item)
             else:
                 self.put(item, consumer)
             self._journal.pop()
 
     def accepts(self, item: int, consumer: int, *, ahead: bool) -> bool:
-        """Whether the item fits now; with `ahead`, whether it is expected to fit soon as well."""
+        """Whether the item fits now; with `ahead`, also at the expected speeds."""
         return (
-            self.free[consumer] >= self.tally.sizes[item]
+            self.free[consumer] >= self.integers.sizes[item]
             and not self.is_full(consumer)
-            and not (ahead and self._free_ahead[consumer] < self.tally.sizes_ahead[item])
+            and not (ahead and self._free_ahead[consumer] < self.integers.sizes_ahead[item])
         )
 
     def hole_for(self, item: int, closed: Container[int], *, ahead: bool) -> int | None:
-        """Home if it has room, else the consumer expected to have the most; None if none fits."""
+        """Its home if it fits, else the consumer with the most expected free capacity, or None."""
         home = self.home[item]
         if home in self.free and home not in closed and self.accepts(item, home, ahead=ahead):
             return home
-        sure = self.tally.sizes is self.tally.sizes_ahead or ahead
-        size = self.tally.sizes_ahead[item] if sure else 0
+        sure = self.integers.sizes is self.integers.sizes_ahead or ahead
+        size = self.integers.sizes_ahead[item] if sure else 0
         for free_ahead, consumer in islice(reversed(self._free_ahead_sorted), _LOOKED_AT_MAX):
             if sure and free_ahead < size:
                 return None
@@ -129,11 +131,11 @@ class Workbench:
         return consumer
 
     def cost_of_ejecting(self, item: int) -> int:
-        """What moving the item adds to the moved load: nothing if it has moved already."""
-        return self.tally.sizes[item] if self.at[item] == self.home[item] else 0
+        """The load that moving the item adds; 0 if it has already moved."""
+        return self.integers.sizes[item] if self.at[item] == self.home[item] else 0
 
     def settle(self) -> None:
-        """From here on, where an item is counts as its home."""
+        """Make the present place of every item its home."""
         self.home = list(self.at)
 
     def _resize(self, consumer: int, more: int, more_ahead: int) -> None:

@@ -1,13 +1,13 @@
-"""Worst fit: the consumer with the most room; of equals, the lowest number."""
+"""Worst fit: the consumer with the most free capacity; ties: lowest number."""
 
 from bisect import bisect_left, insort
 
 from penstock.packing.any_fit import AnyFit
-from penstock.packing.whole_numbers import Tally
+from penstock.packing.whole_numbers import IntegerProblem
 
 
 class MostFreeCapacity:
-    """The rule: the most room there is, if it is enough. Rooms are kept sorted."""
+    """The rule: the most free capacity, if it is enough. Free capacities are kept sorted."""
 
     __slots__ = ("_free_sorted",)
 
@@ -26,7 +26,7 @@ class MostFreeCapacity:
         return -self._free_sorted[-1][1]
 
 
-def most_free_capacity(_: Tally) -> MostFreeCapacity:
+def most_free_capacity(_: IntegerProblem) -> MostFreeCapacity:
     return MostFreeCapacity()
 
 

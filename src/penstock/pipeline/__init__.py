@@ -1,7 +1,7 @@
-"""Spark: offset ranges -> the user's transformation -> Parquet -> one Delta commit, exactly once.
+"""Carries offset ranges from Kafka into Delta tables, exactly once.
 
-The only room that imports pyspark or deltalake. A consumer plans ranges, hands them to
-`Pipeline.carry` and reads `Pipeline.next_offsets`; what happens to ownership is not decided here.
+The only package that imports pyspark or deltalake. A consumer reads `Pipeline.next_offsets`, plans
+ranges and hands them to `Pipeline.carry`. Who owns a partition is decided elsewhere.
 """
 
 from penstock.pipeline.batch import BatchResult, Claim, PlannedRange, Timings, Writer
@@ -14,8 +14,11 @@ from penstock.pipeline.failures import (
     SchemaChangedError,
     SparkFailedError,
     StaleWriterError,
+    TableNotServedError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.session import start_session
 
@@ -31,9 +34,12 @@ __all__ = [
     "SchemaChangedError",
     "SparkFailedError",
     "StaleWriterError",
+    "TableNotServedError",
     "Timings",
     "TopicMadeAgainError",
+    "TopicWithoutIdError",
     "TransformationFailedError",
+    "UnforeseenError",
     "Writer",
     "start_session",
 ]

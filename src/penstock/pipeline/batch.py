@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from penstock.errors import PenstockError
 from penstock.model import Epoch, OffsetRange, TopicPartition
 
+NO_TOPIC_ID = "A" * 22  # sixteen bytes of zero, as Kafka writes them
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Writer:
-    """Who carries: a consumer in one of its lives. Every start takes a new incarnation."""
+    """A consumer in one incarnation. Every start of its process takes a new one."""
 
     consumer_id: int
     incarnation: int
@@ -20,10 +22,10 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Under which epoch a partition is carried, and whose epochs these are.
+    """The epoch under which a partition is carried, and the controller topic that gave it.
 
-    Epochs are ordered only among those that one controller topic gave out (`authority` is its id):
-    when that topic is lost and made again, its numbers begin again, and the old ones bind nobody.
+    Epochs are comparable only within one controller topic (`authority` is its id). If that topic
+    is lost and made again its epochs start again, and the old ones no longer count.
     """
 
     authority: str
@@ -34,8 +36,8 @@ class Claim:
 class PlannedRange:
     """A range to carry, and the ledger entry from which it was planned.
 
-    `ledger_offset` is what the ledger must still say when the batch commits; None for a partition
-    the ledger has never seen. It differs from the range's start only where a hole was skipped.
+    `ledger_offset` is what the ledger must still hold when the batch commits; None for a partition
+    that was never carried. It differs from the range's start only where a gap was skipped.
     """
 
     range: OffsetRange
@@ -54,20 +56,22 @@ class PlannedRange:
     def partition(self) -> TopicPartition:
         return self.range.partition
 
+    @property
+    def has_topic_id(self) -> bool:
+        """Brokers without topic ids answer with none, or with one that is all zeros."""
+        return bool(self.topic_id.strip(NO_TOPIC_ID[0]))
+
     def application_id(self, group: str) -> str:
         return application_id(group, self.topic_id, self.partition)
 
 
 def application_id(group: str, topic_id: str, partition: TopicPartition) -> str:
-    """The name of a partition's entry in the ledger. A topic made again has another id."""
+    """The name of a partition's ledger entry. A topic that is made again has another id."""
     return f"{group}/{topic_id}/{partition.partition}"
 
 
 def epoch_ids(application_id: str, authority: str) -> tuple[str, str]:
-    """Two more entries a partition: the epoch of its last commit, a number each.
-
-    They stand beside the offset's entry, never among the partitions of a topic.
-    """
+    """The two ledger entries that hold the epoch of a partition's last commit."""
     return (
         f"epoch/{application_id}/{authority}/controller",
         f"epoch/{application_id}/{authority}/number",
@@ -76,10 +80,10 @@ def epoch_ids(application_id: str, authority: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Where a batch's time went.
+    """How long a batch took.
 
-    Records flow through Spark in one pass, so reading, transforming and writing them overlap: the
-    pass is `write_s`; `read_s` and `transform_s` are what preparing it cost the driver.
+    Spark reads, transforms and writes in one pass, which is `write_s`. `read_s` and `transform_s`
+    are the time the driver needed to prepare it.
     """
 
     read_s: float = 0.0
@@ -98,7 +102,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What became of every range of a batch: carried, failed, or dropped to be planned anew."""
+    """What happened to every range of a batch: carried, failed, or dropped to be planned again."""
 
     carried: Mapping[TopicPartition, int] = field(default_factory=dict)
     failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
@@ -127,10 +131,10 @@ class BatchResult:
 def batch_folder(group: str, writer: Writer, number: int, reference_range: PlannedRange) -> str:
     """Where a batch's files go, below the table's root.
 
-    The name tells who wrote them and, by one partition of the batch (the witness) and the ledger
-    entry it was planned from, whether the batch can still commit: once the ledger has moved past
-    that entry, it never can. So files nobody names can be told from those of a paused writer
-    without a clock (see orphans.py).
+    The name holds the writer, one partition of the batch (the reference range) and the ledger
+    entry that this partition was planned from. Once the ledger has moved past that entry, the
+    batch can no longer commit. So orphans can be told from the files of a paused writer without a
+    clock (see orphans.py).
     """
     place = ledger_position_text(
         reference_range.topic_id, reference_range.partition, reference_range.ledger_offset
@@ -141,8 +145,8 @@ def batch_folder(group: str, writer: Writer, number: int, reference_range: Plann
 def ledger_position_text(
     topic_id: str, partition: TopicPartition, ledger_offset: int | None
 ) -> str:
-    said = "new" if ledger_offset is None else ledger_offset
-    return f"{topic_id}.{partition.partition}.{said}"
+    offset = "new" if ledger_offset is None else ledger_offset
+    return f"{topic_id}.{partition.partition}.{offset}"
 
 
 def reference_range_of(planned: Iterable[PlannedRange]) -> PlannedRange:

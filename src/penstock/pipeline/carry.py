@@ -1,12 +1,12 @@
-"""Carries a batch of ranges into the lake: one commit a table, and as few Spark passes as can be.
+"""Carries a batch of ranges into the lake: one commit for each table, in few Spark jobs.
 
     pipeline = Pipeline(settings, start_session(settings.spark))
     pipeline.next_offsets({partition: topic_id, ...})
     pipeline.carry(planned_ranges, writer=Writer(consumer_id, incarnation))
 
-Tables are worked on side by side and fail apart: what happens to one partition is in the result,
-and the others go on. `at_point` is told where a batch stands, so that tests can end a process
-there.
+The ranges are grouped by table, and each table goes one of two ways (see `run_batch`). Tables run
+side by side and fail apart: the result says what happened to each partition, and the others go on.
+`at_point` is called with the name of each point a batch passes, so that tests can stop it there.
 """
 
 import itertools
@@ -14,13 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from pyspark.errors import PySparkException
-
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
@@ -29,105 +27,122 @@ from penstock.pipeline.batch import (
     batch_folder,
     reference_range_of,
 )
-from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, what_workers_lack
+from penstock.pipeline.dataframe_writer import DataFrameWriter
+from penstock.pipeline.diagnosis import (
+    as_penstock_error,
+    connector_cannot_read,
+    ranges_not_there,
+    what_workers_lack,
+)
 from penstock.pipeline.failures import (
-    LakeRefusedError,
+    KafkaNotReadError,
+    SchemaChangedError,
     SparkFailedError,
-    StaleWriterError,
+    TableNotServedError,
+    TopicWithoutIdError,
     TransformationFailedError,
+    UnforeseenError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import last_epochs, next_offsets
-from penstock.pipeline.pass_through import PassThrough, pass_through_tables
 from penstock.pipeline.pass_through_session import PassThroughSession
+from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
+from penstock.pipeline.record_source import KafkaSource, RecordSource
+from penstock.pipeline.run_batch import ENDS_THE_PROCESS, BatchRun, FileWriter, TableBatch
 from penstock.pipeline.storage import TableStorage
-from penstock.pipeline.table_batch import TableBatch, TableWork
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
-
-def _failures_of_an_own_jvm() -> tuple[type[Exception], ...]:
-    """The bridge to Java comes with a whole Spark; a thin consumer has no JVM to lose."""
-    try:
-        from py4j.protocol import Py4JError  # noqa: PLC0415 -- where it is installed
-    except ModuleNotFoundError:
-        return ()
-    return (Py4JError,)
-
-
-FAILURES: tuple[type[Exception], ...] = (
-    PenstockError,
-    PySparkException,
-    ConnectionError,
-    EOFError,
-    *_failures_of_an_own_jvm(),
-)
-FILE_FAILURES: tuple[type[Exception], ...] = (*FAILURES, OSError)
 Point = Callable[[str], None]
-Work = Callable[[], BatchResult]
+# By then the workers may have our code, or the server may have been restarted.
+WORKERS_TRIED_AGAIN_AFTER_S = 300.0
+RangesByTable = Mapping[str, Sequence[PlannedRange]]
+# Failures of the pass-through way that the way through a DataFrame would meet too.
+_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
+_FOUND_BY_HALVING = (TransformationFailedError, UnforeseenError)
 
 
-def _nothing(_: str) -> None:
+def _ignore(_: str) -> None:
     """No test is watching."""
+
+
+class Way(Enum):
+    """How records get into files."""
+
+    PASS_THROUGH = auto()  # Spark's Python workers read and write
+    CONNECTOR = auto()  # Spark's connector reads, Spark writes
+    WORKERS_READ = auto()  # Spark's Python workers read, Spark writes
 
 
 class Pipeline:
     """Tables stay open between batches. One thread at a time may call `carry`."""
 
-    def __init__(self, settings: Settings, session: Any, *, at_point: Point = _nothing) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        session: Any,
+        *,
+        at_point: Point = _ignore,
+        clock: Callable[[], float] = time.monotonic,
+        source: RecordSource | None = None,
+    ) -> None:
+        """Records come from Kafka, unless a test gives another `source`."""
         self._settings = settings
+        self._clock = clock
         self._session = session
-        self._kafka = Administration(settings.kafka)
+        self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
         self._lock = threading.Lock()
-        self._log = get_logger(room="pipeline")
+        self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
-        # Why Spark's workers cannot carry by themselves, once that is known.
+        # Why Spark's workers cannot run the pass-through way; empty if they can.
         self._workers_lack = ""
+        self._workers_tried_again_at_s = 0.0
 
     def table(self, name: str) -> LakeTable:
         with self._lock:
             if name not in self._tables:
                 lake = self._settings.lake
-                self._tables[name] = LakeTable(lake, name, has_fences=name == lake.dead_letters)
+                self._tables[name] = LakeTable(
+                    lake, name, has_fences=name == lake.dead_letter_table
+                )
             return self._tables[name]
 
     def next_offsets(
         self, topic_ids: Mapping[TopicPartition, str]
     ) -> dict[TopicPartition, int | None]:
-        """Where the ledger says each partition goes on; None where it has never been carried."""
+        """The ledger's offset of each partition; None where it was never carried."""
         return next_offsets(self._settings.lake, topic_ids, self.table)
 
     def last_epochs(
         self, topic_ids: Mapping[TopicPartition, str], authority: str
     ) -> dict[TopicPartition, Epoch]:
-        """Under which of the authority's epochs each partition was last carried, where known.
+        """The authority's epoch under which each partition was last carried, where there is one.
 
-        To be read after `next_offsets`: then nobody stands at an offset that was committed under
-        an epoch he has not seen.
+        Call it after `next_offsets`: then no offset was committed under an epoch not seen here.
         """
         return last_epochs(self._settings.lake, topic_ids, authority, self.table)
 
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
-        """Carry what can be carried; nothing is raised that concerns only some partitions."""
+        """Carry what can be carried; failures are in the result, by partition."""
         by_table: dict[str, list[PlannedRange]] = {}
+        refused = {one.partition: _without_id(one) for one in planned if not one.has_topic_id}
         for one in sorted(planned):
+            if one.partition in refused:
+                continue
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
         together = self._pass_through_tables(by_table)
-        works: list[Work] = []
+        groups: list[tuple[RangesByTable, Way]] = []
         if together:
-            pass_through = {name: by_table[name] for name in together}
-            works.append(partial(self._carry_pass_through, pass_through, writer))
-        works += [
-            partial(self._carry_table, name, some, writer)
-            for name, some in by_table.items()
-            if name not in together
+            groups.append(({name: by_table[name] for name in together}, Way.PASS_THROUGH))
+        groups += [
+            ({name: by_table[name]}, Way.CONNECTOR) for name in by_table if name not in together
         ]
-        return self._side_by_side(works)
+        return BatchResult(failures=refused) + self._side_by_side(groups, writer)
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
@@ -135,119 +150,147 @@ class Pipeline:
         self._session.interruptAll()
 
     def close(self) -> None:
-        """Nothing more comes. The session itself is whoever's who started it."""
+        """Release what the pipeline opened. The caller owns the Spark session."""
         self._pass_through.close()
 
-    def _pass_through_tables(self, by_table: Mapping[str, Sequence[PlannedRange]]) -> list[str]:
+    def _pass_through_tables(self, by_table: RangesByTable) -> list[str]:
+        if self._workers_lack and self._clock() >= self._workers_tried_again_at_s:
+            self._workers_lack = ""
         if not self._settings.spark.pass_through or self._workers_lack:
             return []
         is_local = TableStorage(self._settings.lake, "").is_local
         return pass_through_tables(self._settings.lake, by_table, is_local=is_local)
 
-    def _side_by_side(self, works: Sequence[Work]) -> BatchResult:
-        if len(works) <= 1:
-            results = [work() for work in works]
+    def _side_by_side(
+        self, groups: Sequence[tuple[RangesByTable, Way]], writer: Writer
+    ) -> BatchResult:
+        """Run each group of tables as a batch of its own."""
+        if len(groups) <= 1:
+            results = [self._run(tables, writer, way) for tables, way in groups]
         else:
-            workers = min(self._settings.spark.tables_at_once, len(works))
+            workers = min(self._settings.spark.tables_at_once, len(groups))
             with ThreadPoolExecutor(workers, thread_name_prefix="penstock-table") as pool:
-                results = list(pool.map(lambda work: work(), works))
-        total = BatchResult()
-        for result in results:
-            total += result
-        return total
+                results = list(
+                    pool.map(lambda group: self._run(group[0], writer, group[1]), groups)
+                )
+        return sum(results, start=BatchResult())
 
-    def _carry_pass_through(
-        self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer
-    ) -> BatchResult:
-        """Tables in one pass; if anything is wrong with it, each by itself, to find out what."""
-        pass_through = PassThrough(
-            self._pass_through,
-            [
-                (work := self._work(name), TableBatch(work, some, self._folder(some, writer)))
-                for name, some in by_table.items()
-            ],
-        )
+    def _run(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
+        """One batch: the steps are in `run_batch`, what a failure leads to is in `_failed`."""
         try:
-            files = pass_through.write()
-        except FILE_FAILURES as error:
-            pass_through.drop(error)
-            self._workers_lack = what_workers_lack(error)
-            if self._workers_lack:
-                self._log.warning("workers_cannot_carry", why=self._workers_lack)
-            return self._one_by_one(by_table, writer, error)
+            on_failure = partial(self._failed, writer, way)
+            return BatchRun(self._writer(way), self._kafka, self._at_point, on_failure).run(
+                [
+                    TableBatch(
+                        self._settings.lake, self.table(name), some, self._folder(some, writer)
+                    )
+                    for name, some in by_table.items()
+                ]
+            )
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- raised while a failure was dealt with
+            planned = [one for some in by_table.values() for one in some]
+            return _all_failed(planned, as_penstock_error(error, ", ".join(by_table)))
 
-        def otherwise(batch: TableBatch, error: Exception) -> BatchResult:
-            name = self._settings.lake.table_of(batch.planned[0].partition.topic).table
-            return self._not_carried(name, batch, writer, error)
-
-        return pass_through.commit(files, otherwise)
-
-    def _one_by_one(
-        self, by_table: Mapping[str, Sequence[PlannedRange]], writer: Writer, error: Exception
-    ) -> BatchResult:
-        """What one pass could not do is done by table, unless it can be done by none."""
-        planned = [one for some in by_table.values() for one in some]
-        try:
-            wrong = ranges_not_there(self._kafka, planned)
-        except PenstockError as unreachable:
-            return BatchResult(failures={one.partition: unreachable for one in planned})
-        said = as_penstock_error(error, ", ".join(by_table))
-        if not wrong and isinstance(said, SparkFailedError):
-            return BatchResult(failures={one.partition: said for one in planned})
-        return self._side_by_side(
-            [partial(self._carry_table, name, some, writer) for name, some in by_table.items()]
+    def _writer(self, way: Way) -> FileWriter:
+        if way is Way.PASS_THROUGH:
+            return PassThroughWriter(self._settings, self._pass_through)
+        return DataFrameWriter(
+            self._settings,
+            self._session,
+            self._kafka,
+            self.table(self._settings.lake.dead_letter_table),
+            self._at_point,
+            reads_in_workers=way is Way.WORKERS_READ,
         )
 
     def _folder(self, planned: Sequence[PlannedRange], writer: Writer) -> str:
         number = next(self._numbers)
         return batch_folder(self._settings.lake.group, writer, number, reference_range_of(planned))
 
-    def _carry_table(
-        self, name: str, planned: Sequence[PlannedRange], writer: Writer
+    def _failed(
+        self, writer: Writer, way: Way, tables: Sequence[TableBatch], error: BaseException
     ) -> BatchResult:
-        """One table's ranges; on a failure those at fault are set apart and the rest goes on."""
-        batch = TableBatch(self._work(name), planned, self._folder(planned, writer))
-        try:
-            return batch.run()
-        except FAILURES as error:
-            return self._not_carried(name, batch, writer, error)
-
-    def _not_carried(
-        self, name: str, batch: TableBatch, writer: Writer, error: Exception
-    ) -> BatchResult:
-        batch.drop(error)
+        """Find the partitions at fault and carry the others."""
+        self._drop(tables, error)
+        planned = [one for table in tables for one in table.planned]
         if isinstance(error, StaleLedgerError):
             lost = dict.fromkeys(error.stored, error)
-            rest = frozenset(one.partition for one in batch.planned) - set(lost)
-            return BatchResult(failures=lost, dropped=rest)
-        return self._set_apart(name, batch.planned, writer, error)
-
-    def _set_apart(
-        self, name: str, planned: Sequence[PlannedRange], writer: Writer, error: Exception
-    ) -> BatchResult:
-        """Find whose fault it was: Kafka says so, or halving the ranges tells."""
+            return BatchResult(
+                failures=lost, dropped=frozenset(one.partition for one in planned) - set(lost)
+            )
         try:
             wrong = ranges_not_there(self._kafka, planned)
         except PenstockError as unreachable:
-            return BatchResult(failures={one.partition: unreachable for one in planned})
+            return _all_failed(planned, unreachable)
+        by_table = {table.table.name: table.planned for table in tables}
         if wrong:
-            left = [one for one in planned if one.partition not in wrong]
-            result = BatchResult(failures=dict(wrong))
-            return result + self._carry_table(name, left, writer) if left else result
-        said = as_penstock_error(error, name)
-        everybody = isinstance(said, (LakeRefusedError, SparkFailedError, StaleWriterError))
-        if everybody or not isinstance(said, TransformationFailedError) or len(planned) == 1:
-            return BatchResult(failures={one.partition: said for one in planned})
-        middle = len(planned) // 2
-        first = self._carry_table(name, planned[:middle], writer)
-        return first + self._carry_table(name, planned[middle:], writer)
+            left = {
+                name: there
+                for name, some in by_table.items()
+                if (there := [one for one in some if one.partition not in wrong])
+            }
+            rest = self._run(left, writer, way) if left else BatchResult()
+            return BatchResult(failures=dict(wrong)) + rest
+        reason = as_penstock_error(error, ", ".join(by_table))
+        self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
+        is_committing = any(table.is_committing for table in tables)
+        other = None if is_committing else self._other_way(way, error, reason)
+        if other is not None:
+            return self._side_by_side(
+                [({name: by_table[name]}, other) for name in by_table], writer
+            )
+        if isinstance(reason, _FOUND_BY_HALVING) and len(planned) > 1 and not is_committing:
+            return self._halved(by_table, writer, way)
+        return _all_failed(planned, reason)
 
-    def _work(self, name: str) -> TableWork:
-        return TableWork(
-            settings=self._settings,
-            session=self._session,
-            kafka=self._kafka,
-            table=self.table(name),
-            dead_letters=self.table(self._settings.lake.dead_letters),
-            at_point=self._at_point,
-        )
+    def _drop(self, tables: Sequence[TableBatch], error: BaseException) -> None:
+        for table in tables:
+            try:
+                table.drop(error)
+            except (PenstockError, OSError) as failed:  # orphans are found later
+                self._log.warning("batch_not_dropped", folder=table.folder, error=str(failed))
+            if not isinstance(error, Exception):
+                # Native code panicked: what it holds of the table cannot be trusted any more.
+                with self._lock:
+                    self._tables.pop(table.table.name, None)
+
+    def _other_way(self, way: Way, error: BaseException, reason: PenstockError) -> Way | None:
+        """The way that may carry what this one cannot."""
+        if way is Way.PASS_THROUGH:
+            self._note_what_workers_lack(error)
+            # Kafka has just answered: if only the workers do not get its records, others may.
+            is_same = isinstance(reason, _SAME_BOTH_WAYS)
+            return None if is_same and not isinstance(reason, KafkaNotReadError) else Way.CONNECTOR
+        if way is Way.CONNECTOR and connector_cannot_read(error):
+            return Way.WORKERS_READ
+        return None
+
+    def _halved(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
+        """Carry each half of a table's ranges by itself, down to the partition that fails."""
+        result = BatchResult()
+        for name, planned in by_table.items():
+            middle = len(planned) // 2
+            for half in (planned[:middle], planned[middle:]):
+                if half:
+                    result += self._run({name: half}, writer, way)
+        return result
+
+    def _note_what_workers_lack(self, error: BaseException) -> None:
+        self._workers_lack = what_workers_lack(error)
+        if self._workers_lack:
+            self._workers_tried_again_at_s = self._clock() + WORKERS_TRIED_AGAIN_AFTER_S
+            self._log.warning("workers_cannot_carry", why=self._workers_lack)
+
+
+def _without_id(planned: PlannedRange) -> TopicWithoutIdError:
+    return TopicWithoutIdError(
+        f"The broker gives {planned.partition.topic} no topic id: if the topic were made again, "
+        "its records could not be told from the old ones.",
+        remedy="Use brokers from Kafka 2.8 on, with inter.broker.protocol.version 2.8 or later.",
+    )
+
+
+def _all_failed(planned: Sequence[PlannedRange], error: PenstockError) -> BatchResult:
+    return BatchResult(failures={one.partition: error for one in planned})

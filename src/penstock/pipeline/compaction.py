@@ -1,9 +1,10 @@
-"""Makes few large files of many small ones, while writers go on.
+"""Joins small files into few large ones while consumers go on writing.
 
-The rows are copied file by file with bounded memory, and one commit replaces the old files by the
-new one. It changes no data and touches no partition's ledger entry, so writers are not disturbed.
-Compactions themselves are a chain in the same ledger (an entry of their own): of two at the same
-time one is refused, and what it wrote is an orphan like any other.
+Rows are copied file by file with bounded memory, and one commit replaces the old files by the new
+one. It changes no data and no partition's ledger entry, so consumers are not disturbed. The commit
+passes only if every replaced file is still active: a DELETE, an OPTIMIZE or another compaction in
+between refuses it, and the new file is dropped. Two compactions of one group exclude each other by
+a ledger entry of their own.
 """
 
 import itertools
@@ -18,9 +19,11 @@ import pyarrow.parquet
 from deltalake.transaction import RemoveAction
 
 from penstock.model import TopicPartition
-from penstock.pipeline.lake_commit import ActiveFile, LakeTable, LedgerMove
+from penstock.pipeline.file_statistics import file_stats
+from penstock.pipeline.lake_commit import FilesReplacedError, LakeTable, LedgerMove
 from penstock.pipeline.orphans import COMPACTION
-from penstock.pipeline.write_batch import WrittenFile, file_stats
+from penstock.pipeline.table_files import ActiveFile
+from penstock.pipeline.written_files import WrittenFile
 
 _BUFFER_BYTES = 64 * 2**20
 _ROWS_AT_ONCE_MAX = 100_000
@@ -36,6 +39,8 @@ class Compacted:
     files_before: int = 0
     files_after: int = 0
     bytes_rewritten: int = 0
+    # How many new files were dropped because a file they join was replaced or deleted meanwhile.
+    joins_refused: int = 0
 
 
 def bins_of(files: Sequence[ActiveFile], file_size: int) -> list[list[ActiveFile]]:
@@ -68,16 +73,19 @@ def topic_folder(path: str) -> str:
 def compact(table: LakeTable, group: str, file_size: int) -> Compacted:
     """Join small files until none is left to join; one commit for each new file."""
     files = table.active()
-    rewritten = replaced = 0
-    bins = bins_of(files, file_size)
-    for some in bins:
-        _replace(table, group, some)
-        rewritten += sum(file.size_bytes for file in some)
-        replaced += len(some)
-    return Compacted(len(files), len(files) - replaced + len(bins), rewritten)
+    rewritten = replaced = joined = refused = 0
+    for some in bins_of(files, file_size):
+        if _replace(table, group, some):
+            rewritten += sum(file.size_bytes for file in some)
+            replaced += len(some)
+            joined += 1
+        else:
+            refused += 1
+    return Compacted(len(files), len(files) - replaced + joined, rewritten, refused)
 
 
-def _replace(table: LakeTable, group: str, files: Sequence[ActiveFile]) -> None:
+def _replace(table: LakeTable, group: str, files: Sequence[ActiveFile]) -> bool:
+    """Join these files; False when one of them is no longer part of the table."""
     entry = f"{group}/{COMPACTION}/0"
     generation = table.next_offsets([entry])[entry]
     number = time.time_ns()
@@ -87,7 +95,11 @@ def _replace(table: LakeTable, group: str, files: Sequence[ActiveFile]) -> None:
     path = "/".join(
         [folder, topic_folder(files[0].path), *_folders(values), f"part-{number}.parquet"]
     )
-    written = _join(table, files, path)
+    try:
+        written = _join(table, files, path)
+    except FileNotFoundError:  # replaced and vacuumed while it was read
+        table.drop_uncommitted(folder)
+        return False
     moves = [
         LedgerMove(TopicPartition(COMPACTION, 0), entry, generation, (generation or 0) + 1),
     ]
@@ -101,7 +113,12 @@ def _replace(table: LakeTable, group: str, files: Sequence[ActiveFile]) -> None:
         )
         for file in files
     ]
-    table.commit(moves, [written], batch=folder, removed=removed, changes_data=False)
+    try:
+        table.commit(moves, [written], batch=folder, removed=removed, changes_data=False)
+    except FilesReplacedError:
+        table.drop_uncommitted(folder)
+        return False
+    return True
 
 
 def _folders(values: Mapping[str, str | None]) -> list[str]:

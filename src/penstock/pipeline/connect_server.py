@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from penstock.errors import PenstockError
+from penstock.extras import Extra, MissingExtraError, install_command
 from penstock.jars.java import find_java
 from penstock.pipeline.session import start_options
 from penstock.processes import (
@@ -130,9 +131,13 @@ class ConnectServer:
 def spark_home() -> Path:
     """Where PySpark keeps Spark, without importing it."""
     found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise ConnectServerStartError("PySpark is not installed.")
-    return Path(found.origin).parent
+    origin = None if found is None else found.origin
+    if origin is None or not (Path(origin).parent / "jars").is_dir():
+        raise MissingExtraError(
+            "A Spark server needs all of Spark, which is not installed here.",
+            remedy=f"Run: {install_command(Extra.SPARK)}",
+        )
+    return Path(origin).parent
 
 
 def server_command(spark: SparkSettings, port: int, listen_on: str = HOST) -> list[str]:

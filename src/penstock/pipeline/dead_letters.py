@@ -1,19 +1,18 @@
-"""Records that cannot be decoded are kept, exactly once, in a table of their own.
+"""Keeps records that cannot be decoded, exactly once, in the dead-letter table.
 
 Two tables cannot share a commit. So the dead letters of a batch commit first, by a compare-and-set
-in a ledger of their own, and then the table. A crash in between leaves the dead letters' ledger
-ahead: whoever carries the range next finds the records already kept, and leaves them out before
-the transformation sees them. Such a record is in one place whatever dies in between.
+in the dead-letter table's own ledger, and then the batch's table. A crash in between leaves the
+dead letters' ledger ahead. The next batch over that range finds the records that are already kept
+and leaves them out before the transformation sees them, so each record is in one place.
 
-And whatever sleeps: before its first batch of a partition an owner puts up a fence, a commit in the
-letters' ledger that says its epoch. Letters of an older epoch are refused from then on, and those
-that came before are found by the look-up. So a zombie with another transformation cannot keep as a
-letter what the owner decodes.
+Before its first batch of a partition, a new owner commits its epoch to the dead letters' ledger.
+That fences an older owner: its dead letters are refused from then on, and those it committed
+before are found by the look-up. So an old owner with another transformation cannot keep a record
+as a dead letter that the new owner decodes.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from deltalake import DeltaTable
@@ -22,7 +21,6 @@ from pyspark.sql import functions
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange, ledger_position_text
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove, StaleLedgerError
-from penstock.pipeline.write_batch import WrittenFile
 
 LETTERS_SCHEMA = json.dumps(
     {
@@ -44,19 +42,10 @@ LETTERS_SCHEMA = json.dumps(
 FENCE_ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class PendingDeadLetters:
-    """Written, and to be committed before the table is."""
-
-    folder: str
-    moves: list[LedgerMove]
-    files: list[WrittenFile]
-
-
 def dead_letter_folder(
     folder: str, reference_range: PlannedRange, ledger_offset: int | None
 ) -> str:
-    """The batch's folder as the dead letters have it: the witness is in their own ledger."""
+    """The folder of a batch's dead letters; its ledger entry is the dead letters' own."""
     writer, _, number = folder.rpartition("/")
     number = number.partition(".")[0]
     topic_id, partition = reference_range.topic_id, reference_range.partition
@@ -64,7 +53,7 @@ def dead_letter_folder(
 
 
 def with_topic_ids(letters: Any, planned: Sequence[PlannedRange]) -> Any:
-    """A topic made again may use its old offsets again: its id tells the letters apart."""
+    """Add the topic's id: a topic that is made again uses the same offsets again."""
     ids = sorted({(one.partition.topic, one.topic_id) for one in planned})
     pairs = [functions.lit(text) for pair in ids for text in pair]
     return letters.withColumn("topic_id", functions.create_map(*pairs)[functions.col("topic")])
@@ -79,7 +68,7 @@ def ledger_of_dead_letters(
 
 
 def put_up_fence(table: LakeTable, group: str, planned: Sequence[PlannedRange], name: str) -> None:
-    """Once a claim: from here on nobody with an older one adds letters of these partitions."""
+    """Once per claim: from here on, dead letters of an older epoch are refused."""
     new = [
         one
         for one in sorted(planned)
@@ -94,7 +83,7 @@ def put_up_fence(table: LakeTable, group: str, planned: Sequence[PlannedRange], 
         try:
             table.commit(moves, [], batch=f"{name}/fence-{attempt}")
         except StaleLedgerError:
-            # A zombie's letters came first: look again. Behind a newer owner's fence we stay out.
+            # An older owner's dead letters came first: look again. Behind a newer fence, give up.
             if attempt == FENCE_ATTEMPTS or table.are_outdated(moves):
                 raise
         else:
@@ -111,12 +100,12 @@ def already_kept(
     planned: Sequence[PlannedRange],
     ledger: dict[TopicPartition, int | None],
 ) -> list[tuple[str, int, int]]:
-    """Dead letters at or above a range's start that a batch left which never committed."""
+    """Dead letters in these ranges from an earlier batch whose table never committed."""
     ahead = [one for one in sorted(planned) if (ledger[one.partition] or 0) > one.range.start]
     if not ahead:
         return []
-    # Late: it weighs more than ten megabytes, and few consumers ever need it.
-    import pyarrow.dataset  # noqa: PLC0415 -- as said above
+    # Imported here: it takes more than ten megabytes, and few consumers ever need it.
+    import pyarrow.dataset  # noqa: PLC0415 -- see above
 
     field = pyarrow.dataset.field
     stored = DeltaTable(table.storage.uri, storage_options=table.storage.options or None)
@@ -137,7 +126,7 @@ def already_kept(
 
 
 def without(session: Any, raw: Any, kept: Sequence[tuple[str, int, int]]) -> Any:
-    """The records less those that are kept already."""
+    """The records without those that are kept already."""
     if not kept:
         return raw
     known = session.createDataFrame(list(kept), "topic string, partition int, offset bigint").hint(

@@ -1,17 +1,19 @@
-"""Why Spark could not carry a range, told from what Kafka says now and from Spark's words.
+"""Finds out why a range could not be carried, from Kafka's state and from Spark's message.
 
-Spark's own message names a class and a stack; what a consumer must know is whether the records are
-gone, the topic is another one, the user's code failed, or the lake is full.
+Spark's message names a class and a stack. A consumer needs to know whether the records are gone,
+the topic was made again, the transformation failed, or the lake is full.
 """
 
 import re
 from collections.abc import Sequence
 
+from pyspark.errors import PySparkException
+
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
@@ -19,8 +21,21 @@ from penstock.pipeline.failures import (
     SparkFailedError,
     TopicMadeAgainError,
     TransformationFailedError,
+    UnforeseenError,
 )
+from penstock.pipeline.record_source import RecordSource
 
+
+def _errors_of_spark() -> tuple[type[Exception], ...]:
+    """The bridge to Java comes with a whole Spark; a thin consumer has no JVM to lose."""
+    try:
+        from py4j.protocol import Py4JError  # noqa: PLC0415 -- where it is installed
+    except ModuleNotFoundError:
+        return (PySparkException,)
+    return (PySparkException, Py4JError)
+
+
+SPARK_ERRORS = _errors_of_spark()
 _LAKE_REFUSES = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied|"
     r"Mkdirs failed|AccessDenied|File too large|Unable to create|Could not create|"
@@ -40,16 +55,16 @@ _KAFKA_IS_GONE = re.compile(
     r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
     r"UnknownTopicOrPartition"
 )
-# A line of a stack: what a class is called is not what went wrong.
+# A line of a stack trace: the name of a class in it is no reason.
 _FRAME = re.compile(r"^\s+at .*\n?", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
 QUOTED_CHARACTERS = 500
 
 
 def topics_made_again(
-    kafka: Administration, planned: Sequence[PlannedRange]
+    kafka: RecordSource, planned: Sequence[PlannedRange]
 ) -> dict[TopicPartition, PipelineError]:
-    """The ranges whose topic is not (or no longer) the one they were planned for."""
+    """The ranges whose topic is gone or has another id than planned."""
     topics = kafka.topics({one.partition.topic for one in planned})
     wrong: dict[TopicPartition, PipelineError] = {}
     for one in sorted(planned):
@@ -63,9 +78,9 @@ def topics_made_again(
 
 
 def ranges_not_there(
-    kafka: Administration, planned: Sequence[PlannedRange]
+    kafka: RecordSource, planned: Sequence[PlannedRange]
 ) -> dict[TopicPartition, PipelineError]:
-    """The ranges of which Kafka no longer has every record, and why."""
+    """The ranges of which Kafka no longer has every record, with the reason."""
     wrong = topics_made_again(kafka, planned)
     left = [one for one in sorted(planned) if one.partition not in wrong]
     starts = kafka.start_offsets(one.partition for one in left)
@@ -84,33 +99,46 @@ def ranges_not_there(
     return wrong
 
 
-def as_penstock_error(error: Exception, table: str) -> PenstockError:
-    """Spark's failure, when every record asked for is there."""
+def as_penstock_error(error: BaseException, table: str) -> PenstockError:
+    """What a failure means, given that Kafka has every record of the ranges."""
     if isinstance(error, PenstockError):
         return error
     text = _FRAME.sub("", str(error))
     if _LAKE_REFUSES.search(text):
         return LakeRefusedError(
             f"Spark could not write the files of table {table}: {_quoted(text, _LAKE_REFUSES)}",
-            remedy="Check that the lake has room and may be written.",
+            remedy="Check that the lake has free space and may be written.",
         )
     if _SPARK_IS_GONE.search(text) or isinstance(error, (ConnectionError, EOFError)):
-        return SparkFailedError(f"Spark is not there or failed: {_quoted(text, _SPARK_IS_GONE)}")
+        return SparkFailedError(
+            f"Spark failed or cannot be reached: {_quoted(text, _SPARK_IS_GONE)}"
+        )
     if _KAFKA_IS_GONE.search(text):
-        return SparkFailedError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+        return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+    if not isinstance(error, SPARK_ERRORS):
+        return UnforeseenError(
+            f"The batch of table {table} failed with {type(error).__name__}: "
+            + " ".join(text.split())[:QUOTED_CHARACTERS],
+            remedy="Its partitions are tried again. Please report this.",
+        )
     return TransformationFailedError(
         f"The records could not be made into rows of table {table}: {_quoted(text, _CAUSE)}"
     )
 
 
-def what_workers_lack(error: Exception) -> str:
-    """Why Spark's Python workers cannot run our code at all; empty when that is not the trouble."""
+def what_workers_lack(error: BaseException) -> str:
+    """Why Spark's Python workers cannot run our code; empty if the failure has another reason."""
     text = str(error)
     return _quoted(text, _WORKERS_LACK) if _WORKERS_LACK.search(text) else ""
 
 
+def connector_cannot_read(error: BaseException) -> bool:
+    """Whether Spark's connector met a record whose timestamp overflows its own type."""
+    return "Kafka record timestamps must be in milliseconds" in str(error)
+
+
 def _quoted(text: str, near: re.Pattern[str]) -> str:
-    """The line that says it, no longer than a person reads."""
+    """The line with the reason, cut to a readable length."""
     match = near.search(text)
     begin = 0 if match is None else text.rfind("\n", 0, match.start()) + 1
     line = text[begin:].strip().split("\n\tat ")[0]

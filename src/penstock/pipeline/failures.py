@@ -1,7 +1,7 @@
-"""What can go wrong between Kafka and the lake, as types a consumer can act on.
+"""What can go wrong between Kafka and the lake, as types that a consumer can act on.
 
-`is_lasting` says that the same range would fail again: the partition is stopped and reported, the
-others go on. What is not lasting (Kafka or the lake away for a while) is tried again.
+`is_lasting` means that the same range would fail again: the partition is stopped and reported, and
+the others go on. A failure that does not last (Kafka, Spark or the lake is away) is tried again.
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ class PipelineError(PenstockError):
 
 
 class StaleWriterError(PipelineError):
-    """The ledger no longer stands where this batch began: somebody else carries the partition."""
+    """The ledger has moved since this batch was planned: another writer carries the partition."""
 
 
 class OffsetOutOfRangeError(PipelineError):
@@ -28,15 +28,29 @@ class LogTruncatedError(PipelineError):
 
 
 class TopicMadeAgainError(PipelineError):
-    """The topic with this name is not the one the range was planned for."""
+    """The topic was deleted, or made again, since the range was planned."""
+
+
+class TopicWithoutIdError(PipelineError):
+    """The broker gives the topic no id, so the ledger could not tell it from its namesakes."""
 
 
 class TransformationFailedError(PipelineError):
-    """The user's function raised, or gave something that no table can take."""
+    """The transformation raised, or returned something that no table can take."""
 
 
 class SchemaChangedError(PipelineError):
     """The records no longer fit the table's columns."""
+
+
+class TableNotServedError(PipelineError):
+    """The table has a rule that our files would break."""
+
+
+class UnforeseenError(PipelineError):
+    """Something failed in a batch that nobody expected. It concerns the batch's table alone."""
+
+    is_lasting = False
 
 
 class LakeRefusedError(PipelineError):
@@ -46,10 +60,14 @@ class LakeRefusedError(PipelineError):
 
 
 class SparkFailedError(PipelineError):
-    """Spark itself failed or is not there."""
+    """Spark failed or cannot be reached."""
 
     is_lasting = False
 
 
+class KafkaNotReadError(SparkFailedError):
+    """Spark got no record from Kafka in time."""
+
+
 class TransformationMissingError(SettingsError):
-    """The settings name a function that cannot be had."""
+    """The settings name a transformation that cannot be imported."""

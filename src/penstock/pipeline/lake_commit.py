@@ -1,10 +1,10 @@
-"""The lake's own log is the offset ledger: a commit adds files and moves offsets, or does neither.
+"""The Delta log is the offset ledger: one commit adds files and moves offsets, or does neither.
 
-A commit is a compare-and-set for every partition in it: the ledger must still say what the batch
-was planned from. It is checked against the very version on which the commit builds, and Delta
-refuses a commit when one in between touched the same entry; commits of other partitions pass.
-Whoever loses drops the batch. A commit whose outcome is unknown is settled by reading the log,
-never by trying again blindly. Nothing here depends on a clock, a lease or an answer from others.
+A commit is a compare-and-set for every partition in it: the ledger must still hold the offset that
+the batch was planned from. This is checked against the version on which the commit builds, and
+Delta refuses the commit if one in between touched the same entry; commits of other partitions do
+not disturb it. The loser drops its batch. When the outcome of a commit is unknown, the log is read
+before anything is tried again. Nothing here depends on a clock, a lease or other processes.
 """
 
 import json
@@ -14,27 +14,36 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import Claim, epoch_ids
-from penstock.pipeline.failures import LakeRefusedError, SchemaChangedError, StaleWriterError
+from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
-from penstock.pipeline.write_batch import WrittenFile
+from penstock.pipeline.table_files import (
+    ActiveFile,
+    LogSnapshot,
+    active_files,
+    has_deletion_vectors,
+)
+from penstock.pipeline.table_rules import require_servable
+from penstock.pipeline.table_schema import create_table, fit_columns, nullable_schema
+from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
 COMMIT_ATTEMPTS = 5
+# A commit that replaces files is refused by every commit in between, so it needs more attempts.
+REPLACE_ATTEMPTS = 50
 BATCH_KEY = "penstockBatch"
 RANGES_KEY = "penstockRanges"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerMove:
-    """One entry's step: from what it must say now to what it will say."""
+    """One ledger entry's step: the offset it must hold now, and the one it will hold."""
 
     partition: TopicPartition
     application_id: str
@@ -43,56 +52,16 @@ class LedgerMove:
     claim: Claim | None = None
 
     def is_allowed(self, stored: int | None) -> bool:
-        """The law: only whoever planned from what the ledger says now may move it."""
+        """Only a batch planned from the stored offset may move it."""
         return stored == self.expected
 
     def is_outdated(self, last_epoch: Epoch | None) -> bool:
-        """Somebody who was told to start later has committed already: it is his."""
+        """Whether an owner with a later epoch has committed already."""
         return self.claim is not None and last_epoch is not None and last_epoch > self.claim.epoch
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveFile:
-    """A file that the newest version names."""
-
-    path: str
-    size_bytes: int
-    modified_at_ms: int
-    records: int
-    partition_values: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class LogSnapshot:
-    """What one version says; `known_files` are those it names and those it calls removed."""
-
-    ledger: Mapping[str, int | None]
-    known_files: frozenset[str]
-
-
-def active_files(table: DeltaTable) -> list[ActiveFile]:
-    actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
-    return [
-        ActiveFile(
-            path=unquote(one["path"]),
-            size_bytes=one["size_bytes"],
-            modified_at_ms=_milliseconds(one["modification_time"]),
-            records=one["num_records"],
-            partition_values={
-                name: None if value is None else str(value)
-                for name, value in (one.get("partition") or {}).items()
-            },
-        )
-        for one in actions
-    ]
-
-
-def _milliseconds(moment: Any) -> int:
-    return int(moment.timestamp() * 1000) if hasattr(moment, "timestamp") else int(moment)
-
-
 class LakeTable:
-    """One Delta table as a ledger and a list of files. Calls are taken one after another."""
+    """One Delta table as a ledger and a list of files. A lock runs calls one after another."""
 
     def __init__(self, lake: LakeSettings, name: str, *, has_fences: bool = False) -> None:
         self.name = name
@@ -102,14 +71,14 @@ class LakeTable:
         self._opened: DeltaTable | None = None
         self._entries = LedgerEntries(self.storage)
         self._schema_seen: str | None = None
-        # Claims this process has committed under. Whoever else commits moves the offset as well,
-        # so as long as that is ours, so is the epoch, and neither is looked up or written again.
+        # Claims this process has committed under. Another writer's commit would move the offset,
+        # so while the offset is ours the epoch is too, and is not looked up or written again.
         self._claims: dict[str, Claim] = {}
-        # Where a fence may move an epoch and leave the offset, every commit looks epochs up.
+        # A fence moves an epoch without the offset: where there are fences, epochs are looked up.
         self._has_fences = has_fences
 
     def _table(self) -> DeltaTable | None:
-        """The newest version; None when the table does not exist yet."""
+        """The table at its newest version; None if it does not exist."""
         try:
             if self._opened is None:
                 self._opened = DeltaTable(
@@ -125,7 +94,7 @@ class LakeTable:
         return self._opened
 
     def next_offsets(self, application_ids: Iterable[str]) -> dict[str, int | None]:
-        """What the ledger says now; None for entries it has never seen."""
+        """The ledger's offsets; None for entries it does not have."""
         with self._lock:
             table, names = self._table(), sorted(application_ids)
             return dict.fromkeys(names) if table is None else self._entries.of(table, names)
@@ -146,7 +115,7 @@ class LakeTable:
             return self._claims.get(application_id) == claim
 
     def require_current(self, moves: Sequence[LedgerMove]) -> None:
-        """Raise if the ledger has moved on from what these moves expect."""
+        """Raise if the ledger no longer holds what these moves expect."""
         with self._lock:
             table = self._table()
             if table is not None:
@@ -155,7 +124,7 @@ class LakeTable:
                 self._require_table()
 
     def are_outdated(self, moves: Sequence[LedgerMove]) -> bool:
-        """Whether a later claim stands in the way of one of them."""
+        """Whether a later epoch has taken one of these partitions."""
         with self._lock:
             table = self._require_table()
             return any(self._is_outdated(table, move) for move in moves)
@@ -171,13 +140,13 @@ class LakeTable:
             return self._table() is not None
 
     def active(self) -> list[ActiveFile]:
-        """Every file the newest version names."""
+        """The files of the newest version."""
         with self._lock:
             table = self._table()
             return [] if table is None else active_files(table)
 
     def snapshot(self, application_ids: Iterable[str]) -> LogSnapshot:
-        """Ledger entries and files of one and the same version."""
+        """Ledger entries and files of a single version."""
         with self._lock:
             table = self._table()
             if table is None:
@@ -191,75 +160,63 @@ class LakeTable:
                 frozenset([*named, *(unquote(path) for path in removed)]),
             )
 
-    def vacuum(self, retention_hours: int) -> int:
-        """Remove replaced files older than this, and log entries that a checkpoint covers.
+    def writer_features(self) -> frozenset[str]:
+        """The table features that a writer must know, by their names in Delta's protocol."""
+        with self._lock:
+            table = self._require_table()
+            named = frozenset(table.protocol().writer_features or ())
+            mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+            return named if mode == "none" else named | {"columnMapping"}
 
-        Only what the log says was removed: a file that it does not know may be a writer's.
+    def target_file_size(self) -> int | None:
+        """The table's own `delta.targetFileSize` in bytes, if it has one."""
+        with self._lock:
+            text = self._require_table().metadata().configuration.get("delta.targetFileSize")
+            return int(text) if text is not None and text.isdigit() else None
+
+    def vacuum(self) -> int:
+        """Remove replaced files and log entries whose time is over, by the table's own properties.
+
+        Only files that the log calls removed: a file that the log does not know may belong to a
+        writer that has not committed yet.
         """
         with self._lock:
             table = self._require_table()
-            gone = table.vacuum(
-                retention_hours=retention_hours, dry_run=False, enforce_retention_duration=False
-            )
+            gone = table.vacuum(dry_run=False, enforce_retention_duration=False)
             table.update_incremental()
             table.create_checkpoint()
             table.cleanup_metadata()
             return len(gone)
 
     def open_for(self, schema_json: str, partition_by: Sequence[str]) -> None:
-        """Make the table if it is not there; add columns the rows have and it has not."""
+        """Make the table if it does not exist; add the columns that it lacks."""
         if schema_json == self._schema_seen:
             return
-        schema = _nullable(schema_json)
+        schema = nullable_schema(schema_json)
+        failed: Exception | None = None
         with self._lock:
-            table = self._table() or self._create(schema, partition_by)
-            self._fit(table, schema, partition_by)
-            self._schema_seen = schema_json
+            for _ in range(COMMIT_ATTEMPTS):
+                table = self._table() or self._create(schema, partition_by)
+                require_servable(self.name, table)
+                try:
+                    fit_columns(self.name, table, schema, partition_by)
+                except (DeltaError, OSError) as error:
+                    failed = error  # another writer may have added columns: look again
+                    continue
+                self._schema_seen = schema_json
+                return
+        raise self._refused(failed) from failed
 
     def _create(self, schema: Schema, partition_by: Sequence[str]) -> DeltaTable:
-        lake = self._lake
         try:
-            DeltaTable.create(
-                self.storage.uri,
-                schema=schema,
-                mode="ignore",
-                partition_by=list(partition_by) or None,
-                configuration={
-                    "delta.checkpointInterval": str(lake.checkpoint_commits),
-                    "delta.logRetentionDuration": _interval(lake.log_retention),
-                    "delta.deletedFileRetentionDuration": _interval(lake.removed_file_retention),
-                    "delta.enableExpiredLogCleanup": "true",
-                },
-                storage_options=self.storage.options or None,
-            )
+            create_table(self._lake, self.storage, schema, partition_by)
         except (DeltaError, OSError) as error:
-            if self._table() is None:  # not that somebody else was quicker
+            if self._table() is None:  # another writer may have been quicker
                 raise self._refused(error) from error
         table = self._table()
         if table is None:
             raise LakeRefusedError(f"The table {self.storage.uri} was made and is not there.")
         return table
-
-    def _fit(self, table: DeltaTable, schema: Schema, partition_by: Sequence[str]) -> None:
-        there = list(table.metadata().partition_columns)
-        if there != list(partition_by):
-            raise SchemaChangedError(
-                f"The table {self.name} is partitioned by {there}, the settings say "
-                f"{list(partition_by)}.",
-                remedy="Give the topic another table, or set partition_by as it was.",
-            )
-        known = {one.name: one for one in table.schema().fields}
-        for one in schema.fields:
-            if one.name in known and known[one.name].type != one.type:
-                raise SchemaChangedError(
-                    f"The table {self.name} has {one.name} as {known[one.name].type}, the records "
-                    f"now have {one.type}.",
-                    remedy="Cast it in the transformation, or give the topic another table.",
-                )
-        new = [one for one in schema.fields if one.name not in known]
-        if new:
-            table.alter.add_columns(new)
-            table.update_incremental()
 
     def commit(
         self,
@@ -271,11 +228,17 @@ class LakeTable:
         removed: Sequence[RemoveAction] = (),
         changes_data: bool = True,
     ) -> int:
-        """Name the files and move the ledger, or raise; the version of the commit."""
+        """Add the files, remove the replaced ones and move the ledger; or raise. The new version.
+
+        Removed files must all be active at the version the commit builds on: deltalake does not
+        check this against other commits that change no data (two of its own compactions double
+        the rows). Such a commit therefore builds on exactly one version and is never rebased.
+        """
         added = [_add_action(file, changes_data=changes_data) for file in files]
         with self._lock:
             properties = CommitProperties(
                 custom_metadata={BATCH_KEY: batch, **(notes or {})},
+                max_commit_retries=0 if removed else None,
                 app_transactions=[
                     *(Transaction(move.application_id, move.next_offset) for move in moves),
                     *(entry for move in moves for entry in self._claim_entries(move)),
@@ -283,11 +246,13 @@ class LakeTable:
             )
             failed: Exception | None = None
             base = -1
-            for _ in range(COMMIT_ATTEMPTS):
+            for _ in range(REPLACE_ATTEMPTS if removed else COMMIT_ATTEMPTS):
                 table = self._require_table()
                 if failed is not None and self._holds(batch, since=base, until=table.version()):
                     return int(table.version())
                 self._require_current(table, moves)
+                self._require_active(table, removed)
+                require_servable(self.name, table)
                 base = table.version()
                 try:
                     table.create_write_transaction(
@@ -300,7 +265,7 @@ class LakeTable:
                     )
                 except (CommitFailedError, DeltaError, OSError) as error:
                     failed = error
-                    continue  # it may have happened: look at the log before anything else
+                    continue  # it may have committed: the next attempt reads the log first
                 self._claims |= {one.application_id: one.claim for one in moves if one.claim}
                 return int(table.version())
             if failed is not None and self._holds_now(batch, since=base):
@@ -317,7 +282,7 @@ class LakeTable:
         return table
 
     def _require_current(self, table: DeltaTable, moves: Sequence[LedgerMove]) -> None:
-        """Compare: every entry says what the batch was planned from."""
+        """The compare of compare-and-set: every entry holds what the batch was planned from."""
         stale: dict[TopicPartition, int | None] = {}
         entries = self._entries.of(table, [move.application_id for move in moves])
         for move in moves:
@@ -326,6 +291,18 @@ class LakeTable:
                 stale[move.partition] = stored
         if stale:
             raise StaleLedgerError(self.name, stale)
+
+    def _require_active(self, table: DeltaTable, removed: Sequence[RemoveAction]) -> None:
+        """Raise if a file to be replaced is no longer part of the table, or not as a whole."""
+        if not removed:
+            return
+        if has_deletion_vectors(table):
+            raise FilesReplacedError(f"The table {self.name} now has deletion vectors.")
+        gone = {one.path for one in removed} - {file.path for file in active_files(table)}
+        if gone:
+            raise FilesReplacedError(
+                f"Another writer has replaced or deleted {len(gone)} files of table {self.name}."
+            )
 
     def _is_outdated(self, table: DeltaTable, move: LedgerMove) -> bool:
         claim = move.claim
@@ -340,7 +317,7 @@ class LakeTable:
         return None if controller is None or number is None else Epoch(controller, number)
 
     def _claim_entries(self, move: LedgerMove) -> list[Transaction]:
-        """The first commit under a claim says so; the ledger remembers it from then on."""
+        """The epoch is written by the first commit under a claim, and stays in the ledger."""
         claim = move.claim
         if claim is None or self._claims.get(move.application_id) == claim:
             return []
@@ -352,7 +329,7 @@ class LakeTable:
         return self._holds(batch, since=since, until=self._require_table().version())
 
     def _holds(self, batch: str, *, since: int, until: int) -> bool:
-        """Whether one of the commits after `since` is this batch's."""
+        """Whether one of the commits after `since` is of this batch."""
         for version in range(since + 1, until + 1):
             with self.storage.open_file(f"_delta_log/{version:020d}.json") as log:
                 for line in log.read().splitlines():
@@ -362,18 +339,22 @@ class LakeTable:
 
     def _refused(self, error: Exception | None) -> LakeRefusedError:
         return LakeRefusedError(
-            f"The lake refuses to work on {self.storage.uri}: {error}.",
-            remedy="Check that the place exists, has room and may be written.",
+            f"The lake failed at table {self.storage.uri}: {error}.",
+            remedy="Check that it exists, has free space and may be written.",
         )
 
 
 class StaleLedgerError(StaleWriterError):
-    """Which entries had moved, and to where."""
+    """Names the entries that another writer moved, and their offsets."""
 
     def __init__(self, table: str, stored: Mapping[TopicPartition, int | None]) -> None:
-        said = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(stored.items()))
-        super().__init__(f"Another writer has moved the ledger of table {table}: {said}.")
+        moved = ", ".join(f"{place} at {offset}" for place, offset in sorted(stored.items()))
+        super().__init__(f"Another writer has moved the ledger of table {table}: {moved}.")
         self.stored = dict(stored)
+
+
+class FilesReplacedError(StaleWriterError):
+    """A file that should be replaced is no longer as it was read."""
 
 
 def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:
@@ -385,15 +366,3 @@ def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:
         data_change=changes_data,
         stats=file.stats,
     )
-
-
-def _nullable(schema_json: str) -> Schema:
-    """Spark's schema as Delta's, which is written the same; every column may be empty."""
-    content = json.loads(schema_json)
-    for one in content["fields"]:
-        one["nullable"] = True
-    return Schema.from_json(json.dumps(content))
-
-
-def _interval(seconds: float) -> str:
-    return f"interval {round(seconds)} seconds"

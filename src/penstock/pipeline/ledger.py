@@ -1,4 +1,4 @@
-"""What the lake says of offsets, for whoever plans a range or shows a lag. Reads only."""
+"""Reads offsets and epochs from the ledger, to plan ranges and to show progress."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,9 +13,9 @@ def next_offsets(
     topic_ids: Mapping[TopicPartition, str],
     open_table: Callable[[str], LakeTable] | None = None,
 ) -> dict[TopicPartition, int | None]:
-    """Where each partition goes on; None where it has never been carried.
+    """The next offset of each partition; None where it was never carried.
 
-    A topic that was made again has another id, so its partitions start afresh.
+    A topic that was made again has another id, so its partitions start again.
     """
     found: dict[TopicPartition, int | None] = {}
     for table_name, names in _by_table(lake, topic_ids).items():
@@ -31,7 +31,7 @@ def last_epochs(
     authority: str,
     open_table: Callable[[str], LakeTable],
 ) -> dict[TopicPartition, Epoch]:
-    """Under which epoch of this authority each partition was last carried; absent where none."""
+    """The authority's epoch of each partition's last commit; absent where there is none."""
     found: dict[TopicPartition, Epoch] = {}
     for table_name, names in _by_table(lake, topic_ids).items():
         for name, epoch in open_table(table_name).last_epochs(names, authority).items():

@@ -1,8 +1,8 @@
-"""What the log says of each application, remembered from version to version.
+"""Caches the ledger entries of a table from version to version.
 
-Asked for one by one, deltalake reads through the log for every entry, which with many partitions
-was most of what a commit cost. Here each is asked for once; what later commits changed is read from
-those commits' own files. An answer is always that of the version the table stands at.
+deltalake reads through the log for every entry it is asked for. With many partitions that was most
+of the cost of a commit. Here each entry is asked for once, and later changes are read from the
+commits' own files. An answer always belongs to the version that the table is at.
 """
 
 import json
@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from penstock.pipeline.storage import TableStorage
 
-# Further behind than this, asking again is as quick as reading what happened.
+# From this many versions on, asking again is as quick as reading the commits.
 VERSIONS_READ_MAX = 100
 
 
@@ -24,7 +24,7 @@ class LedgerEntries:
         self._entries: dict[str, int | None] = {}
 
     def of(self, table: DeltaTable, names: Iterable[str]) -> dict[str, int | None]:
-        """The entries at the table's version; None for those it has never seen."""
+        """The entries at the table's version; None for those it does not have."""
         version = int(table.version())
         if table is not self._table or version != self._version:
             self._catch_up(table, version)
@@ -43,7 +43,7 @@ class LedgerEntries:
             for number in range(self._version + 1, version + 1) if self._entries else ():
                 self._entries |= self._changed_by(number)
         except FileNotFoundError:
-            self._entries = {}  # a checkpoint covers it and it was cleaned away
+            self._entries = {}  # a checkpoint covers this commit, and its file is gone
         self._table, self._version = table, version
 
     def _changed_by(self, version: int) -> dict[str, int]:

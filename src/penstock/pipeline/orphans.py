@@ -1,16 +1,14 @@
-"""Files that no commit will ever name, found without a clock.
+"""Finds files that no commit will ever name, without a clock and without a lock.
 
-A file's path tells from which ledger entry its batch was planned (see `batch_folder`). Entries only
-grow, and a commit needs the entry to be what it was planned from. So once the entry has moved, the
-batch has either committed, or never will: of such a batch every file that the log does not know
-can go. A writer that is paused before its commit still has its entry, and keeps its files. Going by
-age would take them from it.
-
-A consumer that starts again knows more: it holds the lock of its state directory, so its earlier
-lives are over, and their files can go whatever the ledger says.
+A file's path contains the ledger entry its batch was planned from (see `batch_folder`). Entries
+only grow, and a commit requires the entry it was planned from. So once the entry has moved, the
+batch has either committed or never will, and every file of it that the log does not name can be
+removed. A writer that is paused before its commit still has its entry, and keeps its files: going
+by age, or by a file lock that another node may not see, would delete files that are committed
+later, and the table could not be read any more.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.pipeline.batch import Writer
@@ -54,40 +52,34 @@ class Provenance:
         """Whether the batch has committed or never will."""
         return ledger.get(self.application_id) != self.expected
 
-    def is_earlier_incarnation_of(self, writer: Writer | None, group: str) -> bool:
-        return (
-            writer is not None
-            and self.writer is not None
-            and self.group == group
-            and self.writer.consumer_id == writer.consumer_id
-            and self.writer.incarnation < writer.incarnation
-        )
-
 
 def orphans_among(
     paths: Iterable[str],
     *,
     known: frozenset[str],
     ledger: Mapping[str, int | None],
-    is_dead: Callable[[Provenance], bool] = lambda _: False,
 ) -> list[str]:
-    """The files that can go. `known` are those the log names, also as removed. Pure."""
+    """The files to remove. `known` are those the log names, also as removed. Pure."""
     orphans = []
     for path in sorted(paths):
         origin = Provenance.of(path)
         if path in known or origin is None:
             continue
-        if origin.is_over(ledger) or is_dead(origin):
+        if origin.is_over(ledger):
             orphans.append(path)
     return orphans
 
 
-def remove_orphans(table: LakeTable, group: str, *, now_starting: Writer | None = None) -> int:
-    """Remove a table's orphans; how many there were.
+def remove_orphans(table: LakeTable, group: str, *, of_consumer: int | None = None) -> int:
+    """Remove a table's orphans, or only those of one consumer; how many there were.
 
     Files are listed before the log is read: a batch that commits in between is in the log.
     """
-    paths = [file.path for file in table.storage.files_below("data")]
+    paths = [
+        file.path
+        for file in table.storage.files_below(f"data/{group}")
+        if of_consumer is None or _is_of(file.path, of_consumer)
+    ]
     if not paths:
         return 0
     origins = [origin for path in paths if (origin := Provenance.of(path)) is not None]
@@ -96,7 +88,6 @@ def remove_orphans(table: LakeTable, group: str, *, now_starting: Writer | None 
         paths,
         known=snapshot.known_files,
         ledger=snapshot.ledger,
-        is_dead=lambda origin: origin.is_earlier_incarnation_of(now_starting, group),
     )
     table.storage.delete_files(orphans)
     # A batch's folder is its own: when none of its files is left, no other writer misses it.
@@ -104,6 +95,15 @@ def remove_orphans(table: LakeTable, group: str, *, now_starting: Writer | None 
     for folder in sorted({batch_of(path) for path in orphans} - kept):
         table.storage.delete_folder(folder)
     return len(orphans)
+
+
+def _is_of(path: str, consumer_id: int) -> bool:
+    origin = Provenance.of(path)
+    return (
+        origin is not None
+        and origin.writer is not None
+        and (origin.writer.consumer_id == consumer_id)
+    )
 
 
 def batch_of(path: str) -> str:

@@ -1,12 +1,12 @@
-"""The session in which Spark's Python workers carry for us.
+"""The Spark session in which Python workers run pass-through batches.
 
-Spark starts a set of Python workers for every session, some 300 MB of them, and on a Connect server
-it never ends their parent. So the consumers of a group on one server share a session for this work:
-its id is made from the group's name, and nobody releases it. When it has expired after a long quiet
-time, its id is spent for good: the next number makes the next id, for everybody alike. What one
-consumer interrupts is known by a tag of its own.
+Spark starts a set of Python workers for every session, about 300 MB, and a Connect server never
+ends their parent process. So the consumers of a group on one server share one session: its id is
+made from the group's name, and no consumer releases it. An expired session id cannot be used
+again; every process derives the next one from the next number. A tag marks the jobs of one
+consumer, so that it can interrupt only its own.
 
-With a JVM of its own a consumer's one session serves for all.
+A consumer with a JVM of its own uses its one session for everything.
 """
 
 import uuid
@@ -34,7 +34,7 @@ Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 def shared_session_id(group: str, number: int) -> str:
-    """The same for every consumer of the group, whoever comes first."""
+    """The same for every consumer of the group."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"penstock/{group}/{number}"))
 
 
@@ -49,27 +49,27 @@ class PassThroughSession:
         self._tag = f"penstock-{uuid.uuid4()}"
 
     def run(self, task: Task, tasks: int) -> list[WrittenPart]:
-        """Run the task once for every number below `tasks`; their answers."""
+        """Run the task once for every number below `tasks`; returns their answers."""
         if not self._is_shared:
             return _answers(self._own, task, tasks)
         for _ in range(IDS_TRIED_MAX):
             try:
                 return self._run_shared(task, tasks)
             except PySparkException as error:
-                self.close()  # whatever it was, the next batch begins with a new connection
+                self.close()  # the next batch starts with a new connection
                 if _EXPIRED not in str(error):
                     raise
                 self._number += 1
         raise RuntimeError(f"{IDS_TRIED_MAX} sessions of group {self._group} have expired")
 
     def interrupt(self) -> None:
-        """End what this consumer runs here, and nothing of the others."""
+        """End this consumer's jobs, and no other's."""
         shared = self._shared
         if shared is not None:
             shared.interruptTag(self._tag)
 
     def close(self) -> None:
-        """Hang up; the session stays for the others."""
+        """Disconnect; the session stays for the others."""
         shared, self._shared = self._shared, None
         if shared is not None:
             shared.release_session_on_close = False
@@ -80,7 +80,7 @@ class PassThroughSession:
             session_id = shared_session_id(self._group, self._number)
             self._shared = open_connect_session(self._spark, session_id=session_id)
         shared = self._shared
-        shared.addTag(self._tag)  # of this thread
+        shared.addTag(self._tag)  # for this thread
         try:
             return _answers(shared, task, tasks)
         finally:

@@ -1,9 +1,9 @@
-"""One way to the lake's files, on a local disk or in an object store.
+"""The files of a table, on a local disk or in an object store.
 
-A root like `/data/lake` or `s3://bucket/lake` is said in each library's words: Spark (which says
-`s3a`), deltalake, and pyarrow for listing files and reading their footers. Options are deltalake's;
-Spark has its own under `spark.options`. pyarrow goes through deltalake's store, so that one set of
-options serves both.
+A root such as `/data/lake` or `s3://bucket/lake` is translated for each library: Spark (which
+calls it `s3a`), deltalake, and pyarrow for listing files and reading their footers. The options
+are deltalake's; pyarrow uses deltalake's store, so that one set of options serves both. Spark has
+its own under `spark.options`.
 """
 
 import os
@@ -23,7 +23,7 @@ _SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfss"}
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file below a table's root: its path from there, and how large it is."""
+    """A file below a table's root, with its path from there."""
 
     path: str
     size_bytes: int
@@ -46,9 +46,9 @@ class TableStorage:
         self._remote: Any = None
 
     def spark_uri(self, path: str) -> str:
-        """Where Spark is to write `path`."""
+        """The address under which Spark writes `path`."""
         if self.is_local:
-            # Not `as_uri`: Hadoop takes a path as it stands, and would make a folder named `%20`.
+            # Not `as_uri`: Hadoop does not decode a path, and would make a folder named `%20`.
             return f"file://{self._folder / path}"
         scheme, _, rest = self.uri.partition("://")
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{path}"
@@ -65,7 +65,7 @@ class TableStorage:
         return self._remote
 
     def files_below(self, path: str) -> list[StoredFile]:
-        """Every Parquet file below a folder, by name; hidden ones (`_...`, `.x`) are not ours."""
+        """Every Parquet file below a folder, by name, without hidden ones (`_...`, `.x`)."""
         found = self._local_files(path) if self.is_local else self._remote_files(path)
         return sorted(
             (
@@ -77,8 +77,15 @@ class TableStorage:
             key=lambda file: file.path,
         )
 
+    def has_folder(self, path: str) -> bool:
+        """Whether there is such a folder; in an object store, whether anything is below it."""
+        if self.is_local:
+            return (self._folder / path).is_dir()
+        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
+        return bool(self.file_system.get_file_info(chosen))
+
     def _local_files(self, path: str) -> Iterator[StoredFile]:
-        # What vanishes while we look is no error to `walk`.
+        # `walk` ignores folders that vanish meanwhile.
         for folder, below, names in os.walk(self._folder / path):
             below[:] = [name for name in below if not name.startswith(("_", "."))]
             for name in names:
@@ -86,7 +93,7 @@ class TableStorage:
                 try:
                     status = file.stat()
                 except FileNotFoundError:
-                    continue  # swept while we looked
+                    continue  # removed meanwhile
                 inside = file.relative_to(self._folder).as_posix()
                 yield StoredFile(inside, status.st_size, status.st_mtime_ns // 1_000_000)
 
@@ -116,7 +123,7 @@ class TableStorage:
         return self.file_system.open_output_stream(path)
 
     def delete_files(self, paths: Iterable[str]) -> None:
-        """Remove files; those that are gone already are no error."""
+        """Remove files; a file that is already gone is no error."""
         for path in sorted(paths):
             if self.is_local:
                 (self._folder / path).unlink(missing_ok=True)
@@ -124,7 +131,7 @@ class TableStorage:
                 self.file_system.delete_file(path)
 
     def delete_folder(self, path: str) -> None:
-        """Remove a batch's folder and what is left in it."""
+        """Remove a batch's folder with everything in it."""
         if self.is_local:
             shutil.rmtree(self._folder / path, ignore_errors=True)
         else:
@@ -132,7 +139,7 @@ class TableStorage:
 
 
 def table_names(lake: LakeSettings) -> list[str]:
-    """The tables that lie in the lake's root."""
+    """The tables in the lake's root."""
     root = TableStorage(lake, "")
     if root.is_local:
         folder = Path(root.uri)

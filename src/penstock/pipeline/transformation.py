@@ -1,27 +1,25 @@
-"""The user's function between Kafka and the table, and how it says "I cannot read this record".
+"""Applies the user's transformation, a function from DataFrame to DataFrame.
 
-A transformation takes the raw Kafka columns and gives the table's. To hand a record to the dead
-letters it sets the reserved column `_undecodable` to the reason (null for good records) and keeps
-`topic`, `partition`, `offset`, `key` and `value`. It must be deterministic: a batch that is
-repeated after a crash has to make the same records again.
+It takes the raw Kafka columns and returns the table's. To make a record a dead letter it sets the
+reserved column `_undecodable` to the reason (null for good records) and keeps `topic`,
+`partition`, `offset`, `key` and `value`. It must be deterministic: a batch that is repeated after
+a crash has to give the same rows again.
 """
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import Observation, functions
 
 from penstock.pipeline.failures import TransformationFailedError, TransformationMissingError
 from penstock.settings.sections import TableSettings
+from penstock.spark_worker.record_columns import DATE_COLUMN
+from penstock.transformations import UNDECODABLE, Transformation
 
-UNDECODABLE = "_undecodable"
 DEAD_LETTER_COLUMNS = ("topic", "partition", "offset", "reason", "key", "value")
 _NEEDED_FOR_DEAD_LETTERS = ("topic", "partition", "offset", "key", "value")
-
-Transformation: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +38,16 @@ def load_transformation(name: str) -> Transformation:
         found = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise TransformationMissingError(
-            f"The transformation {name} cannot be had: {error}.",
+            f"The transformation {name} cannot be imported: {error}.",
             remedy="Name it as package.module:function and put the package on the Python path.",
         ) from error
     if not callable(found):
         raise TransformationMissingError(f"The transformation {name} is not a function.")
-    return found  # type: ignore[no-any-return] # whatever the user wrote; checked at use
+    return found  # type: ignore[no-any-return] # the user's function; checked at use
 
 
 def transform(raw: Any, table: TableSettings) -> Transformed:
-    """Apply the table's transformation; nothing runs yet."""
+    """Apply the table's transformation; Spark runs nothing yet."""
     rows = _apply(raw, table)
     columns = set(rows.columns)
     dead_letters = undecodable = None
@@ -61,10 +59,10 @@ def transform(raw: Any, table: TableSettings) -> Transformed:
         dead_letters = rows.filter(reason.isNotNull()).withColumn("reason", reason.cast("string"))
         dead_letters = dead_letters.select(*DEAD_LETTER_COLUMNS)
         rows = rows.filter(reason.isNull()).drop(UNDECODABLE)
-    if "date" in table.partition_by and "date" not in columns:
+    if DATE_COLUMN in table.partition_by and DATE_COLUMN not in columns:
         _require(columns, ("timestamp",), table, "to partition by date")
-        rows = rows.withColumn("date", functions.to_date("timestamp"))
-        columns.add("date")
+        rows = rows.withColumn(DATE_COLUMN, functions.to_date("timestamp"))
+        columns.add(DATE_COLUMN)
     if table.columns:
         _require(columns, table.columns, table, "as the settings ask")
         rows = rows.select(*table.columns)
@@ -84,7 +82,8 @@ def _apply(raw: Any, table: TableSettings) -> Any:
         ) from error
     if not hasattr(rows, "columns") or not hasattr(rows, "write"):
         raise TransformationFailedError(
-            f"The transformation {table.transformation} gave {type(rows).__name__}, no DataFrame."
+            f"The transformation {table.transformation} returned {type(rows).__name__}, "
+            "no DataFrame."
         )
     return rows
 
@@ -96,5 +95,5 @@ def _require(
     if missing:
         raise TransformationFailedError(
             f"The rows for table {table.table} have no column {', '.join(missing)}, {purpose}.",
-            remedy="Keep the columns in the transformation, or mend lake.tables.",
+            remedy="Keep the columns in the transformation, or correct lake.tables.",
         )

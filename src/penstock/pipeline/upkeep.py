@@ -1,24 +1,36 @@
-"""Keeps a lake in shape: joins small files, removes orphans and what compaction replaced.
+"""Maintains the lake's tables: joins small files, removes orphans and files that were replaced.
 
     for report in keep_up(settings.lake): ...
 
-May run beside any number of writers, and beside itself. Files that no version names any more stay
-for `lake.removed_file_retention`, for readers of old versions; files that no version names yet are
-not touched at all (that is the sweeper's question, see orphans.py).
+Safe beside any number of writers, foreign tools and itself. It touches only tables that this group
+writes, and follows the table's own properties: replaced files stay for
+`delta.deletedFileRetentionDuration`, log entries for `delta.logRetentionDuration`, and
+`delta.targetFileSize` wins over `lake.file_size`. Files that no commit names are removed only when
+the ledger proves that none ever will (see orphans.py).
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.pipeline.batch import Writer
 from penstock.pipeline.compaction import Compacted, compact
+from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.orphans import remove_orphans
-from penstock.pipeline.storage import table_names
+from penstock.pipeline.storage import TableStorage, table_names
 from penstock.settings.sections import LakeSettings
 
-_SECONDS_PER_HOUR = 3600
+# Writer features under which a file may be replaced by another one with the same rows.
+_COMPACTABLE = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "generatedColumns",
+        "identityColumns",
+        "invariants",
+        "timestampNtz",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +41,72 @@ class UpkeepReport:
     bytes_rewritten: int
     orphans_removed: int
     files_vacuumed: int
-    another_compaction: bool = False
+    joins_refused: int = 0
+    # Why the table was not compacted; empty when it was.
+    left_alone: str = ""
 
 
 def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepReport]:
-    """Look after the named tables, or all."""
-    for name in tables or table_names(lake):
+    """Maintain the named tables, or all that this group writes.
+
+    A named table that this group does not write is refused.
+    """
+    for name in tables:
+        if LakeTable(lake, name).exists() and not is_written_by(lake, name):
+            raise LakeRefusedError(
+                f"Group {lake.group} does not write the table {name}, so it does not maintain it.",
+                remedy="Use the tool that writes it, or name the right group in lake.group.",
+            )
+    for name in tables or tables_of(lake):
         table = LakeTable(lake, name)
-        if not table.exists():
-            continue
-        before = len(table.active())
-        done, beaten = Compacted(before, before), False
-        try:
-            done = compact(table, lake.group, lake.file_size)
-        except StaleLedgerError:
-            beaten = True  # somebody else compacts this table now; its work is as good as ours
+        if table.exists():
+            yield _keep_up_one(lake, table)
+
+
+def tables_of(lake: LakeSettings) -> list[str]:
+    """The tables below the root that this group has written to."""
+    return [name for name in table_names(lake) if is_written_by(lake, name)]
+
+
+def is_written_by(lake: LakeSettings, name: str) -> bool:
+    """Whether files of this group are in the table: each group writes to a folder of its own."""
+    return TableStorage(lake, name).has_folder(f"data/{lake.group}")
+
+
+def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
+    before = len(table.active())
+    foreign = sorted(table.writer_features() - _COMPACTABLE)
+    if foreign:
+        reason = f"the table uses {', '.join(foreign)}"
         orphans = remove_orphans(table, lake.group)
-        vacuumed = table.vacuum(math.ceil(lake.removed_file_retention / _SECONDS_PER_HOUR))
-        yield UpkeepReport(
-            name,
-            done.files_before,
-            len(table.active()),
-            done.bytes_rewritten,
-            orphans,
-            vacuumed,
-            beaten,
-        )
+        return UpkeepReport(table.name, before, before, 0, orphans, 0, left_alone=reason)
+    done, reason = Compacted(before, before), ""
+    try:
+        file_size = table.target_file_size() or lake.file_size
+        done = compact(table, lake.group, file_size)
+    except StaleLedgerError:
+        reason = "another process of this group compacts it now"
+    # Last, because a checkpoint may have dropped the log's memory of a file that was replaced.
+    vacuumed, orphans = table.vacuum(), remove_orphans(table, lake.group)
+    return UpkeepReport(
+        table.name,
+        done.files_before,
+        len(table.active()),
+        done.bytes_rewritten,
+        orphans,
+        vacuumed,
+        done.joins_refused,
+        reason,
+    )
 
 
-def sweep_earlier_incarnations(
-    lake: LakeSettings, writer: Writer, tables: Sequence[str] = ()
-) -> int:
-    """At a consumer's start, with its lock held: remove what its earlier lives left behind."""
+def remove_orphans_of(lake: LakeSettings, consumer_id: int) -> int:
+    """Remove what earlier incarnations of this consumer left behind and can no longer commit.
+
+    A lock on the state directory does not prove that an earlier incarnation is dead: on a volume
+    that two nodes see it may still write. So only the ledger decides, as for all other orphans.
+    """
     return sum(
-        remove_orphans(LakeTable(lake, name), lake.group, now_starting=writer)
-        for name in tables or table_names(lake)
+        remove_orphans(LakeTable(lake, name), lake.group, of_consumer=consumer_id)
+        for name in tables_of(lake)
     )

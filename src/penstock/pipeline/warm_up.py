@@ -1,8 +1,8 @@
-"""A Spark server's first job takes seconds: it is run before the first consumer needs one.
+"""Runs a Spark server's first job, which takes seconds, before a consumer needs the server.
 
     python -m penstock.pipeline.warm_up sc://127.0.0.1:15002 GROUP TASKS
 
-In the session that the group's consumers will share, so that its Python workers are there as well.
+It runs in the session that the group's consumers share, so that the Python workers start too.
 """
 
 import sys
@@ -26,7 +26,7 @@ def warm_up(master: str, group: str, tasks: int) -> None:
 
 
 def warm_up_command(master: str, group: str, tasks: int) -> list[str]:
-    """For whoever does not want to wait for it."""
+    """The command that warms up in a process of its own."""
     return [sys.executable, "-m", "penstock.pipeline.warm_up", master, group, str(tasks)]
 
 

@@ -1,4 +1,4 @@
-"""Child processes that are never mistaken for others and never left behind."""
+"""Starts, identifies and stops processes, and leaves none behind."""
 
 from penstock.processes.child import start_child, start_detached, stop, stop_all
 from penstock.processes.identity import ProcessIdentity, identity_of, is_alive, send_signal

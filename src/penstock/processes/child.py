@@ -1,4 +1,4 @@
-"""Starts and ends processes: argument lists only, output to a file, ended politely, then surely."""
+"""Starts processes with output to a file, and stops them with SIGTERM, then SIGKILL."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ from pathlib import Path
 from penstock.processes.identity import ProcessIdentity, identity_of, is_alive, send_signal
 
 _LOOK_AGAIN_S = 0.05
-ENDED_AT_ONCE = -1  # no living process started then: such an identity is never alive
+ENDED_AT_ONCE = -1  # no process has this start time, so such an identity is never alive
 
 
 def start_child(
     command: Sequence[str], *, log_file: Path, environment: Mapping[str, str] | None = None
 ) -> ProcessIdentity:
-    """A process that ends with us, whatever ends us. Its output goes to `log_file`."""
+    """Start a process that ends with this one, even if this one is killed."""
     guard = [sys.executable, "-m", "penstock.processes.die_with_parent", str(os.getpid())]
     return _start([*guard, *command], log_file, environment)
 
@@ -24,7 +24,7 @@ def start_child(
 def start_detached(
     command: Sequence[str], *, log_file: Path, environment: Mapping[str, str] | None = None
 ) -> ProcessIdentity:
-    """A process that stays when we end."""
+    """Start a process that keeps running when this one ends."""
     return _start(command, log_file, environment)
 
 
@@ -40,7 +40,7 @@ def _start(
             (os.POSIX_SPAWN_OPEN, 1, log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
-        # A session of its own: Ctrl-C at the terminal reaches us alone, and we end it in order.
+        # A session of its own: Ctrl-C reaches only this process, which then stops its children.
         setsid=True,
     )
     return identity_of(pid) or ProcessIdentity(pid, ENDED_AT_ONCE)
@@ -51,10 +51,10 @@ def stop(process: ProcessIdentity, *, grace_s: float) -> None:
 
 
 def stop_all(processes: Sequence[ProcessIdentity], *, grace_s: float) -> None:
-    """Ask all at once to end, wait for `grace_s` together, then kill what is left."""
+    """Send SIGTERM to all, wait up to `grace_s`, then kill what is left."""
     for process in processes:
         send_signal(process, signal.SIGTERM)
-        send_signal(process, signal.SIGCONT)  # a paused process cannot hear the first
+        send_signal(process, signal.SIGCONT)  # a paused process cannot handle SIGTERM
     deadline = time.monotonic() + grace_s
     left = _reap(processes)
     while left and time.monotonic() < deadline:
@@ -67,11 +67,11 @@ def stop_all(processes: Sequence[ProcessIdentity], *, grace_s: float) -> None:
 
 
 def _reap(processes: Sequence[ProcessIdentity]) -> list[ProcessIdentity]:
-    """Those that still live; children of ours that ended are taken off the process table."""
+    """The processes that are still alive; ended children are removed from the process table."""
     for process in processes:
         if identity_of(process.pid) is None:
             try:
                 os.waitpid(process.pid, os.WNOHANG)
             except ChildProcessError:
-                continue  # not our child, or reaped already: nothing to take
+                continue  # not our child, or already removed
     return [process for process in processes if is_alive(process)]

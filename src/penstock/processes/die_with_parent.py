@@ -1,8 +1,8 @@
 """Becomes another program that the kernel ends when the parent dies: `python -m ... PPID PROGRAM ARG...`.
 
-The parent may be killed with -9 and so cannot clean up; the kernel can (PR_SET_PDEATHSIG). The wish
-survives `exec`, so no process of ours stays in between. It hangs on the thread that started the
-child: start children from a thread that lives as long as they should.
+A parent killed with SIGKILL cannot clean up; the kernel can (PR_SET_PDEATHSIG). The setting survives
+`exec`, so no process stays in between. It depends on the thread that started the child: start
+children from a thread that lives as long as they should.
 """  # noqa: E501 -- the usage line stays whole
 
 import ctypes
@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     parent, program, *arguments = sys.argv[1:]
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != int(parent):  # it died before we asked
+    if os.getppid() != int(parent):  # the parent died before the setting took effect
         sys.exit(1)
     os.execvp(program, [program, *arguments])  # noqa: S606 -- becoming the program is the point
 

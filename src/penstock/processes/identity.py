@@ -1,7 +1,7 @@
-"""Which process we mean: its number and the moment it started.
+"""Identifies a process by its number and its start time.
 
-A process number is used again after a death, so a number alone may name a stranger. Signals go only
-to a process whose start time is the one we recorded.
+The kernel reuses process numbers, so a number alone may name another process. Signals go only to a
+process with the recorded start time.
 """
 
 import os
@@ -23,12 +23,12 @@ def _stat_fields(pid: int) -> list[str] | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command stands in brackets and may itself hold brackets and blanks.
+    # The command is in brackets and may itself contain brackets and spaces.
     return text.rpartition(")")[2].split()
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """The identity of a living process; None when there is none (a zombie is dead)."""
+    """The identity of a running process; None when there is none (a zombie counts as dead)."""
     fields = _stat_fields(pid)
     if fields is None or fields[_STATE_FIELD] in {"Z", "X"}:
         return None
@@ -40,7 +40,7 @@ def is_alive(process: ProcessIdentity) -> bool:
 
 
 def send_signal(process: ProcessIdentity, number: signal.Signals) -> bool:
-    """Signal the process if it is still the one we mean; says whether it was."""
+    """Signal the process if it is still the same one; return whether it was."""
     if not is_alive(process):
         return False
     try:

@@ -1,7 +1,7 @@
-"""Ends this process, in order, when the one it belongs to is gone.
+"""Ends this process with SIGTERM when its owner process ends.
 
-For processes whose parent may die without them (a consumer outlives its controller) but which must
-not outlive the whole (`penstock up`). The kernel tells through a file descriptor of the owner.
+A consumer outlives its parent, the controller, but must end with its owner, `penstock up`. The
+kernel signals the owner's end through a file descriptor.
 """
 
 import os
@@ -17,7 +17,7 @@ def owner_from_text(text: str) -> ProcessIdentity:
     """`PID:TICKS`, as `owner_as_text` writes it."""
     pid, colon, ticks = text.partition(":")
     if not (colon and pid.isdigit() and ticks.isdigit()):
-        raise UsageError(f"{text!r} names no process as PID:TICKS.")
+        raise UsageError(f"{text!r} is not a process as PID:TICKS.")
     return ProcessIdentity(int(pid), int(ticks))
 
 
@@ -26,7 +26,7 @@ def owner_as_text(owner: ProcessIdentity) -> str:
 
 
 def end_with(owner: ProcessIdentity) -> None:
-    """From now on: when `owner` ends, this process gets SIGTERM."""
+    """Send this process SIGTERM when `owner` ends."""
     threading.Thread(target=_watch, args=(owner,), daemon=True, name="owner").start()
 
 
@@ -36,7 +36,7 @@ def _watch(owner: ProcessIdentity) -> None:
     except ProcessLookupError:
         os.kill(os.getpid(), signal.SIGTERM)
         return
-    # Looked at after the descriptor is ours: a number used again in between is noticed.
+    # Checked after the descriptor is open, so that a reused process number is noticed.
     if is_alive(owner):
         select.select([descriptor], [], [])
     os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Servers that outlive the command that started them, by name: so that a later one finds them.
+"""Remembers named servers that outlive the command that started them.
 
-Each is a small file below the cache. What it says is checked against the living processes: a file
-whose processes are gone is a server that died, not one that runs.
+Each server is a small file below the cache. Its processes are checked: if they are gone, the server
+has died.
 """
 
 import json
@@ -42,7 +42,7 @@ class ServerRegistry:
 
     def _file(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} is no name: use small letters, digits and dashes.")
+            raise UsageError(f"{name!r} is not a name: use lower case letters, digits and dashes.")
         return self._directory / f"{name}.json"
 
     def find(self, name: str) -> RunningServer | None:
@@ -56,7 +56,7 @@ class ServerRegistry:
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(
                 f"{self._file(name)} is not a file that Penstock wrote: {error}.",
-                remedy="Remove it; a server that still runs must then be ended by hand.",
+                remedy="Remove it, and stop the server by hand if it still runs.",
             ) from error
 
     def all(self) -> list[RunningServer]:
@@ -71,7 +71,7 @@ class ServerRegistry:
         whole.rename(file)
 
     def stop(self, server: RunningServer, *, grace_s: float) -> None:
-        """End its processes, remove temporary data, forget it."""
+        """Stop its processes, remove temporary data and its file."""
         stop_all(server.processes, grace_s=grace_s)
         if server.is_temporary:
             shutil.rmtree(server.data_directory, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""How soon a process that died is started again: at once, and slower each time it fails to stay.
+"""How soon a dead process is restarted: quickly at first, then with doubling pauses.
 
-Counted from its start, so that one that lived longer than its pause waits for nothing.
+The pause counts from the last start, so a process that ran longer than its pause restarts at once.
 """
 
 PAUSE_FIRST_S = 0.5
@@ -9,15 +9,15 @@ STEADY_AFTER_S = 10.0
 
 
 def pause_s(restarts: int) -> float:
-    """Between two starts; it doubles, so that a broken process does not burn a core."""
+    """The pause between two starts; it doubles, so that a broken process does not use up a core."""
     return min(PAUSE_MAX_S, PAUSE_FIRST_S * 2.0**restarts)
 
 
 def restarts_after(restarts: int, since_start_s: float) -> int:
-    """The count for the next start: one that stayed up has earned a quick restart again.
+    """The restart count for the next start; it falls back to 1 after a steady run.
 
-    Nobody wrote down when it died, only that it is being started again. One that died young is
-    started when its pause is over, so whoever is past twice that has lived.
+    The time of death is not recorded, only the time of this restart. A process that dies early is
+    restarted when its pause ends, so one restarted after twice its pause was steady.
     """
     was_steady = since_start_s > max(STEADY_AFTER_S, 2 * pause_s(restarts))
     return 1 if was_steady else restarts + 1

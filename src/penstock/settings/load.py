@@ -1,8 +1,7 @@
-"""Reads the settings: flags win over the environment, the environment over the file.
+"""Loads the settings: flags win over the environment, the environment over the file.
 
-Every value remembers where it came from. An unknown key is an error with the nearest known name,
-wherever it stands; a secret is accepted from the environment or from a file named by
-`<option>_file`.
+Every value keeps its origin. An unknown option is an error that suggests the nearest known name. A
+secret may come only from the environment or from a file named by `<option>_file`.
 """
 
 import difflib
@@ -21,7 +20,7 @@ from penstock.settings.sections import Settings
 from penstock.settings.tree import OptionPath, known_options, secret_options
 
 ENVIRONMENT_PREFIX = "PENSTOCK_"
-# Variables of ours that are no settings: where caches live, which file to read, and who we are.
+# Variables that are not settings: cache, settings file, jar mirror, consumer id, health port.
 ENVIRONMENT_RESERVED = frozenset(
     {"CACHE", "SETTINGS", "JAR_REPOSITORY", "CONSUMER_ID", "HEALTH_PORT"}
 )
@@ -38,8 +37,8 @@ class LoadedSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """One value, as it was given."""
+class _SourcedValue:
+    """One value and where it comes from."""
 
     path: OptionPath
     value: Any
@@ -55,7 +54,7 @@ def load_settings(
     """The effective settings; `flags` maps dotted option names to values."""
     environment = os.environ if environment is None else environment
     file = _settings_file(file, environment)
-    given: dict[OptionPath, _Given] = {}
+    given: dict[OptionPath, _SourcedValue] = {}
     for layer in (_from_file(file), _from_environment(environment), _from_flags(flags or {})):
         for one in layer:
             checked = _checked(one)
@@ -81,14 +80,14 @@ def _settings_file(file: Path | None, environment: Mapping[str, str]) -> Path | 
     return default if default.is_file() else None
 
 
-def _from_file(file: Path | None) -> Iterator[_Given]:
+def _from_file(file: Path | None) -> Iterator[_SourcedValue]:
     if file is None:
         return
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(SETTINGS_FILE_BYTES_MAX + 1)
         if len(text) > SETTINGS_FILE_BYTES_MAX:
-            raise SettingsError(f"{file} is larger than a settings file can be.")
+            raise SettingsError(f"{file} is too large for a settings file.")
         content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"Could not read the settings file {file}: {error}.") from error
@@ -101,20 +100,20 @@ def _from_file(file: Path | None) -> Iterator[_Given]:
     yield from _flatten(content, (), str(file))
 
 
-def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_Given]:
-    """Sections open up; what stands where an option is known is its value."""
+def _flatten(content: Any, path: OptionPath, origin: str) -> Iterator[_SourcedValue]:
+    """Walk down the sections; what is found at a known option is its value."""
     if path in known_options() or path in _secret_files():
-        yield _Given(path, content, origin)
+        yield _SourcedValue(path, content, origin)
     elif isinstance(content, Mapping) and (content or not path):
         for name, below in content.items():
             yield from _flatten(below, (*path, str(name)), origin)
     elif not content and _is_section(path):
         return  # a section with everything commented out
     else:
-        yield _Given(path, content, origin)
+        yield _SourcedValue(path, content, origin)
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_SourcedValue]:
     for variable in sorted(environment):
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
         if name == variable or name in ENVIRONMENT_RESERVED:
@@ -123,17 +122,19 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
             continue
         path = tuple(part.lower() for part in name.split("__"))
         value = environment[variable]
-        yield _Given(path, _typed(path, value), f"environment {variable}", may_be_secret=True)
+        yield _SourcedValue(
+            path, _typed(path, value), f"environment {variable}", may_be_secret=True
+        )
 
 
-def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Given]:
+def _from_flags(flags: Mapping[str, Any]) -> Iterator[_SourcedValue]:
     for name, value in flags.items():
         path = tuple(name.split("."))
-        yield _Given(path, _typed(path, value), f"flag for {name}")
+        yield _SourcedValue(path, _typed(path, value), f"flag for {name}")
 
 
 def _typed(path: OptionPath, value: Any) -> Any:
-    """Text from outside a file: lists and mappings are written as YAML, all else stays text."""
+    """Text of a flag or variable: lists and mappings are YAML, the rest stays text."""
     kind = known_options().get(path)
     if isinstance(value, str) and kind is not None and kind.is_collection:
         try:
@@ -143,18 +144,18 @@ def _typed(path: OptionPath, value: Any) -> Any:
     return value
 
 
-def _checked(one: _Given) -> _Given:
-    """The value under its true name, secrets wrapped; or an error that says what is wrong."""
+def _checked(one: _SourcedValue) -> _SourcedValue:
+    """The value under its option's path, with secrets wrapped; or an error."""
     name = ".".join(one.path)
     if one.path in secret_options():
         if not one.may_be_secret:
             raise SettingsError(
-                f"{one.origin}: {name} is a secret and may not stand here.",
+                f"{one.origin}: {name} is a secret and is not allowed here.",
                 remedy=f"Put it into a file and set {name}_file, or use the environment.",
             )
-        return _Given(one.path, Secret(str(one.value)), one.origin)
+        return _SourcedValue(one.path, Secret(str(one.value)), one.origin)
     if one.path in _secret_files():
-        return _Given(
+        return _SourcedValue(
             (*one.path[:-1], one.path[-1].removesuffix("_file")),
             _read_secret(name, Path(str(one.value))),
             f"{one.origin} (file {one.value})",
@@ -187,8 +188,10 @@ def _is_section(path: OptionPath) -> bool:
     return any(known[: len(path)] == path for known in known_options())
 
 
-def _first_error(error: ValidationError, given: Mapping[OptionPath, _Given]) -> SettingsError:
-    """One clear message: where the value was given, its name, and what is wrong with it."""
+def _first_error(
+    error: ValidationError, given: Mapping[OptionPath, _SourcedValue]
+) -> SettingsError:
+    """One message: the value's origin, its option, and what is wrong."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     location = tuple(str(part) for part in first["loc"])
     origin = next(

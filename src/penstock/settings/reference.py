@@ -1,4 +1,4 @@
-"""Writes the options down: a table for the documentation and a commented file to start from."""
+"""Generates the table of options for the documentation, and a commented settings file."""
 
 from collections.abc import Iterator
 from itertools import groupby

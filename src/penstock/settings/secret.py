@@ -1,8 +1,8 @@
-"""A value that never prints itself.
+"""A value that is never printed.
 
-Its text form is `***` wherever it lands: logs, errors, dumps, tables. It cannot be pickled, and two
-secrets are only equal as objects, so that no log of a comparison gives one away. Whoever hands it
-to a library calls `reveal`, which is easy to search for.
+Its text form is `***` in logs, errors, dumps and tables. It cannot be pickled, and two secrets are
+equal only if they are the same object, so that no comparison leaks one. `reveal` returns the text,
+for libraries that need it.
 """
 
 from typing import Any, NoReturn
@@ -32,7 +32,7 @@ class Secret:
         return MASK
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written down")
+        raise TypeError("a secret cannot be pickled")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:

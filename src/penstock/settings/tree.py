@@ -1,4 +1,4 @@
-"""The options as a list: what the loader checks names against and what the documentation prints."""
+"""The list of all options, for the loader's checks and for the documentation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def _text(value: Any) -> str:
 
 
 def _kind(field: FieldInfo, schema: Mapping[str, Any]) -> str:
-    """The type as a reader of the documentation would say it."""
+    """The type in the words of the documentation."""
     if "Secret" in str(field.annotation):
         return "secret"
     choices = schema.get("enum")

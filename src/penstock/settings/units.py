@@ -1,7 +1,7 @@
-"""Numbers with units, as people write them: `30s`, `2MiB`, `1.5MB/s`.
+"""Numbers with units: `30s`, `2MiB`, `1.5MB/s`.
 
-A duration always needs its unit: a bare 30 has been read as milliseconds once too often. Bytes may
-be a bare whole number. Both are plain numbers inside (seconds, bytes), and print with a unit.
+A duration needs its unit, because a bare 30 could be milliseconds. Bytes may be a bare whole
+number. Both are plain numbers in the code (seconds, bytes) and print with a unit.
 """
 
 import math
@@ -32,7 +32,7 @@ def _split(text: str, kind: str, example: str) -> tuple[float, str]:
         raise ValueError(f"{text!r} is not a {kind}, for instance {example}")
     number = float(match.group(1))
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{text!r}: a {kind} is finite and not negative")
+        raise ValueError(f"{text!r}: a {kind} must be finite and not negative")
     return number, match.group(2)
 
 
@@ -41,8 +41,8 @@ def parse_duration(value: Any) -> float:
     number, unit = _split(str(value), "duration", "30s or 5m")
     if unit not in SECONDS_PER_UNIT:
         known = ", ".join(SECONDS_PER_UNIT)
-        said = f"has the unknown unit {unit!r}" if unit else "has no unit"
-        raise ValueError(f"the duration {str(value)!r} {said}; use one of {known}")
+        problem = f"has the unknown unit {unit!r}" if unit else "has no unit"
+        raise ValueError(f"the duration {str(value)!r} {problem}; use one of {known}")
     return number * SECONDS_PER_UNIT[unit]
 
 
@@ -88,7 +88,7 @@ def format_speed(bytes_per_s: float) -> str:
     return f"{format_bytes(bytes_per_s)}/s"
 
 
-# Defaults are numbers already and not validated; everything given goes through the parsers.
+# Defaults are plain numbers and not validated; values of users go through the parsers.
 Duration = Annotated[
     float,
     BeforeValidator(parse_duration),

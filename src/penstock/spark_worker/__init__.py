@@ -1,8 +1,8 @@
-"""What runs inside Spark's Python workers: records straight from Kafka into Parquet files.
+"""What runs inside Spark's Python workers: it reads ranges from Kafka and writes Parquet files.
 
-    driver (pipeline) --StraightWork--> Spark --> worker: read the ranges, write the files
-                     <--WrittenPart---        <--
+    driver (pipeline) --PassThroughWork--> Spark --> worker: read the ranges, write the files
+                     <--WrittenPart------        <--
 
-Imported by every worker that Spark starts, so it stays light: no Spark, no lake, no settings.
-What was written counts only when the driver commits it.
+Every worker that Spark starts imports this package, so it stays light: no Spark, no lake, no
+settings. Files count only once the driver has committed them.
 """

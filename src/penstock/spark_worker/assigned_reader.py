@@ -1,8 +1,8 @@
 """Reads named ranges of partitions and nothing else: assigned, committed records only.
 
-A range is done when a record at or behind its end is seen, or the broker says that the log ends
-there: markers of transactions and compacted records leave holes, so records are not counted. A
-record that is gone, and a broker that stays silent, are errors.
+A range ends when a record at or after its end is seen, or when the broker reports the end of the
+log there. Records are not counted, because transaction markers and compaction leave gaps. A record
+that is gone and a broker that stays silent are errors.
 """
 
 import time
@@ -15,16 +15,25 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from penstock.spark_worker.work import RangeToRead
 
-# A consumer stays connected for the next batch of the same topics. A worker may serve several.
+# A consumer stays connected for the next batch of the same topics. A worker may keep several.
 KEPT_CONSUMERS = 8
-# As much as is turned into columns at once.
+# How much is turned into columns at once.
 CHUNK_BYTES = 8 * 2**20
 CHUNK_RECORDS_MAX = 20_000
 CHUNK_RECORDS_FIRST = 1_000
-# How long a chunk may take to fill up. It also bounds how much a chunk of huge records can hold.
+# How long a chunk may take to fill. It also bounds how many huge records a chunk can hold.
 POLL_S = 0.05
 _NEVER = 2**63
 _GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+# Waiting does not help: the record is there, and this client cannot take it.
+_UNREADABLE = {
+    KafkaError._BAD_COMPRESSION,
+    KafkaError._BAD_MSG,
+    KafkaError._NOT_IMPLEMENTED,
+    KafkaError._UNSUPPORTED_FEATURE,
+    KafkaError.INVALID_MSG,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+}
 
 # A topic, and messages of one of its partitions.
 Run = tuple[str, list[Any]]
@@ -36,12 +45,16 @@ class RecordsGoneError(Exception):
     """The broker no longer has a record of the range."""
 
 
+class UnreadableRecordError(Exception):
+    """The broker has the record, and this client cannot read it."""
+
+
 class KafkaSilentError(Exception):
     """No record arrived for too long."""
 
 
 class AssignedReader:
-    """One batch's ranges; `chunks` yields their messages until all of them are read."""
+    """Reads one batch's ranges; `chunks` yields their messages until all are read."""
 
     def __init__(
         self,
@@ -53,18 +66,19 @@ class AssignedReader:
         self._key = (name, *sorted(kafka.items()))
         self._consumer = _consumer(self._key, kafka)
         self._ends: dict[tuple[str, int], int] = {}
+        self._last_error = ""
         self._ranges = ranges
         self._silence_s_max = silence_s_max
 
     def chunks(self) -> Iterator[list[Run]]:
         """Every record of the ranges, in the order of its partition."""
         try:
-            # The same partition twice cannot be assigned: pieces of one range come one by one.
+            # A partition cannot be assigned twice: pieces of one range are read one after another.
             for ranges in _rounds(self._ranges):
                 yield from self._read(ranges)
             self._consumer.unassign()
         except BaseException:
-            # Whatever it was in the middle of, the next batch begins with a new one.
+            # Its state is unknown: the next batch starts with a new consumer.
             _kept.pop(self._key, None)
             self._consumer.close()
             raise
@@ -76,31 +90,35 @@ class AssignedReader:
         )
         left = sum(len(one) for one in ranges)
         wanted = CHUNK_RECORDS_FIRST
-        heard_s = time.monotonic()
+        last_record_s = time.monotonic()
         while self._ends:
             found = self._consumer.consume(max(1, min(wanted, left)), timeout=POLL_S)
-            runs = self._sorted_out(found)
+            runs = self._runs_of(found)
             now_s = time.monotonic()
             if runs:
-                heard_s = now_s
+                last_record_s = now_s
                 left -= sum(len(run) for _, run in runs)
                 wanted = _records_a_chunk(found)
                 yield runs
-            elif now_s - heard_s > self._silence_s_max:
-                raise KafkaSilentError(f"Kafka did not give {self._missing()} for too long")
+            elif now_s - last_record_s > self._silence_s_max:
+                reason = f"; the last error was: {self._last_error}" if self._last_error else ""
+                raise KafkaSilentError(
+                    f"Kafka did not give {self._missing()} within {self._silence_s_max:g} s{reason}"
+                )
 
     def _missing(self) -> str:
         (topic, partition), end = min(self._ends.items())
-        return f"{topic}-{partition} up to {end} (and {len(self._ends) - 1} more)"
+        others = f" (and {len(self._ends) - 1} more)" if len(self._ends) > 1 else ""
+        return f"{topic}-{partition} up to {end}{others}"
 
-    def _sorted_out(self, found: Sequence[Any]) -> list[Run]:
-        """The records of the ranges, in runs of a partition; what lies behind ends its range."""
-        ended = {where for where in map(self._heed, found) if where is not None}
+    def _runs_of(self, found: Sequence[Any]) -> list[Run]:
+        """The records that belong to the ranges, by partition; a later record ends its range."""
+        ended = {where for where in map(self._ended_by, found) if where is not None}
         runs = []
         for where, group in groupby((one for one in found if one.error() is None), key=_place):
             end = self._ends.get(where)
             if end is None:
-                continue  # fetched ahead, of a range that is over
+                continue  # fetched ahead, after the end of its range
             run = list(group)
             if run[-1].offset() >= end - 1:
                 ended.add(where)
@@ -113,8 +131,8 @@ class AssignedReader:
             self._consumer.incremental_unassign([TopicPartition(*where) for where in sorted(ended)])
         return runs
 
-    def _heed(self, message: Any) -> tuple[str, int] | None:
-        """What is no record: the partition whose range ends with the log; None for all others."""
+    def _ended_by(self, message: Any) -> tuple[str, int] | None:
+        """The partition whose range ends here with its log; raises for errors."""
         error = message.error()
         if error is None:
             return None
@@ -122,10 +140,16 @@ class AssignedReader:
             raise RecordsGoneError(
                 f"{message.topic()}-{message.partition()} has no record at the offset asked for"
             )
+        if error.code() in _UNREADABLE:
+            raise UnreadableRecordError(
+                f"{message.topic()}-{message.partition()} cannot be read: {error.str()}"
+            )
         if error.fatal():
             raise KafkaSilentError(f"the Kafka client failed: {error.str()}")
         where = _place(message)
         is_over = error.code() == KafkaError._PARTITION_EOF
+        if not is_over:
+            self._last_error = error.str()  # it may pass; if not, the timeout names it
         return where if is_over and message.offset() >= self._ends.get(where, _NEVER) else None
 
 
@@ -134,7 +158,7 @@ def _place(message: Any) -> tuple[str, int]:
 
 
 def _records_a_chunk(found: Sequence[Any]) -> int:
-    """As many as make a chunk, if the next are like every sixteenth of these."""
+    """How many make a chunk, judged by every sixteenth of these."""
     sample = found[::16]
     size = max(1, sum(map(len, sample)))
     return max(1, min(CHUNK_RECORDS_MAX, CHUNK_BYTES * len(sample) // size))
@@ -158,23 +182,34 @@ def _consumer(key: tuple[object, ...], kafka: Mapping[str, str | int | float | b
         return _kept[key]
     while len(_kept) >= KEPT_CONSUMERS:
         _kept.popitem(last=False)[1].close()
-    _kept[key] = Consumer(
-        {
-            **kafka,
-            "group.id": "penstock-reader",  # joined by nobody
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            # Fetched ahead, all partitions together. When it is full the library would look again
-            # only after a second, and every large batch would stand still for it.
-            "queued.max.messages.kbytes": 32_768,
-            "fetch.queue.backoff.ms": 2,
-            "fetch.wait.max.ms": 50,
-            # Of a partition at a time. What is fetched beyond a range's end is thrown away, and
-            # with many partitions ranges are small.
-            "fetch.message.max.bytes": 262_144,
-        }
-    )
+    _kept[key] = Consumer(consumer_properties(kafka))
     return _kept[key]
+
+
+def consumer_properties(
+    kafka: Mapping[str, str | int | float | bool],
+) -> dict[str, str | int | float | bool]:
+    """What the user set holds, except where exactness depends on a property."""
+    chosen: dict[str, str | int | float | bool] = {
+        # Fetched ahead, for all partitions together. When this is full the library would wait
+        # a second before it fetches again, and every large batch would wait with it.
+        "queued.max.messages.kbytes": 32_768,
+        "fetch.queue.backoff.ms": 2,
+        "fetch.wait.max.ms": 50,
+        # Per partition and fetch. What is fetched after a range's end is thrown away, and with
+        # many partitions ranges are small.
+        "max.partition.fetch.bytes": 262_144,
+        # Only a bound. A record that is larger than its fetch comes all the same, and one that was
+        # compressed is given up where the guess of its length passes this.
+        "receive.message.max.bytes": 2**31 - 1,
+        **kafka,
+    }
+    return {
+        **chosen,
+        "group.id": "penstock-reader",  # required, but no group is joined
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+    }

@@ -1,8 +1,4 @@
-"""Kafka messages -> Parquet files with the columns of Spark's Kafka source, a file a table.
-
-The same names, types and meanings as Spark's connector gives, so that a table may get rows by
-either way.
-"""
+"""Writes Kafka messages to Parquet files with the columns of Spark's connector, a file a table."""
 
 import datetime as dt
 import uuid
@@ -14,33 +10,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.spark_worker.work import DATE_COLUMN, TableToWrite, WrittenPart
+from penstock.spark_worker.record_columns import (
+    DATE_COLUMN,
+    RECORD_COLUMNS,
+    ROW_GROUP_BYTES,
+    ZSTD_LEVEL,
+    stored_time_ms,
+)
+from penstock.spark_worker.work import TableToWrite, WrittenPart
 
-# Rows wait in memory until they make a row group of some size; all tables of a task together hold
-# no more than this, and the largest of them is written first.
-PENDING_BYTES_MAX = 16 * 2**20
-_ZSTD_LEVEL = 1  # Spark would take 3, which is slower on records that compress badly
 _CODECS = {"uncompressed": "none"}
 _MS_A_DAY = 86_400_000
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_TYPES = {
-    "key": pa.binary(),
-    "value": pa.binary(),
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestampType": pa.int32(),
-    "headers": _HEADERS,
-}
-# Few different values: worth a dictionary. The others are unlike one another.
+# Few different values, so a dictionary pays. The values of other columns differ.
 _DICTIONARY = ("topic", "partition", "timestampType")
-# A range of keys or values would put a whole record into the footer, however large.
+# A range of keys or values would put whole records into the footer, however large.
 _WITH_RANGES = ("topic", "partition", "offset", "timestamp", "timestampType")
 
 
 def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """The messages of a topic as columns. The clients count a timestamp's types from 0 and -1."""
+    """A topic's messages as columns. librdkafka counts timestamp types from 0, Java from -1."""
     stamps = [one.timestamp() for one in messages]
     made: dict[str, Callable[[], Any]] = {
         "key": lambda: [one.key() for one in messages],
@@ -48,21 +36,21 @@ def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> lis
         "topic": lambda: pa.repeat(pa.scalar(topic), len(messages)),
         "partition": lambda: [one.partition() for one in messages],
         "offset": lambda: [one.offset() for one in messages],
-        "timestamp": lambda: [ms * 1000 for _, ms in stamps],
+        "timestamp": lambda: [stored_time_ms(ms) * 1000 for _, ms in stamps],
         "timestampType": lambda: [kind - 1 for kind, _ in stamps],
         "headers": lambda: [one.headers() for one in messages],
     }
-    return [pa.array(made[name](), _TYPES[name]) for name in names]
+    return [pa.array(made[name](), RECORD_COLUMNS[name]) for name in names]
 
 
 class _OpenFile:
-    """One file, and the rows that wait to be written to it."""
+    """One file, and the rows that are not written to it yet."""
 
     def __init__(self, topic: str, folder: str, names: Sequence[str], compression: str) -> None:
         self.topic = topic
         self.records = self.decoded_bytes = self.pending_bytes = 0
         self._names = names
-        self._schema = pa.schema([(name, _TYPES[name]) for name in names])
+        self._schema = pa.schema([(name, RECORD_COLUMNS[name]) for name in names])
         self._pending: list[Any] = []
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._path = f"{folder}/part-{uuid.uuid4().hex}.parquet"
@@ -70,7 +58,7 @@ class _OpenFile:
             self._path,
             self._schema,
             compression=_CODECS.get(compression, compression),
-            compression_level=_ZSTD_LEVEL if compression == "zstd" else None,
+            compression_level=ZSTD_LEVEL if compression == "zstd" else None,
             use_dictionary=[name for name in names if name in _DICTIONARY],
             write_statistics=[name for name in names if name in _WITH_RANGES],
         )
@@ -99,7 +87,11 @@ class _OpenFile:
 
 
 class ParquetFiles:
-    """The files of one task, opened as their first rows come."""
+    """The files of one task; each is opened when its first rows come.
+
+    Rows wait in memory until all files together hold a row group's worth; then the largest share
+    is written.
+    """
 
     def __init__(self, tables: Mapping[str, TableToWrite], compression: str) -> None:
         self._tables = tables
@@ -109,11 +101,11 @@ class ParquetFiles:
     def add(self, runs: Sequence[tuple[str, Sequence[Any]]]) -> None:
         for (topic, day), some in self._by_file(runs).items():
             self._file(topic, day).add(some)
-        while sum(one.pending_bytes for one in self._open.values()) > PENDING_BYTES_MAX:
+        while sum(one.pending_bytes for one in self._open.values()) > ROW_GROUP_BYTES:
             max(self._open.values(), key=lambda one: one.pending_bytes).flush()
 
     def close(self) -> list[WrittenPart]:
-        """Everything written; nothing is missing when this returns."""
+        """Write what still waits, and close every file."""
         return [file.close() for file in self._open.values()]
 
     def abandon(self) -> None:
@@ -128,7 +120,7 @@ class ParquetFiles:
             if not self._tables[topic].is_dated:
                 found.setdefault((topic, ""), []).extend(messages)
                 continue
-            for number, some in groupby(messages, key=lambda one: one.timestamp()[1] // _MS_A_DAY):
+            for number, some in groupby(messages, key=_day_number):
                 found.setdefault((topic, _day(number)), []).extend(some)
         return found
 
@@ -136,17 +128,27 @@ class ParquetFiles:
         if (topic, day) not in self._open:
             table = self._tables[topic]
             folder = f"{table.folder}/{DATE_COLUMN}={day}" if day else table.folder
-            names = [name for name in table.columns if name in _TYPES]
+            names = [name for name in table.columns if name in RECORD_COLUMNS]
             self._open[topic, day] = _OpenFile(topic, folder, names, self._compression)
         return self._open[topic, day]
+
+
+def _day_number(message: Any) -> int:
+    return stored_time_ms(message.timestamp()[1]) // _MS_A_DAY
 
 
 def _day(number: int) -> str:
     return (dt.date(1970, 1, 1) + dt.timedelta(days=number)).isoformat()
 
 
+def record_rows(topic: str, messages: Sequence[Any]) -> Any:
+    """A topic's messages as Arrow, with all columns of a record."""
+    columns = columns_of(topic, messages, list(RECORD_COLUMNS))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(RECORD_COLUMNS.items())))
+
+
 def part_rows(parts: Sequence[WrittenPart]) -> Any:
-    """What a task answers, as Arrow."""
+    """A task's answer as Arrow."""
     return pa.RecordBatch.from_pydict(
         {
             "topic": pa.array([one.topic for one in parts], pa.string()),

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-DATE_COLUMN = "date"
-# Below this many offsets, cutting a range in two costs more than it brings.
+# Below this many offsets, dividing a range costs more than it gains.
 OFFSETS_WORTH_CUTTING = 20_000
+# From this many topics a task on, whole topics go to one task: each topic in a task is a file.
+TOPICS_PER_TASK_KEPT_WHOLE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class RangeToRead:
 
 @dataclass(frozen=True, slots=True)
 class TableToWrite:
-    """A topic's way into its table: the folder for its files and the columns they have."""
+    """Where a topic's files go and which columns they have."""
 
     folder: str
     columns: Sequence[str]
@@ -31,7 +32,7 @@ class TableToWrite:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """What a task answers, one row a file."""
+    """One file that a task wrote."""
 
     topic: str
     path: str
@@ -39,29 +40,38 @@ class WrittenPart:
     decoded_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PassThroughWork:
-    """One batch. `readers_name` tells readers of other topics apart, made-again ones included."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadWork:
+    """What to read. `reader_name` differs where topics differ, also when one was made again."""
 
     kafka: Mapping[str, str | int | float | bool]
-    readers_name: str
+    reader_name: str
     tasks: Sequence[Sequence[RangeToRead]]
-    tables: Mapping[str, TableToWrite]
-    compression: str
     silence_s_max: float
 
 
-def divided(ranges: Sequence[RangeToRead], tasks: int) -> list[list[RangeToRead]]:
-    """Shares of nearly the same size, one a task; a topic's ranges stay together where they can.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassThroughWork(ReadWork):
+    """What to read, and the files to write it to."""
 
-    Each topic in a share is a file, so with many topics whole topics are dealt out.
-    """
-    if len(ranges) < tasks and sum(map(len, ranges)) >= OFFSETS_WORTH_CUTTING:
+    tables: Mapping[str, TableToWrite]
+    compression: str
+
+
+def are_worth_cutting(ranges: int, offsets: int, tasks: int) -> bool:
+    """Whether ranges are divided so that every task has work."""
+    return ranges < tasks and offsets >= OFFSETS_WORTH_CUTTING
+
+
+def divided(ranges: Sequence[RangeToRead], tasks: int) -> list[list[RangeToRead]]:
+    """One share of nearly equal size for each task; with many topics, each stays in one share."""
+    if are_worth_cutting(len(ranges), sum(map(len, ranges)), tasks):
         ranges = [piece for one in ranges for piece in _cut(one, tasks)]
     topics: dict[str, list[RangeToRead]] = {}
     for one in ranges:
         topics.setdefault(one.topic, []).append(one)
-    units = list(topics.values()) if len(topics) >= 4 * tasks else [[one] for one in ranges]
+    keeps_whole = len(topics) >= TOPICS_PER_TASK_KEPT_WHOLE * tasks
+    units = list(topics.values()) if keeps_whole else [[one] for one in ranges]
     units.sort(key=lambda unit: (-sum(map(len, unit)), unit[0].topic, unit[0].partition))
     shares: list[list[RangeToRead]] = [[] for _ in range(tasks)]
     for unit in units:

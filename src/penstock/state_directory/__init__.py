@@ -1,7 +1,6 @@
-"""A process's own directory: locked by exactly one, with one state file that is whole or ignored.
+"""A directory locked by one process, with a state file that is either complete or ignored.
 
-For whoever must know at its start how its last life ended. It decides nothing about what the
-content means.
+A process uses it to find out at its start how its previous run ended. The content is the caller's.
 """
 
 from penstock.state_directory.directory import DirectoryTakenError, StateDirectory

@@ -1,7 +1,7 @@
-"""The directory on disk: one holder, a state file that is replaced whole, no link followed.
+"""The state directory on disk: one holder, an atomically replaced state file, no links followed.
 
-The lock is the kernel's (`flock`), so it ends with its holder whatever ends it. A new state is
-written beside the old one, made durable, and moved over it: a crash leaves the one or the other.
+The lock is the kernel's (`flock`), so it ends with its holder, even if that is killed. A new state
+is written beside the old one, made durable and renamed over it: a crash leaves one of the two.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from penstock.errors import PenstockError
@@ -33,7 +32,7 @@ class DirectoryTakenError(PenstockError):
 
 
 class StateDirectory:
-    """Held from `open` to `close`. Without a usable directory it remembers nothing, and says so."""
+    """Held from `open` to `close`. An unusable directory keeps nothing and sets `unusable`."""
 
     def __init__(
         self,
@@ -43,30 +42,25 @@ class StateDirectory:
         wait_s: float = 0.0,
         is_given_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`wait_s`: how long a holder that is about to end is waited for."""
+        """`wait_s` is how long to wait for a holder that is about to end."""
         self.path = path
         self._owner = owner
         self._wait_s = wait_s
         self._is_given_up = is_given_up
         self._folder: int | None = None
         self._lock: int | None = None
-        # Why nothing can be kept here; None while it can.
+        # Why the directory is unusable; None while it is usable.
         self.unusable: str | None = None
 
     def __enter__(self) -> Self:
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self) -> None:
-        """Make and lock it. Only a living holder is an error; a bad place is merely remembered."""
+        """Create and lock it. Only a running holder is an error; other faults set `unusable`."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -81,14 +75,14 @@ class StateDirectory:
             self.close()
             raise DirectoryTakenError(
                 f"The state directory {self.path} is held by another process ({holder}).",
-                remedy="Each consumer needs an id and a state directory of its own.",
+                remedy="Each consumer needs its own id and its own state directory.",
             )
-        with contextlib.suppress(OSError):  # for people only; a full disk does not matter here
+        with contextlib.suppress(OSError):  # only information for people
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"process {os.getpid()}\n".encode(), 0)
 
     def _is_ours(self, lock: int) -> bool:
-        """Take the lock; a holder that is about to end is waited for."""
+        """Take the lock; wait up to `wait_s` for a holder that is about to end."""
         deadline_s = time.monotonic() + self._wait_s
         while True:
             try:
@@ -96,7 +90,7 @@ class StateDirectory:
             except BlockingIOError:
                 if time.monotonic() >= deadline_s or self._is_given_up():
                     return False
-                time.sleep(_LOOK_AGAIN_S)  # waiting in the kernel could not be given up
+                time.sleep(_LOOK_AGAIN_S)  # a blocking lock could not be cancelled
             else:
                 return True
 
@@ -107,7 +101,7 @@ class StateDirectory:
         self._lock = self._folder = None
 
     def read(self) -> dict[str, Any] | BrokenState | None:
-        """The state of the last life; None when there was none."""
+        """The state of the previous run; None when there is none."""
         if self._folder is None:
             return BrokenState(self.unusable or "the directory is not open")
         try:
@@ -120,7 +114,7 @@ class StateDirectory:
             return BrokenState(f"it cannot be opened: {error.strerror}")
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return BrokenState("it is no plain file")
+                return BrokenState("it is not a plain file")
             data = os.read(descriptor, STATE_BYTES_MAX + 1)
         except OSError as error:
             return BrokenState(f"it cannot be read: {error.strerror}")
@@ -129,7 +123,7 @@ class StateDirectory:
         return decode_state(self._owner, data)
 
     def write(self, content: Mapping[str, Any]) -> bool:
-        """Replace the state; False (with `unusable` set) when the place takes no writes."""
+        """Replace the state; False (with `unusable` set) if it cannot be written."""
         if self._folder is None:
             return False
         try:
@@ -144,7 +138,7 @@ class StateDirectory:
         folder = self._folder
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_PARTIAL_NAME, dir_fd=folder)
-        # Exclusive: what somebody planted under this name is not written through.
+        # Exclusive: never write through an existing file or link of this name.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(_PARTIAL_NAME, flags, 0o600, dir_fd=folder)
         with os.fdopen(descriptor, "wb") as partial:

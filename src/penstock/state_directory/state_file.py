@@ -1,10 +1,10 @@
-"""A state file's bytes: a line that says what it is, a checksum, and JSON. Pure.
+"""The format of a state file: a header line with a checksum, and JSON. Pure.
 
     penstock-state 1 consumer-3 sha256:...
     {"incarnation": 17, ...}
 
-A file that was cut short, flipped, written by another owner or by a later version is not a state:
-the reader is told why, and goes on without.
+A file that is truncated, damaged, or written by another owner or a later version is refused with a
+reason.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _MAGIC = "penstock-state"
 
 @dataclass(frozen=True, slots=True)
 class BrokenState:
-    """There is a file, and it cannot be used."""
+    """The file exists but cannot be used."""
 
     why: str
 
@@ -31,7 +31,7 @@ def encode_state(owner: str, content: Mapping[str, Any]) -> bytes:
 
 
 def decode_state(owner: str, data: bytes) -> dict[str, Any] | BrokenState:
-    """What `encode_state` was given, or why not."""
+    """The content that `encode_state` wrote, or why it cannot be read."""
     if len(data) > STATE_BYTES_MAX:
         return BrokenState(f"it is larger than {STATE_BYTES_MAX} bytes")
     head, newline, body = data.partition(b"\n")
@@ -44,9 +44,9 @@ def decode_state(owner: str, data: bytes) -> dict[str, Any] | BrokenState:
         return BrokenState(f"it belongs to {explanation[2][:80]!r}, not to {owner!r}")
     body = body.removesuffix(b"\n")
     if explanation[3] != f"sha256:{_sum(owner, body)}":
-        return BrokenState("its checksum does not fit its content")
+        return BrokenState("its checksum does not match its content")
     content = json.loads(body)
-    return content if isinstance(content, dict) else BrokenState("it holds no mapping")
+    return content if isinstance(content, dict) else BrokenState("its content is not a mapping")
 
 
 def _sum(owner: str, body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What the processes say about themselves: events with keys, not prose."""
+"""Log events and health answers of the processes."""
 
 from penstock.telemetry.health import Health, HealthServer
 from penstock.telemetry.logs import configure_logs, get_logger

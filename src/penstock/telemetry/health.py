@@ -1,10 +1,10 @@
-"""Whether this process lives and whether it is ready, for whoever probes it over HTTP.
+"""Answers health probes over HTTP: is this process alive, and is it ready?
 
-    /healthz   200 while the loop turns, else 503: start it again
-    /readyz    200 while nothing it needs is missing, else 503 with what is: do not count on it yet
+    /healthz   200 while the loop runs, else 503: the process should be restarted
+    /readyz    200 while nothing it needs is missing, else 503 with what is missing
 
-The loop beats, and says what it waits for; a thread answers. Nothing else is told, and no request
-changes anything.
+The loop calls `beat` on every pass, and `lacks` when something is missing; a thread answers. There
+are no other paths, and no request changes anything.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from penstock.errors import PenstockError
 
+# How long ago the last pass of a loop may be while the process counts as alive.
 ALIVE_WITHIN_S = 60.0
 _REQUEST_TIMEOUT_S = 5.0
 STARTING = "it is starting"
@@ -37,15 +38,15 @@ class Health:
         self._lacking: Mapping[str, str] = {"start": STARTING}
 
     def beat(self) -> None:
-        """The loop has turned."""
+        """The loop has made a pass."""
         self._beat_s = self._monotonic()
 
     def begun(self) -> None:
-        """What it does at its start is done."""
+        """The start is complete."""
         self._lacking = {name: why for name, why in self._lacking.items() if name != "start"}
 
     def lacks(self, name: str, why: str | None) -> None:
-        """What it waits for, under a name; None when it has it (again)."""
+        """Why something is missing, under a name; None when it is there again."""
         others = {
             known: explanation for known, explanation in self._lacking.items() if known != name
         }
@@ -65,11 +66,11 @@ def answer_to(path: str, health: Health) -> tuple[int, dict[str, Any]]:
     if path == "/healthz":
         if health.is_alive:
             return 200, {"status": "ok"}
-        return 503, {"status": "unavailable", "lacking": {"loop": "it does not turn"}}
+        return 503, {"status": "unavailable", "lacking": {"loop": "it has stopped"}}
     if path == "/readyz":
         lacking = dict(health.lacking)
         if not health.is_alive:
-            lacking["loop"] = "it does not turn"
+            lacking["loop"] = "it has stopped"
         if not lacking:
             return 200, {"status": "ok"}
         return 503, {"status": "unavailable", "lacking": lacking}
@@ -77,7 +78,7 @@ def answer_to(path: str, health: Health) -> tuple[int, dict[str, Any]]:
 
 
 class HealthServer:
-    """Answers from its start to its end; port 0 takes any that is free."""
+    """Answers between enter and exit; port 0 takes any free port."""
 
     def __init__(self, health: Health, port: int, host: str = "") -> None:
         handler = type("HealthHandler", (_Handler,), {"health": health})
@@ -86,7 +87,7 @@ class HealthServer:
         except OSError as error:
             raise PenstockError(
                 f"Port {port} for health probes cannot be used: {error.strerror}.",
-                remedy="Name another with --health-port.",
+                remedy="Choose another with --health-port.",
             ) from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
@@ -123,4 +124,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """A probe every second is not worth a line."""
+        """Probes come every second: they are not logged."""

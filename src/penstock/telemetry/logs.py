@@ -1,7 +1,7 @@
-"""Structured log events on stderr: a name, a level, a time, and keys.
+"""Structured log events on stderr: a name, a level, a time, and keys with values.
 
-`text` is for a person at a terminal, `json` for programs (one event a line). Values of type Secret
-print as `***` because they do so everywhere.
+`text` is for people at a terminal, `json` for programs (one event per line). Values of type Secret
+print as `***`, as they do everywhere.
 """
 
 import logging
@@ -33,7 +33,7 @@ def configure_logs(level: str, form: Literal["text", "json"]) -> None:
 
 
 def _on_stderr(*_: Any) -> structlog.PrintLogger:
-    """Looked up at every event: stderr may have been replaced, and the old one closed, since."""
+    """Look stderr up for every event: it may have been replaced, and the old one closed."""
     return structlog.PrintLogger(sys.stderr)
 
 

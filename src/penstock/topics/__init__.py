@@ -1,4 +1,4 @@
-"""The four control topics: what each must be, and what is wrong with one that is not. Pure."""
+"""What the four control topics must be, and what is wrong with those of a cluster. Pure."""
 
 from penstock.topics.control_topics import (
     ControlTopic,

@@ -1,13 +1,12 @@
-"""What the four control topics must be, and what to do about what was found.
+"""What the four control topics must be, and what is wrong with those that a cluster has.
 
-    <prefix>-monitor      1 partition, never expires by age, bounded by bytes: measurements
-    <prefix>-controller   partition 0 to the controller, partition n: commands to consumer n
+    <prefix>-monitor      1 partition; limited by bytes, never by age: measurements
+    <prefix>-controller   partition 0: messages to the controller; n: commands to consumer n
     <prefix>-query        partition n: state queries to consumer n
-    <prefix>-service      1 partition: operators' requests
+    <prefix>-service      1 partition: operators' requests and their answers
 
-Decides only; `penstock topics` carries it out. Partition counts only ever grow (Kafka cannot shrink
-a topic). A setting that makes a topic unable to serve is reported, never changed behind the
-operator's back.
+`penstock topics` makes and grows topics by this. Kafka cannot shrink a topic, so partition counts
+only grow. A wrong topic setting is reported and never changed.
 """
 
 from collections.abc import Mapping
@@ -49,7 +48,8 @@ class TopicFinding:
 def control_topics(
     settings: TopicsSettings, *, highest_consumer_id: int = 0
 ) -> tuple[ControlTopic, ...]:
-    """Mailboxes reach `consumers_ahead` past the highest consumer there is."""
+    """There are mailboxes for `consumers_ahead` consumers more than the highest id."""
+    names = settings.names
     mailboxes = CONSUMER_ID_MIN + highest_consumer_id + settings.consumers_ahead
     deleted = {"cleanup.policy": "delete"}
     kept = {
@@ -58,15 +58,15 @@ def control_topics(
         "retention.bytes": str(settings.monitor_retention),
     }
     return (
-        ControlTopic(f"{settings.prefix}-monitor", 1, kept, exactly_one_partition=True),
-        ControlTopic(f"{settings.prefix}-controller", mailboxes, deleted, False),
-        ControlTopic(f"{settings.prefix}-query", mailboxes, deleted, False),
-        ControlTopic(f"{settings.prefix}-service", 1, deleted, exactly_one_partition=True),
+        ControlTopic(names.monitor, 1, kept, exactly_one_partition=True),
+        ControlTopic(names.controller, mailboxes, deleted, False),
+        ControlTopic(names.query, mailboxes, deleted, False),
+        ControlTopic(names.service, 1, deleted, exactly_one_partition=True),
     )
 
 
 def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[TopicFinding]:
-    """Everything about the topic that keeps it from serving; one `ok` when nothing does."""
+    """Everything that is wrong with the topic; a single `ok` when nothing is."""
 
     def finding(verdict: TopicState, explanation: str) -> TopicFinding:
         return TopicFinding(wanted.name, verdict, explanation)
@@ -81,12 +81,12 @@ def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[TopicFinding]:
         )
     if wanted.exactly_one_partition and seen.partitions > 1:
         explanation = (
-            f"has {seen.partitions} partitions, and order matters: delete it and create it anew"
+            f"has {seen.partitions} partitions, but order matters: delete it and create it again"
         )
         found.append(finding(TopicState.UNUSABLE, explanation))
     for key in sorted(wanted.settings):
         is_value = seen.settings.get(key, wanted.settings[key])
-        if not _serves(key, is_value, wanted.settings[key]):
+        if not _is_usable(key, is_value, wanted.settings[key]):
             explanation = (
                 f"has {key}={is_value}: set it to {wanted.settings[key]} (kafka-configs --alter)"
             )
@@ -94,8 +94,8 @@ def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[TopicFinding]:
     return found or [finding(TopicState.OK, f"partitions: {seen.partitions}")]
 
 
-def _serves(key: str, is_value: str, wanted: str) -> bool:
-    """Any bound on bytes serves, as long as there is one; all else must be as wanted."""
+def _is_usable(key: str, is_value: str, wanted: str) -> bool:
+    """Any limit on bytes will do, as long as there is one; all else must be as wanted."""
     if key == "retention.bytes":
         return int(is_value) > 0
     return is_value == wanted

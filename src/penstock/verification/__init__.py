@@ -1,7 +1,7 @@
-"""An independent look: is every record of Kafka in the lake, exactly once?
+"""Checks independently that every record of Kafka is in the lake exactly once.
 
-Shares no code with the pipeline. It reads Kafka with a plain client, and the lake's log and files
-by itself, so that a mistake in the one is not repeated in the other.
+It shares no code with the pipeline: it reads Kafka with a plain client, and the lake's log and
+files with its own code, so that a bug in the pipeline is not repeated in the check.
 """
 
 from penstock.verification.check import PartitionVerdict, VerificationResult, carried_so_far, verify

@@ -1,12 +1,14 @@
-"""Compares what Kafka has below the ledger's offset with what the lake has, partition by partition.
+"""Compares the records that Kafka has below the ledger's offset with those in the lake.
 
-Offsets may be sparse (transaction markers, aborted records, compaction), so sets of offsets are
-compared, never counts with distances. What retention or compaction has removed from Kafka since it
-was carried cannot be compared any more: it is counted apart, and is no fault.
+Partition by partition, by offset and by a checksum of key and value. Offsets may be sparse
+(transaction markers, aborted records, compaction), so sets of offsets are compared, never counts
+with distances. What retention or compaction has removed from Kafka since it was carried cannot be
+compared any more: it is counted apart and is no fault. A log that ends below the ledger is one:
+records were lost in Kafka, and new ones may have taken their offsets.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,18 @@ from penstock.kafka_io.committed_records import committed_records
 from penstock.model import OffsetRange, TopicPartition
 from penstock.settings import Settings
 from penstock.verification.delta_log import TableState
-from penstock.verification.lake_offsets import NO_OFFSETS, Lake, Offsets, offsets_of_topic
+from penstock.verification.lake_records import Lake, records_of_topic
+from penstock.verification.records import Records, checksums_of
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """`kafka` counts committed records below the ledger; `unknown` those Kafka no longer has."""
+    """What was found in one partition.
+
+    `kafka` counts committed records below the ledger; `unknown` rows whose records Kafka no longer
+    has; `truncated` offsets below the ledger that Kafka's log has lost at its end; `changed` rows
+    whose key or value differs from Kafka's (None when only offsets were compared).
+    """
 
     topic: str
     partition: int
@@ -34,75 +42,95 @@ class PartitionVerdict:
     duplicated: int
     out_of_place: int
     unknown: int
+    truncated: int = 0
+    changed: int | None = None
     first_lost: int | None = None
 
     @property
     def is_exact(self) -> bool:
-        return not (self.lost or self.duplicated or self.out_of_place)
+        faults = (self.lost, self.duplicated, self.out_of_place, self.truncated, self.changed)
+        return not any(faults)
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
     partitions: tuple[PartitionVerdict, ...]
+    # Per topic, ids under which a topic of this name was carried before it was made again.
+    earlier_topic_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
-        """Nothing wrong, and something looked at: an empty check proves nothing."""
+        """True if there is at least one partition and every partition is exact."""
         return bool(self.partitions) and all(one.is_exact for one in self.partitions)
 
     def as_data(self) -> dict[str, Any]:
         rows = [{**asdict(one), "exact": one.is_exact} for one in self.partitions]
-        return {"exact": self.is_exact, "partitions": rows}
+        earlier = {topic: list(ids) for topic, ids in self.earlier_topic_ids.items()}
+        return {"exact": self.is_exact, "partitions": rows, "earlier_topic_ids": earlier}
 
 
 def compare(
-    kafka: Offsets, lake: Offsets, dead_letters: Offsets, *, log_start: int, ledger: int
+    kafka: Records,
+    lake: Records,
+    dead_letters: Records,
+    *,
+    log_start: int,
+    log_end: int,
+    ledger: int,
 ) -> dict[str, int | None]:
-    """The law itself: every committed offset below the ledger is in the lake once. Pure."""
-    stored = np.concatenate([lake, dead_letters])
+    """The law itself: every committed record below the ledger is in the lake once. Pure."""
+    stored = np.concatenate([lake.offsets, dead_letters.offsets])
     below = stored[stored < ledger]
     unique = np.unique(below)
-    lost = np.setdiff1d(kafka, unique)
-    elsewhere = np.setdiff1d(unique[unique >= log_start], kafka)
+    lost = np.setdiff1d(kafka.offsets, unique)
+    in_log = (unique >= log_start) & (unique < log_end)
+    elsewhere = np.setdiff1d(unique[in_log], kafka.offsets)
     return {
-        "kafka": int(kafka.size),
-        "lake": int((lake < ledger).sum()),
-        "dead_letters": int((dead_letters < ledger).sum()),
+        "kafka": int(kafka.offsets.size),
+        "lake": int((lake.offsets < ledger).sum()),
+        "dead_letters": int((dead_letters.offsets < ledger).sum()),
         "lost": int(lost.size),
         "duplicated": int(below.size - unique.size),
-        # A row above the ledger belongs to no commit; one that Kafka does not have came from
-        # nowhere. Dead letters may run ahead: they commit first.
-        "out_of_place": int((lake >= ledger).sum()) + int(elsewhere.size),
+        # A row above the ledger belongs to no commit; a row that Kafka does not have has no
+        # origin. Dead letters may run ahead: they commit first.
+        "out_of_place": int((lake.offsets >= ledger).sum()) + int(elsewhere.size),
         "unknown": int((unique < log_start).sum()),
+        "truncated": max(0, ledger - log_end),
+        "changed": lake.changed_from(kafka),
         "first_lost": int(lost[0]) if lost.size else None,
     }
 
 
 class TopicMissingInKafkaError(PenstockError):
-    """There is nothing to compare the lake with."""
+    """The topic does not exist in Kafka, so the lake cannot be compared."""
 
 
 def verify(
     settings: Settings,
     topics: Iterable[str] = (),
     *,
+    offsets_only: bool = False,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> VerificationResult:
-    """Look at the named topics, or at every topic of which the lake's ledger knows."""
+    """Check the named topics, or every topic in the lake's ledger.
+
+    `offsets_only` is quicker and does not compare keys and values.
+    """
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     wanted = set(topics)
     there = kafka.topics(wanted or _carried_topics(settings, kafka))
     for missing in sorted(wanted - set(there)):
         raise TopicMissingInKafkaError(f"Kafka has no topic {missing}.")
+    check = _Check(settings, kafka, lake, with_content=not offsets_only, on_progress=on_progress)
     verdicts: list[PartitionVerdict] = []
     for topic in sorted(there):
-        verdicts += _topic(settings, kafka, lake, there[topic], on_progress)
-    return VerificationResult(tuple(verdicts))
+        verdicts += check.topic(there[topic])
+    return VerificationResult(tuple(verdicts), check.earlier_topic_ids())
 
 
 def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:
-    """How far the ledger is, by partition: quick, and says nothing about the rows."""
+    """The ledger's offset of each partition; quick, because it does not check the rows."""
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     found: dict[TopicPartition, int] = {}
@@ -115,54 +143,102 @@ def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[Topic
 
 
 def _carried_topics(settings: Settings, kafka: Administration) -> set[str]:
-    control = f"{settings.topics.prefix}-"
-    names = set(kafka.cluster().partition_counts)
-    return {name for name in names if not name.startswith(("__", control))}
+    names = set(kafka.cluster().partition_counts) - set(settings.topics.names.all)
+    return {name for name in names if not name.startswith("__")}
 
 
-def _topic(
-    settings: Settings,
-    kafka: Administration,
-    lake: Lake,
-    topic: TopicView,
-    on_progress: Callable[[str], None],
-) -> list[PartitionVerdict]:
-    table = settings.lake.table_of(topic.name).table
-    state = lake.table(table)
-    ledger = {} if state is None else _ledger(state, settings.lake.group, topic)
-    if state is None or not ledger:
-        return []
-    on_progress(f"reading {topic.name} in the lake")
-    rows = offsets_of_topic(lake, table, state, topic.name, topic.topic_id)
-    # Dead letters commit before their table does: read after it, none of them is missed.
-    dead: Mapping[int, Offsets] = {}
-    dead_table = lake.table(settings.lake.dead_letters)
-    if dead_table is not None:
-        dead = offsets_of_topic(
-            lake, settings.lake.dead_letters, dead_table, topic.name, topic.topic_id
+@dataclass(slots=True)
+class _Check:
+    """One run of the check over several topics."""
+
+    settings: Settings
+    kafka: Administration
+    lake: Lake
+    with_content: bool
+    on_progress: Callable[[str], None]
+    _states: dict[str, TableState] = field(default_factory=dict)
+
+    def topic(self, topic: TopicView) -> list[PartitionVerdict]:
+        table = self.settings.lake.table_of(topic.name).table
+        state = self.lake.table(table)
+        ledger = {} if state is None else _ledger(state, self.settings.lake.group, topic)
+        if state is None:
+            return []
+        self._states[topic.name] = state
+        if not ledger:
+            return []
+        self.on_progress(f"reading {topic.name} in the lake")
+        rows = self._rows(table, state, topic)
+        # Dead letters commit before their table does: read after it, none of them is missed.
+        dead_letters = self.settings.lake.dead_letter_table
+        dead_state = self.lake.table(dead_letters)
+        dead = {} if dead_state is None else self._rows(dead_letters, dead_state, topic)
+        places = [TopicPartition(topic.name, number) for number in sorted(ledger)]
+        starts, ends = self.kafka.start_offsets(places), self.kafka.end_offsets(places)
+        policies = self.kafka.topic_settings([topic.name])[topic.name]["cleanup.policy"]
+        verdicts = []
+        for place in places:
+            number = place.partition
+            start, end = starts[place], ledger[number]
+            self.on_progress(f"reading {place} in Kafka")
+            there = self._kafka_records(place, min(start, end), min(end, ends[place]))
+            in_lake = rows.get(number, Records.none())
+            found = compare(
+                there,
+                in_lake,
+                dead.get(number, Records.none()),
+                log_start=start,
+                log_end=ends[place],
+                ledger=end,
+            )
+            verdict = PartitionVerdict(topic.name, number, end, **found)  # type: ignore[arg-type] # the names are the fields
+            if "compact" in policies:
+                verdict = _without_compacted(verdict, there, in_lake, start)
+            verdicts.append(verdict)
+        return verdicts
+
+    def _rows(self, table: str, state: TableState, topic: TopicView) -> dict[int, Records]:
+        return records_of_topic(
+            self.lake, table, state, topic.name, topic.topic_id, with_content=self.with_content
         )
-    places = [TopicPartition(topic.name, number) for number in sorted(ledger)]
-    starts = kafka.start_offsets(places)
-    is_compacted = "compact" in kafka.topic_settings([topic.name])[topic.name]["cleanup.policy"]
-    verdicts = []
-    for place in places:
-        number = place.partition
-        start, end = starts[place], ledger[number]
-        on_progress(f"reading {place} in Kafka")
-        there = _kafka_offsets(settings, place, min(start, end), end)
-        lake_rows, letters = rows.get(number, NO_OFFSETS), dead.get(number, NO_OFFSETS)
-        found = compare(there, lake_rows, letters, log_start=start, ledger=end)
-        verdict = PartitionVerdict(topic.name, number, end, **found)  # type: ignore[arg-type] # the names are the fields
-        verdicts.append(_forgiven(verdict, there, lake_rows, start) if is_compacted else verdict)
-    return verdicts
+
+    def _kafka_records(self, place: TopicPartition, start: int, end: int) -> Records:
+        parts = []
+        wanted = OffsetRange(place, start, max(start, end))
+        for run in committed_records(self.settings.kafka, wanted):
+            offsets = np.fromiter((one.offset for one in run), dtype=np.int64, count=len(run))
+            checksums = None
+            if self.with_content:
+                checksums = checksums_of(((one.key, one.value) for one in run), len(run))
+            parts.append(Records(offsets, checksums))
+        return Records.joined(parts)
+
+    def earlier_topic_ids(self) -> dict[str, list[str]]:
+        """Ids in the ledger of a topic's table that no topic in Kafka has any more."""
+        living = {
+            view.topic_id
+            for view in self.kafka.topics(self.kafka.cluster().partition_counts).values()
+        }
+        begin = f"{self.settings.lake.group}/"
+        found: dict[str, list[str]] = {}
+        for topic, state in self._states.items():
+            named = {
+                name.removeprefix(begin).split("/")[0]
+                for name in state.transactions
+                if name.startswith(begin) and name.count("/") == 2
+            }
+            gone = sorted(named - living - {"compaction"})
+            if gone:
+                found[topic] = gone
+        return found
 
 
-def _forgiven(
-    verdict: PartitionVerdict, kafka: Offsets, lake: Offsets, log_start: int
+def _without_compacted(
+    verdict: PartitionVerdict, kafka: Records, lake: Records, log_start: int
 ) -> PartitionVerdict:
     """Compaction removes records after they were carried: rows Kafka no longer has are no fault."""
-    below = np.unique(lake[(lake < verdict.ledger) & (lake >= log_start)])
-    gone = int(np.setdiff1d(below, kafka).size)
+    below = np.unique(lake.offsets[(lake.offsets < verdict.ledger) & (lake.offsets >= log_start)])
+    gone = int(np.setdiff1d(below, kafka.offsets).size)
     values = asdict(verdict)
     values["unknown"] += gone
     values["out_of_place"] -= min(gone, verdict.out_of_place)
@@ -176,11 +252,3 @@ def _ledger(state: TableState, group: str, topic: TopicView) -> dict[int, int]:
         for name, offset in state.transactions.items()
         if name.startswith(begin)
     }
-
-
-def _kafka_offsets(settings: Settings, place: TopicPartition, start: int, end: int) -> Offsets:
-    runs = [
-        np.fromiter((record.offset for record in run), dtype=np.int64, count=len(run))
-        for run in committed_records(settings.kafka, OffsetRange(place, start, end))
-    ]
-    return np.concatenate(runs) if runs else NO_OFFSETS

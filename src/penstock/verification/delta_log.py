@@ -1,7 +1,7 @@
-"""A Delta table's log, read from its JSON commits and Parquet checkpoints as they lie there.
+"""Reads a Delta table's log from its JSON commits and Parquet checkpoints.
 
-Knows the three things a check needs: which files the newest version names, which partition values
-they have, and what the application transactions say.
+Knows what a check needs: which files the newest version names, which of them have a deletion
+vector, their partition values, and the application transactions.
 """
 
 import json
@@ -25,14 +25,24 @@ class TableState:
     version: int = -1
     files: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
+    with_deletion_vector: set[str] = field(default_factory=set)
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """Whether rows of a file that is still named are deleted."""
+        return bool(self.with_deletion_vector)
 
     def apply(self, action: Mapping[str, Any]) -> None:
         if action.get("add"):
             added = action["add"]
-            values = added.get("partitionValues") or {}
-            self.files[unquote(added["path"])] = dict(values)
+            values, path = added.get("partitionValues") or {}, unquote(added["path"])
+            self.files[path] = dict(values)
+            if added.get("deletionVector"):
+                self.with_deletion_vector.add(path)
         elif action.get("remove"):
-            self.files.pop(unquote(action["remove"]["path"]), None)
+            path = unquote(action["remove"]["path"])
+            self.files.pop(path, None)
+            self.with_deletion_vector.discard(path)
         elif action.get("txn"):
             self.transactions[action["txn"]["appId"]] = int(action["txn"]["version"])
 
@@ -59,14 +69,16 @@ def read_table(file_system: Any, root: str) -> TableState | None:
         if version != state.version + 1:
             raise BrokenLogError(f"{folder} has no commit {state.version + 1}")
         with file_system.open_input_stream(f"{folder}/{commits[version]}") as stream:
-            for line in stream.read().splitlines():
-                state.apply(json.loads(line))
+            actions = [json.loads(line) for line in stream.read().splitlines()]
+        # Removed first: a file that gets a deletion vector is removed and added in one commit.
+        for action in sorted(actions, key=lambda one: "remove" not in one):
+            state.apply(action)
         state.version = version
     return state
 
 
 def _checkpoint_actions(file_system: Any, path: str) -> Iterator[Mapping[str, Any]]:
-    wanted = {"add", "txn"}  # what a checkpoint says was removed is not among what it added
+    wanted = {"add", "txn"}  # a checkpoint does not list removed files as added
     with file_system.open_input_file(path) as opened:
         checkpoint = pyarrow.parquet.ParquetFile(opened)
         columns = [name for name in checkpoint.schema_arrow.names if name in wanted]

@@ -1,4 +1,4 @@
-"""A consumer that does not know which one it is says so, and does nothing."""
+"""A consumer without a valid id ends with an error."""
 
 import pytest
 
@@ -6,16 +6,16 @@ from penstock.cli.consumer import _id_from_environment
 from penstock.errors import SettingsError
 
 
-def test_the_environment_tells_which_consumer_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the downward API writes it."""
+def test_the_id_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The id comes from PENSTOCK_CONSUMER_ID, as the downward API sets it."""
     monkeypatch.setenv("PENSTOCK_CONSUMER_ID", "17")
     assert _id_from_environment() == 17
 
 
 def test_a_missing_identity_is_an_error_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 3, and the label that it should come from."""
+    """Exit code 3, with the label that the id should come from."""
     monkeypatch.delenv("PENSTOCK_CONSUMER_ID", raising=False)
-    with pytest.raises(SettingsError, match=r"no --id and no PENSTOCK_CONSUMER_ID") as raised:
+    with pytest.raises(SettingsError, match=r"neither --id nor PENSTOCK_CONSUMER_ID") as raised:
         _id_from_environment()
     assert raised.value.exit_code == 3
     assert "penstock.io/consumer" in raised.value.remedy
@@ -27,8 +27,8 @@ def test_a_missing_identity_is_an_error_of_the_settings(monkeypatch: pytest.Monk
 def test_a_wrong_identity_is_an_error_of_the_settings(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Partition 0 is the controller's, and what is no number is nobody's."""
+    """0 (the controller's partition) and text that is not a number are refused."""
     monkeypatch.setenv("PENSTOCK_CONSUMER_ID", text)
-    with pytest.raises(SettingsError, match="no consumer's number") as raised:
+    with pytest.raises(SettingsError, match="not a consumer id") as raised:
         _id_from_environment()
     assert raised.value.exit_code == 3

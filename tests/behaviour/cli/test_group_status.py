@@ -1,4 +1,4 @@
-"""What `penstock status`, `plan` and `history` make of what the controller wrote."""
+"""What `penstock status`, `plan` and `history` print from the controller's files."""
 
 import json
 import time
@@ -20,7 +20,7 @@ BEHIND = (
 
 
 def written(folder: Path, *lines: str, age_s: float = 0.0) -> list[str]:
-    """Where a controller to whom all of this happened has left its status."""
+    """Run a controller through the story's lines and write its status; returns the flags."""
     teller = after(*lines)
     assert teller.state is not None
     unix_ms = round((time.time() - age_s) * 1000)
@@ -33,8 +33,8 @@ def as_data(*arguments: str) -> Any:
     return json.loads(invoked(*arguments, "-o", "json").stdout)
 
 
-def test_status_tells_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
-    """For each consumer and for the group; seconds are those of writing at the present speed."""
+def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
+    """Lag is shown per consumer and for the group; seconds are at the present write speed."""
     where = written(tmp_path, *BEHIND)
     found = as_data("status", *where)
     assert (found["behind_records"], found["behind_bytes"]) == (9, 900)
@@ -47,7 +47,7 @@ def test_status_tells_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
 
 
 def test_a_lag_without_writing_has_no_seconds(tmp_path: Path) -> None:
-    """What waits is shown in records; how old it is cannot be told."""
+    """Without a write speed, the lag is shown in records only."""
     where = written(tmp_path, *BEHIND, "speeds orders-0=0 orders-1=0 orders-2=0")
     assert as_data("status", *where)["behind_s"] is None
     assert "9, ? s" in invoked("status", *where).stdout
@@ -61,8 +61,8 @@ def test_bars_are_filled_with_partitions(tmp_path: Path) -> None:
 
 
 def test_moves_in_progress_are_shown(tmp_path: Path) -> None:
-    """Which partition goes from where to where, and how far it is."""
-    lines = (*TWO_CONSUMERS[:-1],)  # the last start is not acknowledged yet
+    """A move shows its partition, both consumers and its state."""
+    lines = (*TWO_CONSUMERS[:-1],)  # the last start is not yet acknowledged
     where = written(tmp_path, *lines)
     assert "moving 1: orders-2 2->2 (starting)" in invoked("status", *where).stdout
     assert as_data("status", *where)["moves"] == [
@@ -71,21 +71,21 @@ def test_moves_in_progress_are_shown(tmp_path: Path) -> None:
 
 
 def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
-    """Its last words are shown with their age; the exit code is 1, and there is no plan."""
+    """Its last status is shown with its age; the exit code is 1, and there is no plan."""
     where = written(tmp_path, *TWO_CONSUMERS, age_s=200)
     shown = invoked("status", *where)
     assert shown.exit_code == 1
-    assert "The controller has said nothing for 3 min." in shown.stdout
+    assert "The controller has not reported for 3 min." in shown.stdout
     found = as_data("status", *where)
     assert found["is_stale"]
     assert 199 < found["age_s"] < 260
     planned = invoked("plan", *where)
     assert planned.exit_code == 1
-    assert "has said nothing for 3 min" in str(planned.exception)
+    assert "has not reported for 3 min" in str(planned.exception)
 
 
 def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
-    """An operator sees what is held back, until when and why."""
+    """A pause shows its direction, its end and its reason."""
     pause = "request r1: pause direction=down until_unix_ms=4102444800000 reason=sale"
     where = written(tmp_path, *TWO_CONSUMERS, pause)
     shown = " ".join(invoked("status", *where).stdout.split())
@@ -96,13 +96,13 @@ def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
     ]
 
 
-def test_history_tells_what_and_why(tmp_path: Path) -> None:
-    """Newest last, as many as asked for."""
+def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
+    """The newest decision comes last, and only the requested number is shown."""
     where = written(tmp_path, *TWO_CONSUMERS)
     decisions = as_data("history", *where)
     assert decisions[0]["code"] == "first_start"
     assert as_data("history", *where, "--last", "1") == decisions[-1:]
-    assert "nobody reads orders-0" in " ".join(invoked("history", *where).stdout.split())
+    assert "no consumer reads orders-0" in " ".join(invoked("history", *where).stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_history_tells_what_and_why(tmp_path: Path) -> None:
         ("speeds orders-0=80 orders-1=80 orders-2=10", 7, 1),
     ],
 )
-def test_plan_says_by_its_exit_code_whether_something_would_change(
+def test_plan_has_an_exit_code_for_pending_changes(
     tmp_path: Path, speeds: str, exit_code: int, moves: int
 ) -> None:
-    """Nothing to do is 0; changes pending is 7, and they are listed."""
+    """The exit code is 0 without changes and 7 with changes, which are listed."""
     where = written(tmp_path, *TWO_CONSUMERS, speeds)
     done = invoked("plan", *where, "-o", "json")
     assert done.exit_code == exit_code
@@ -124,8 +124,8 @@ def test_plan_says_by_its_exit_code_whether_something_would_change(
     assert bool(data["moves"]) == bool(moves)
 
 
-def test_plan_that_is_not_feasible_says_so(tmp_path: Path) -> None:
-    """Two consumers at most, and three partitions that need one each."""
+def test_a_plan_that_is_not_feasible_is_an_error(tmp_path: Path) -> None:
+    """Three partitions that need a consumer each do not fit two consumers."""
     speeds = "speeds orders-0=90 orders-1=90 orders-2=90"
     where = written(tmp_path, "settings consumers_max=2", *TWO_CONSUMERS, speeds)
     error = invoked("plan", *where).exception
@@ -134,9 +134,9 @@ def test_plan_that_is_not_feasible_says_so(tmp_path: Path) -> None:
 
 
 def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
-    """A learned capacity and a backlog count as they do when the controller plans."""
+    """A learned capacity and a backlog count as in the controller's own plans."""
     lines = (
-        "settings capacity_is_learned=yes catch_up_ms=10000",
+        "settings capacity_is_learned=yes catch_up=10s",
         *TWO_CONSUMERS,
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
         "consumer 2 reports orders-2@1.3, behind_log_bytes=100",

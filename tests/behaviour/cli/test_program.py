@@ -1,4 +1,4 @@
-"""The program's manners: help, version, streams, exit codes, colour."""
+"""The program's help, version, streams, exit codes and colour."""
 
 import contextlib
 import io
@@ -24,14 +24,14 @@ COMMANDS = [
 
 
 def test_version() -> None:
-    """One line on stdout."""
+    """`--version` prints one line on stdout."""
     done = penstock("--version")
     assert (done.returncode, done.stdout) == (0, f"penstock {__version__}\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_teaches(command: list[str]) -> None:
-    """Help exists and says more than the name."""
+def test_every_command_has_help(command: list[str]) -> None:
+    """Every command has a help text that says more than its name."""
     done = penstock(*command, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
@@ -42,7 +42,7 @@ def test_every_command_teaches(command: list[str]) -> None:
     "arguments", [["nothing"], ["broker", "start", "--brokers", "many"], ["--wrong"]]
 )
 def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
-    """As click and everybody else does it."""
+    """Wrong usage ends with exit code 2, as with other programs."""
     assert penstock(*arguments).returncode == 2
 
 
@@ -57,8 +57,8 @@ def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
         (["load", "orders=1MB/s", "--report", "no/such/folder/a.csv"], "There is no directory"),
     ],
 )
-def test_usage_that_makes_no_sense(arguments: list[str], explanation: str) -> None:
-    """Exit code 2 with one clear message on stderr and nothing on stdout."""
+def test_wrong_arguments_are_one_message(arguments: list[str], explanation: str) -> None:
+    """Exit code 2, one message on stderr, and nothing on stdout."""
     done = penstock(*arguments)
     assert done.returncode == 2
     assert explanation in done.stderr
@@ -75,7 +75,7 @@ def test_usage_that_makes_no_sense(arguments: list[str], explanation: str) -> No
     ],
 )
 def test_wrong_settings_are_exit_code_three(arguments: list[str], explanation: str) -> None:
-    """Whatever command reads them."""
+    """Every command that reads wrong settings ends with exit code 3."""
     for command in (["settings"], ["topics", "check"], ["doctor"]):
         done = penstock(*command, *arguments)
         assert done.returncode == 3
@@ -87,7 +87,7 @@ def test_wrong_settings_are_exit_code_three(arguments: list[str], explanation: s
     "command", [["topics", "check"], ["topics", "create"], ["load", "a=1MB/s"]]
 )
 def test_an_unreachable_broker_is_exit_code_four(command: list[str]) -> None:
-    """One message that names the address; soon, not after minutes."""
+    """One message names the address, within seconds."""
     done = penstock(
         *command, "--bootstrap-server", "127.0.0.1:9", "--set", "kafka.answer_timeout=2s"
     )
@@ -97,7 +97,7 @@ def test_an_unreachable_broker_is_exit_code_four(command: list[str]) -> None:
 
 
 def test_doctor_without_a_broker() -> None:
-    """Every line is ok or says what to do; the exit code is that of the first trouble."""
+    """Every line is ok or has a remedy; the exit code is that of the first problem."""
     done = penstock("doctor", "--bootstrap-server", "127.0.0.1:9", "-o", "json")
     checks = {one["check"]: one for one in json.loads(done.stdout)}
     assert checks["java"]["ok"]
@@ -107,7 +107,7 @@ def test_doctor_without_a_broker() -> None:
 
 
 def test_settings_in_three_forms(tmp_path: Path) -> None:
-    """The same data as a table, JSON and YAML; each value with its origin."""
+    """Table, JSON and YAML show the same values with their origins."""
     (tmp_path / "penstock.yaml").write_text("topics: {prefix: mine}", encoding="utf-8")
     for output, parse in (("json", json.loads), ("yaml", yaml.safe_load)):
         done = penstock("settings", "-o", output, cwd=tmp_path)
@@ -119,26 +119,26 @@ def test_settings_in_three_forms(tmp_path: Path) -> None:
     assert "penstock.yaml" in table.stdout
 
 
-def test_no_colour_when_nobody_looks() -> None:
-    """No escape codes into a pipe, also for errors."""
+def test_no_colour_in_a_pipe() -> None:
+    """Nothing written to a pipe has escape codes, not even errors."""
     done = penstock("doctor", "--bootstrap-server", "127.0.0.1:9")
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_the_schema_knows_every_section() -> None:
-    """Editors can check a settings file with it."""
+def test_the_schema_has_every_section() -> None:
+    """The JSON Schema has every section of the settings."""
     schema = json.loads(penstock("settings", "schema").stdout)
     assert {"kafka", "topics", "log"} <= set(schema["properties"])
     assert schema["additionalProperties"] is False
 
 
 def test_logs_are_events_with_levels() -> None:
-    """JSON logs parse, carry a level, and honour the least level asked for."""
+    """JSON log lines parse, have a level, and respect the lowest level."""
     script = (
         "from penstock.telemetry import configure_logs, get_logger\n"
         "from penstock.settings import Secret\n"
         "configure_logs('warning', 'json')\n"
-        "log = get_logger(room='test')\n"
+        "log = get_logger(component='test')\n"
         "log.info('unseen')\nlog.warning('seen', shown=Secret('canary'), count=3)\n"
     )
     done = subprocess.run(
@@ -147,18 +147,18 @@ def test_logs_are_events_with_levels() -> None:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     event = json.loads(line)
-    assert (event["event"], event["level"], event["room"]) == ("seen", "warning", "test")
+    assert (event["event"], event["level"], event["component"]) == ("seen", "warning", "test")
     assert event["shown"] == "***"
 
 
 def test_logs_follow_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    """An event after stderr was replaced, and the old one closed, is written to the new one."""
+    """After stderr was replaced and the old one closed, events go to the new one."""
     before = structlog.get_config()
     old = io.StringIO()
     try:
         with contextlib.redirect_stderr(old):
             configure_logs("info", "json")
-            log = get_logger(room="test")
+            log = get_logger(component="test")
             log.info("first")
         old_text = old.getvalue()
         old.close()

@@ -1,4 +1,4 @@
-"""`penstock simulate`, as people and outside checkers use it."""
+"""`penstock simulate`: its output, files and errors."""
 
 import json
 from itertools import pairwise
@@ -36,7 +36,7 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def rescored(stream: Stream, lines: list[str]) -> tuple[list[int], float]:
-    """Consumers per measurement and R, from the written lines alone."""
+    """Consumers per measurement and R, computed only from the written lines."""
     owners: list[dict[str, str]] = []
     for number, line in enumerate(lines):
         entry = json.loads(line)
@@ -63,7 +63,7 @@ def rescored(stream: Stream, lines: list[str]) -> tuple[list[int], float]:
 def test_scores_can_be_recomputed_from_the_assignments(
     recorded: Path, tmp_path: Path, name: str
 ) -> None:
-    """Every partition once, capacity held, and the printed scores are those of the file."""
+    """Each line has every partition once within capacity, and gives the printed scores."""
     out = tmp_path / "out.jsonl"
     printed = run(
         "--stream", recorded, "--capacity", "100", "--algorithm", name, "--assignments", out,
@@ -77,7 +77,7 @@ def test_scores_can_be_recomputed_from_the_assignments(
 
 
 def test_the_default_is_ours_on_every_measurement(recorded: Path) -> None:
-    """No algorithm named: CHAIN, run as often as there are measurements."""
+    """Without options CHAIN packs on every measurement."""
     rows = json.loads(run("--stream", recorded, "--capacity", "100", "-o", "json"))
     assert [(row["algorithm"], row["runs"]) for row in rows] == [("CHAIN", 21)]
     again = json.loads(run("--stream", recorded, "--capacity", "100", "--every", "-o", "json"))
@@ -85,14 +85,14 @@ def test_the_default_is_ours_on_every_measurement(recorded: Path) -> None:
 
 
 def test_through_the_trigger_it_runs_seldom(recorded: Path) -> None:
-    """The same flag as the live controller's policy, with its own columns."""
+    """With --trigger the packer runs less often, and further columns appear."""
     rows = json.loads(run("--stream", recorded, "--capacity", "300", "--trigger", "-o", "json"))
     assert 1 <= rows[0]["runs"] < 21
     assert "moves/h" in run("--stream", recorded, "--capacity", "300", "--trigger")
 
 
 def test_several_algorithms_write_a_file_each(recorded: Path, tmp_path: Path) -> None:
-    """OUT.MWF.jsonl beside OUT.CHAIN@0.3.jsonl; the table has a row each."""
+    """Each algorithm gets a file such as OUT.MWF.jsonl and a row of the table."""
     run("--stream", recorded, "--capacity", "100", "--algorithm", "MWF", "--algorithm",
         "CHAIN@0.3", "--assignments", tmp_path / "out.jsonl")  # fmt: skip
     written = sorted(path.name for path in tmp_path.glob("*.jsonl"))
@@ -100,7 +100,7 @@ def test_several_algorithms_write_a_file_each(recorded: Path, tmp_path: Path) ->
 
 
 def test_the_knob_has_a_flag_and_groups_have_names() -> None:
-    """`--knob` is CHAIN's; `published` are the twelve; `front` is CHAIN along its knob."""
+    """`--knob` applies to CHAIN; `published` names twelve; `front` names CHAIN with seven knobs."""
     small = ("--generate", "walk", "--partitions", "5", "--measurements", "2", "-o", "json")
     assert json.loads(run(*small, "--knob", "0.25"))[0]["algorithm"] == "CHAIN@0.25"
     assert len(json.loads(run(*small, "--algorithm", "published"))) == 12
@@ -112,7 +112,7 @@ def test_the_knob_has_a_flag_and_groups_have_names() -> None:
 
 @pytest.mark.parametrize("kind", ["walk", "wave", "burst", "hot"])
 def test_generated_streams_need_no_file(kind: str) -> None:
-    """All the options of the recipe are there."""
+    """Every option of a generated stream is accepted."""
     printed = run("--generate", kind, "--partitions", "12", "--delta", "5", "--measurements", "9",
                   "--seed", "4", "--start", "50", "-o", "json")  # fmt: skip
     assert json.loads(printed)[0]["runs"] == 9
@@ -120,7 +120,7 @@ def test_generated_streams_need_no_file(kind: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".html"])
 def test_the_picture(recorded: Path, tmp_path: Path, suffix: str) -> None:
-    """A PNG, or one HTML file that loads nothing from anywhere."""
+    """The picture is a PNG, or one HTML file that loads nothing else."""
     path = tmp_path / f"picture{suffix}"
     run("--stream", recorded, "--capacity", "100", "--algorithm", "MWF", "--plot", path)
     content = path.read_bytes()
@@ -134,8 +134,8 @@ def test_the_picture(recorded: Path, tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("capacity", ["0", "-5", "nan", "inf", "much", ""])
-def test_senseless_capacities_are_refused(recorded: Path, capacity: str) -> None:
-    """One clear error each."""
+def test_wrong_capacities_are_refused(recorded: Path, capacity: str) -> None:
+    """Each wrong capacity is one error."""
     assert "--capacity" in refused("--stream", recorded, "--capacity", capacity)
 
 
@@ -145,8 +145,8 @@ def test_capacity_may_have_a_unit(recorded: Path) -> None:
     assert rows[0]["consumers_max"] <= 3
 
 
-def test_senseless_calls_are_refused(recorded: Path, tmp_path: Path) -> None:
-    """Each mistake in the options is one sentence."""
+def test_wrong_options_are_refused(recorded: Path, tmp_path: Path) -> None:
+    """Each wrong option is one error message."""
     stream = ("--stream", recorded, "--capacity", "100")
     assert "either --stream" in refused("--capacity", "100")
     assert "either --stream" in refused(*stream, "--generate", "walk")
@@ -163,7 +163,7 @@ def test_senseless_calls_are_refused(recorded: Path, tmp_path: Path) -> None:
 
 def test_settings_apply(recorded: Path) -> None:
     """A maximum of consumers set by the operator holds in the simulation too."""
-    bound = ("--set", "packing.consumers_max=3")
+    bound = ("--set", "controller.consumers_max=3")
     rows = json.loads(run("--stream", recorded, "--capacity", "100", *bound, "-o", "json"))
     assert rows[0]["consumers_max"] == 3
     assert rows[0]["over_capacity_s"] > 0

@@ -1,4 +1,4 @@
-"""What `penstock speeds` shows: order, sparkline, and unknown as a question mark."""
+"""What `penstock speeds` shows: order, sparkline, and unknown values as a question mark."""
 
 import pytest
 from rich.console import Console
@@ -33,19 +33,19 @@ READING = Reading("monitor", 0.5, ROWS)
     ],
 )
 def test_order(sort: SortBy, names: list[str]) -> None:
-    """The largest first, ties by name, unknown last; names ascending."""
+    """The largest values come first, ties by name, unknown last; names ascend."""
     shown = _chosen(READING, None, sort, None).partitions
     assert [f"{one.topic}{one.partition}" for one in shown] == names
 
 
 def test_patterns_and_number() -> None:
-    """Only topics that match as a whole, and no more than asked for."""
+    """Only topics that match completely are shown, up to the requested number."""
     assert len(_chosen(READING, ["a|b"], SortBy.NAME, None).partitions) == 3
     assert len(_chosen(READING, ["a|b"], SortBy.NAME, 2).partitions) == 2
 
 
 def test_unknown_is_a_question_mark_and_absent() -> None:
-    """Never a zero: `?` for people, no key for programs."""
+    """An unknown value is `?` in the table and absent in JSON, never zero."""
     only = Reading("monitor", 0.5, [row("a", 1, None)])
     console = Console(width=120)
     with console.capture() as capture:
@@ -56,13 +56,13 @@ def test_unknown_is_a_question_mark_and_absent() -> None:
 
 
 def test_sparkline() -> None:
-    """The tallest bar is the largest value; nothing at all is flat."""
+    """The tallest bar is the largest value; all zeros are flat."""
     assert sparkline([0, 50, 100]) == "▁▅█"
     assert sparkline([0, 0]) == "▁▁"
     assert sparkline([]) == ""
 
 
-def test_wrong_use_is_told() -> None:
-    """A pattern or a duration that cannot be read is a usage error."""
+def test_wrong_use_is_an_error() -> None:
+    """A pattern or duration that does not parse is a usage error."""
     for arguments in (("--topic", "("), ("--over", "soon")):
         assert penstock("speeds", *arguments).returncode == 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.consumer.consumer_law import A, B, Script, lasts, passes
+from kit.consumer.consumer_script import A, B, Script, lasts, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
     CarryBatch,
@@ -66,6 +66,16 @@ def test_a_partition_that_starts_during_a_look_is_looked_at_next() -> None:
     assert script.did(ReadEnds) == [ReadEnds((A, B))]
     script.ends({A: 10, B: 10})
     assert looks_after_ms(script) == 100
+
+
+def test_a_partition_that_cannot_be_looked_up_does_not_hold_the_others_back() -> None:
+    """A partition without a leader is logged, and the batch begins with the rest."""
+    script = Script().owning(A, B).with_spark()
+    failures = {A: UnreachableError("no leader")}
+    script.take(inputs.EndsRead(script.now_ms, {B: 15}, failures))
+    assert script.logged()[0] == "ends_unknown"
+    (batch,) = script.did(CarryBatch)
+    assert [one.range.partition for one in batch.ranges] == [B]
 
 
 def test_a_look_that_fails_is_repeated_after_the_idle_wait() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.consumer.consumer_law import A, B, Script, passes
+from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
     CarryBatch,
@@ -22,23 +22,27 @@ from penstock.messages import PreviousShutdown, StopConsumingEvent, StopReason
 
 
 @pytest.mark.parametrize(
-    ("previous", "is_ours", "expected"),
+    ("previous", "removals_ms"),
     [
-        (PreviousShutdown.NONE, True, []),
-        (PreviousShutdown.CONTROLLED, True, []),
-        (PreviousShutdown.UNCONTROLLED, True, [RemoveOrphans(True)]),
-        (PreviousShutdown.UNCONTROLLED, False, [RemoveOrphans(False)]),
-        (PreviousShutdown.UNKNOWN, True, [RemoveOrphans(False)]),
+        (PreviousShutdown.NONE, []),
+        (PreviousShutdown.CONTROLLED, []),
+        (PreviousShutdown.UNCONTROLLED, [0, 60_000, 600_000]),
+        (PreviousShutdown.UNKNOWN, [0, 60_000, 600_000]),
     ],
 )
 def test_files_without_a_commit_are_removed_after_an_uncontrolled_end(
-    previous: PreviousShutdown, is_ours: bool, expected: list[RemoveOrphans]
+    previous: PreviousShutdown, removals_ms: list[int]
 ) -> None:
-    """Earlier incarnations are over for sure only if the state directory is locked and read."""
-    script = Script(previous_shutdown=previous, is_directory_ours=is_ours)
-    assert script.did(RemoveOrphans) == expected
+    """Again after a while, because the ledger must first move past what a dead consumer left."""
+    script = Script(previous_shutdown=previous)
     assert script.did(StartSpark) == [StartSpark()]
     assert script.did(WaitUntil) == [WaitUntil(0)], "the first report is due"
+    found = []
+    for now_ms in (0, 59_999, 60_000, 599_999, 600_000, 10**9):
+        script.now_ms = now_ms
+        script.take(inputs.Tick(now_ms))
+        found += [now_ms] * len(script.did(RemoveOrphans))
+    assert found == removals_ms
 
 
 def test_orphans_that_cannot_be_removed_are_only_logged() -> None:

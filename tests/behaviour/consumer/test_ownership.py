@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-
-from kit.consumer.consumer_law import (
+from kit.consumer.consumer_script import (
     A,
     B,
     Script,
@@ -13,6 +12,7 @@ from kit.consumer.consumer_law import (
     start_command,
     stop_command,
 )
+
 from penstock.consumer.core.effects import EndControlled, ForgetGroupOffset, ReadLedger
 from penstock.messages import (
     CommandRefusedEvent,

@@ -1,8 +1,8 @@
 """When Spark is started again or its loss ends the process, and when log sizes are measured."""
 
 import pytest
+from kit.consumer.consumer_script import A, B, Script, passes
 
-from kit.consumer.consumer_law import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import Fail, ReadEnds, ReadLogSizes, StartSpark
 from penstock.errors import UnreachableError

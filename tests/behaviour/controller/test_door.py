@@ -5,12 +5,12 @@ import pytest
 from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
 from penstock.controller.core.decisions import HISTORY_MAX, Code
 from penstock.controller.core.inputs import INPUT_TYPES, LeadershipLost
-from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import HANDLERS, Machine
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import TRANSITIONS, TransitionError, go
 from penstock.model import TopicPartition
+from penstock.settings import Settings
 
 
 def state_of(teller: Storyteller) -> State:
@@ -41,7 +41,7 @@ def test_an_epoch_is_never_taken_twice() -> None:
     """A life that would reuse the saved epoch does not begin."""
     saved = state_of(after("a controller starts with epoch 5"))
     with pytest.raises(ValueError, match="epoch 5 is not above the saved 5"):
-        Machine().begin(controller_epoch=5, settings=ControllerSettings(), now_ms=0, saved=saved)
+        Machine().begin(controller_epoch=5, settings=Settings(), now_ms=0, saved=saved)
 
 
 def test_an_unknown_consumer_is_looked_for() -> None:
@@ -76,7 +76,7 @@ def test_a_former_life_is_not_believed() -> None:
     teller = after(*TWO_CONSUMERS, "consumer 2 starts again", "consumer 2 reports")
     teller.incarnation[2] = 1
     assert teller.tell("consumer 2 reports orders-2@1.3") == []
-    assert counted(teller, "former_life_spoke") == 1
+    assert counted(teller, "former_incarnation_spoke") == 1
 
 
 def test_a_deletion_that_nobody_asked_for_is_looked_into() -> None:
@@ -141,10 +141,10 @@ def test_a_consumer_that_shuts_down_gets_nothing_more() -> None:
 
 
 def test_a_consumer_that_ends_with_a_start_on_its_way_is_fenced() -> None:
-    """Its last word is that it has ended: what it was still told to start, it will not."""
+    """Its last report says that it shut down: the start will not be carried out."""
     teller = after(*TWO_CONSUMERS[:8])
     lines = teller.tell("consumer 2 reports nothing, phase=stopped")
-    assert lines[0].startswith("  consumer_fenced: consumer 2 has ended")
+    assert lines[0].startswith("  consumer_fenced: consumer 2 shut down")
 
 
 def test_the_end_is_the_end() -> None:

@@ -34,7 +34,7 @@ def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
     effect_runner = EffectRunner(
         InMemoryDeployment(),
         inbox,
-        get_logger(room="controller"),
+        get_logger(component="controller"),
         template=DeploymentTemplate(),
         make_mailboxes=refused,
     )
@@ -47,7 +47,7 @@ def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
     assert (said.now_ms, said.consumer, said.reason) == (7, 3, str(error))
 
 
-def test_what_befalls_a_consumer_reaches_the_machine() -> None:
+def test_an_incident_of_a_consumer_reaches_the_core() -> None:
     """And so the history, where `penstock status` shows it."""
     inbox: Inbox = queue.Queue()
     deployment = InMemoryDeployment()
@@ -56,11 +56,11 @@ def test_what_befalls_a_consumer_reaches_the_machine() -> None:
     effect_runner = EffectRunner(
         deployment,
         inbox,
-        get_logger(room="controller"),
+        get_logger(component="controller"),
         template=DeploymentTemplate(),
         make_mailboxes=lambda _: None,
     )
-    effect_runner.tend()
+    effect_runner.repair()
     given = inbox.get(timeout=10)
     effect_runner.close()
     assert not isinstance(given, Exception)

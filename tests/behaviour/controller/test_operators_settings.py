@@ -1,64 +1,194 @@
-"""The operator's settings, in the machine's words."""
+"""One chain from the operator's settings to the core, the trigger and the simulations."""
+
+from dataclasses import fields
+from typing import Any
 
 import pytest
 
-from penstock.controller.core.policy import trigger_policy
-from penstock.controller.process.loop import controller_settings
-from penstock.model import Assignment, TopicPartition
-from penstock.packing import PackingProblem
-from penstock.settings import load_settings
+from kit.controller.story import TWO_CONSUMERS, after
+from penstock.controller.core.decisions import Code
+from penstock.controller.core.settings import (
+    ControllerSettings,
+    controller_settings,
+    overrides_of,
+    valid_overrides,
+    with_overrides,
+)
+from penstock.controller.core.state import State
+from penstock.controller.core.state_machine import Machine
+from penstock.errors import SettingsError
+from penstock.messages import ChangeSettings
+from penstock.packing.trigger import TriggerPolicy
+from penstock.settings import Settings, changed_settings, load_settings
+
+CHOSEN = {
+    "packing.capacity": "3MB/s",
+    "packing.target_utilisation": "0.75",
+    "packing.scale_down_period": "90s",
+    "packing.consumers_saved_min": "2",
+    "packing.over_capacity_for": "4s",
+    "packing.no_gain_wait": "16s",
+    "packing.look_ahead": "30s",
+    "packing.partitions_per_consumer_max": "9",
+    "packing.algorithm": "chain",
+    "packing.knob": "0.2",
+    "controller.consumers_min": "2",
+    "controller.consumers_max": "5",
+    "controller.spare_consumers": "3",
+    "controller.capacity_is_learned": "true",
+    "controller.catch_up": "61s",
+    "controller.behind_tolerated": "6s",
+    "controller.creations_per_minute_max": "11",
+    "controller.creation_timeout": "62s",
+    "controller.creation_retry": "7s",
+    "controller.idle_grace": "63s",
+    "controller.delete_resend": "8s",
+    "controller.list_period": "64s",
+    "controller.plan_interval": "9s",
+    "controller.packing_timeout": "65s",
+    "controller.overtake_after": "12s",
+    "controller.silence": "13s",
+    "controller.command_resend": "1500ms",
+    "controller.acknowledge": "14s",
+    "controller.synchronise": "15s",
+    "controller.failed_partition_retry": "66s",
+    "controller.speeds_stale": "17s",
+    "controller.vanish_after_measurements": "4",
+}
+REACHED = ControllerSettings(
+    policy=TriggerPolicy(
+        capacity_bytes_per_s=3e6,
+        target_utilisation=0.75,
+        scale_down_period_ms=90_000,
+        consumers_saved_min=2,
+        over_capacity_ms=4_000,
+        plan_interval_ms=9_000,
+        no_gain_wait_ms=16_000,
+        look_ahead_ms=30_000,
+        partitions_per_consumer_max=9,
+        consumers_max=5,
+    ),
+    algorithm="CHAIN@0.2",
+    capacity_is_learned=True,
+    catch_up_ms=61_000,
+    behind_tolerated_ms=6_000,
+    consumers_min=2,
+    spare_consumers=3,
+    creations_per_minute_max=11,
+    creation_timeout_ms=62_000,
+    creation_retry_ms=7_000,
+    idle_grace_ms=63_000,
+    delete_resend_ms=8_000,
+    list_period_ms=64_000,
+    packing_timeout_ms=65_000,
+    overtake_after_ms=12_000,
+    silence_ms=13_000,
+    command_resend_ms=1_500,
+    acknowledge_ms=14_000,
+    synchronise_ms=15_000,
+    failed_partition_retry_ms=66_000,
+    speeds_stale_ms=17_000,
+    vanish_after_measurements=4,
+)
+
+
+def test_every_option_reaches_the_core() -> None:
+    """Each in milliseconds, bytes per second or as it is; none is mixed up with another."""
+    chosen = load_settings(flags=CHOSEN, environment={}).settings
+    assert controller_settings(chosen) == REACHED
+    assert controller_settings(changed_settings(Settings(), CHOSEN)) == REACHED
+
+
+def test_the_catalogue_has_the_only_defaults() -> None:
+    """A settings object of the core or the trigger cannot be made without naming every figure."""
+    with pytest.raises(TypeError, match="missing"):
+        ControllerSettings()  # type: ignore[call-arg]  # the missing figures are the test
+    with pytest.raises(TypeError, match="missing"):
+        TriggerPolicy()  # type: ignore[call-arg]  # the missing figures are the test
+    defaults = controller_settings(Settings())
+    differing = [
+        f.name for f in fields(REACHED) if getattr(defaults, f.name) != getattr(REACHED, f.name)
+    ]
+    assert differing == [f.name for f in fields(REACHED)]
+
+
+def test_no_maximum_is_none() -> None:
+    """0 partitions per consumer means that there is no maximum."""
+    assert controller_settings(Settings()).policy.partitions_per_consumer_max is None
 
 
 @pytest.mark.parametrize(
-    ("flags", "consumers_max", "partitions_max"),
+    ("asked", "why"),
     [
-        ({}, 100, None),
-        ({"controller.consumers_max": "7"}, 7, None),
-        ({"packing.consumers_max": "5", "packing.partitions_per_consumer_max": "9"}, 5, 9),
+        ({"algorithm": "nosuch"}, "packing.algorithm: no packing algorithm 'nosuch'"),
+        ({"algorithm_knob": 7.0}, "packing.knob: Input should be less than or equal to 1"),
+        ({"consumers_min": 101}, "controller: consumers_min 101 is above consumers_max 100"),
+        ({"consumers_max": 0}, "controller.consumers_max: Input should be greater than"),
+        ({"target_utilisation": 0}, "packing.target_utilisation: Input should be greater than 0"),
+        ({"topics_include": ["a"]}, "unknown setting topics_include"),
     ],
 )
-def test_no_maximum_means_none(
-    flags: dict[str, str], consumers_max: int, partitions_max: int | None
-) -> None:
-    """What the settings call 0 is no bound to the packer, and the packer accepts all of it."""
-    settings = controller_settings(load_settings(flags=flags, environment={}).settings)
-    assert settings.consumers_max == consumers_max
-    assert settings.partitions_per_consumer_max == partitions_max
-    PackingProblem(
-        {TopicPartition("orders", 0): 1.0},
-        Assignment(),
-        settings.capacity_bytes_per_s,
-        partitions_per_consumer_max=settings.partitions_per_consumer_max,
-        consumers_max=settings.consumers_max,
+def test_what_the_file_could_not_have_is_refused(asked: dict[str, Any], why: str) -> None:
+    """A changed setting is checked by the same catalogue, with the same words."""
+    with pytest.raises(SettingsError, match=why):
+        with_overrides(Settings(), asked)
+
+
+def test_a_request_changes_options_in_their_own_units() -> None:
+    """Bytes per second, milliseconds, a name in any case, and counts."""
+    request = ChangeSettings(
+        request_id="r",
+        capacity_bytes_per_s=1.5e6,
+        target_utilisation=0.5,
+        algorithm="mwf",
+        algorithm_knob=0.1,
+        consumers_min=2,
+        consumers_max=200,
+        spare_consumers=4,
+        catch_up_ms=1_500,
     )
+    changed = with_overrides(Settings(), overrides_of(request))
+    packing, own = changed.packing, changed.controller
+    assert (packing.capacity, packing.target_utilisation, packing.knob) == (1.5e6, 0.5, 0.1)
+    assert packing.algorithm == "MWF"
+    assert (own.consumers_min, own.consumers_max, own.spare_consumers) == (2, 200, 4)
+    assert own.catch_up == 1.5
+    assert own.silence == Settings().controller.silence
 
 
-def test_capacity_and_hysteresis_become_a_target() -> None:
-    """Packed to 85 % by default; the alarm is at the whole."""
-    settings = controller_settings(
-        load_settings(flags={"packing.capacity": "3MB/s"}, environment={}).settings
-    )
-    assert settings.capacity_bytes_per_s == 3e6
-    assert settings.target_utilisation == pytest.approx(0.85)
+def test_an_unknown_option_cannot_be_changed() -> None:
+    """A typing mistake in a simulation or a test does not pass as a change."""
+    with pytest.raises(SettingsError, match=r"unknown setting packing\.consumers_max"):
+        changed_settings(Settings(), {"packing.consumers_max": 3})
 
 
-def test_the_live_trigger_is_the_simulated_one() -> None:
-    """Every option of the trigger reaches the machine, and both ask the same policy."""
-    flags = {
-        "packing.capacity": "3MB/s",
-        "packing.hysteresis": "0.25",
-        "packing.scale_down_period": "90s",
-        "packing.consumers_saved_min": "2",
-        "packing.over_capacity_for": "4s",
-        "packing.look_ahead": "30s",
-        "packing.partitions_per_consumer_max": "9",
-        "packing.consumers_max": "5",
-        "controller.plan_interval": "7s",
+def test_saved_overrides_that_no_longer_make_sense_are_dropped() -> None:
+    """An older release accepted them; the controller starts without them, and says so."""
+    state = after(*TWO_CONSUMERS).state
+    assert isinstance(state, State)
+    overrides = {
+        "consumers_min": 150,
+        "algorithm": "nosuch",
+        "algorithm_knob": 7.0,
+        "topics_include": ["orders"],
+        "consumers_max": 200,
+        "spare_consumers": 2,
     }
-    for given in ({"packing.consumers_max": "100"}, flags):
-        settings = load_settings(flags=given, environment={}).settings
-        simulated = settings.packing.trigger_policy(
-            plan_interval_s=settings.controller.plan_interval
-        )
-        assert trigger_policy(controller_settings(settings)) == simulated
-    assert controller_settings(settings).look_ahead_ms == 30_000
+    kept, dropped = valid_overrides(Settings(), overrides)
+    assert kept == {"consumers_max": 200, "spare_consumers": 2, "consumers_min": 150}
+    assert set(dropped) == {"algorithm", "algorithm_knob", "topics_include"}
+    saved = Machine().begin(controller_epoch=1, settings=Settings(), now_ms=0)[0]
+    saved = State(saved.phase, 1, 1, saved.chosen, saved.settings, overrides=overrides)
+    begun, _ = Machine().begin(controller_epoch=2, settings=Settings(), now_ms=0, saved=saved)
+    assert begun.overrides == kept
+    assert begun.settings.consumers_max == 200
+    said = [d.explanation for d in begun.history if d.code is Code.SETTING_DROPPED]
+    assert said[1].startswith("algorithm_knob from an earlier request is no longer valid: ")
+    assert len(said) == 3
+
+
+def test_a_maximum_that_is_below_the_minimum_is_a_settings_error() -> None:
+    """In the file as well, and with its name."""
+    flags = {"controller.consumers_min": "3", "controller.consumers_max": "2"}
+    with pytest.raises(SettingsError, match="controller: consumers_min 3 is above consumers_max 2"):
+        load_settings(flags=flags, environment={})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.controller.story import TWO_CONSUMERS, after
+from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core.saved_state import decode_state, encode_state, state_as_json
 from penstock.controller.core.state import State
 from penstock.state_directory import BrokenState, state_file
@@ -27,14 +27,13 @@ def rich_state() -> State:
 def test_what_matters_comes_back() -> None:
     """Numbers that only rise, holdings, plan, pauses, roll-out, overrides and history."""
     state = rich_state()
-    read = decode_state(encode_state(state))
+    read = decode_state(encode_state(state), CATALOGUE)
     assert isinstance(read, State)
     for name in (
         "phase",
         "controller_epoch",
         "plan_number",
         "epochs_used",
-        "settings",
         "overrides",
         "incarnation_floor",
         "held_by",
@@ -62,7 +61,7 @@ def test_a_state_without_plan_comes_back_too() -> None:
     """As it is right after the first start."""
     state = after("a controller starts with epoch 1").state
     assert state is not None
-    assert isinstance(decode_state(encode_state(state)), State)
+    assert isinstance(decode_state(encode_state(state), CATALOGUE), State)
 
 
 def test_every_damage_is_seen() -> None:
@@ -71,8 +70,8 @@ def test_every_damage_is_seen() -> None:
     head, _, body = good.partition(b"\n")
     flipped = good[:-10] + bytes([good[-10] ^ 1]) + good[-9:]
     for raw in (b"", b"\n", good[:100], good[:-2], flipped, b"x" * 50, b"\x00" + good):
-        assert isinstance(decode_state(raw), BrokenState), raw[:30]
-    other_version = decode_state(head.replace(b" 1 ", b" 2 ") + b"\n" + body)
+        assert isinstance(decode_state(raw, CATALOGUE), BrokenState), raw[:30]
+    other_version = decode_state(head.replace(b" 1 ", b" 2 ") + b"\n" + body, CATALOGUE)
     assert isinstance(other_version, BrokenState)
     assert "version" in other_version.why
 
@@ -86,14 +85,14 @@ def test_every_damage_is_seen() -> None:
         {"holdings": {"t-0": [1]}},
         {"history": 3},
         {"roll_out": {"request": {}, "version": 1, "total": 1}},
-        {"settings": None},
+        {"overrides": None},
         {"pauses": [["sideways", None, "", ""]]},
     ],
 )
 def test_content_that_makes_no_sense_is_refused(change: dict[str, object]) -> None:
     """A right checksum over wrong content is still not a state."""
     content = state_as_json(rich_state()) | change
-    broken = decode_state(state_file.encode_state("controller", content))
+    broken = decode_state(state_file.encode_state("controller", content), CATALOGUE)
     assert isinstance(broken, BrokenState)
     assert broken.why.startswith("a field is wrong")
 
@@ -101,13 +100,15 @@ def test_content_that_makes_no_sense_is_refused(change: dict[str, object]) -> No
 def test_a_file_too_large_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Size before content."""
     monkeypatch.setattr(state_file, "STATE_BYTES_MAX", 10)
-    assert isinstance(decode_state(encode_state(rich_state())), BrokenState)
+    assert isinstance(decode_state(encode_state(rich_state()), CATALOGUE), BrokenState)
 
 
 def test_the_state_of_an_older_release_is_read() -> None:
-    """A setting that it did not know has its default; pauses and changed settings live on."""
-    content = state_as_json(rich_state())
-    del content["settings"]["look_ahead_ms"]
-    state = decode_state(state_file.encode_state("controller", content))
+    """It had the settings in it and knew of no unfinished bounds; pauses and overrides live on."""
+    content = state_as_json(rich_state()) | {"settings": {"look_ahead_ms": 0}}
+    del content["bounds_requests"]
+    state = decode_state(state_file.encode_state("controller", content), CATALOGUE)
     assert isinstance(state, State)
-    assert state.settings == rich_state().settings
+    assert state.overrides == rich_state().overrides
+    assert state.pauses == rich_state().pauses
+    assert state.bounds_requests == ()

@@ -109,7 +109,7 @@ def test_a_departed_consumer_that_is_not_listed_is_forgotten() -> None:
 def test_a_consumer_that_was_only_wanted_is_not_asked() -> None:
     """It was never created: nobody is there to answer."""
     teller = after(
-        "settings creations_per_window_max=1",
+        "settings creations_per_minute_max=1",
         "a controller starts with epoch 1",
         "deployed:",
         "deployed:",
@@ -136,7 +136,7 @@ def test_a_packer_that_fails_is_given_up() -> None:
 
 def test_the_packer_has_a_bound() -> None:
     """Nothing waits for ever, not even for our own packer."""
-    teller = after("settings packing_ms_max=2000", *OVERLOAD)
+    teller = after("settings packing_timeout=2s", *OVERLOAD)
     assert "  packing_failed: the packer did not answer in time" in teller.tell("tick +2500")
 
 
@@ -178,7 +178,7 @@ def test_a_plan_that_gains_nothing_is_not_made() -> None:
     """As many consumers as before, or the very same assignment: not worth a move."""
     teller = after(*OVERLOAD)
     lines = teller.tell("packed 1: orders-0 orders-1; 2: orders-2")
-    assert lines[0].startswith("  nothing_to_gain: more is written")
+    assert lines[0].startswith("  nothing_to_gain: consumer 1 is over capacity")
     assert teller.tell("tick +500") == [], "not asked again at once"
     shrinking = after(
         *TWO_CONSUMERS,
@@ -191,7 +191,9 @@ def test_a_plan_that_gains_nothing_is_not_made() -> None:
         "tick +500",
     )
     lines = shrinking.tell("packed 1: orders-0; 2: orders-1 orders-2")
-    assert lines[0].startswith("  nothing_to_gain: the packer saves 0 consumers")
+    assert lines[0].startswith(
+        "  nothing_to_gain: 1 consumer may do instead of 2: 90 of 100 B/s, but"
+    )
 
 
 def test_what_cannot_be_helped_is_said() -> None:
@@ -203,8 +205,10 @@ def test_what_cannot_be_helped_is_said() -> None:
     }
     packing = Packing(Assignment(owned), (TopicPartition("orders", 1),), (ConsumerId(2),))
     lines = teller.give(inputs.Packed(teller.now_ms, state_of(teller).packing_number, packing))
-    assert lines[0] == "  oversize_partition: faster than a whole consumer, alone on one: orders-1"
-    assert lines[1] == "  maximum_binds: the maximum of consumers overloads 2"
+    assert lines[0] == (
+        "  oversize_partition: more than one consumer's capacity, each on its own: orders-1"
+    )
+    assert lines[1] == "  maximum_binds: with at most 100 consumers these are over capacity: 2"
 
 
 def test_a_packing_needs_a_reason() -> None:
@@ -229,7 +233,7 @@ def test_no_consumer_to_be_had() -> None:
         "packed 1: a-0",
     )
     lines = teller.tell("consumer 1 cannot be created: no quota")
-    assert "  nothing_to_gain: there is no consumer to be had" in lines
+    assert "  nothing_to_gain: no consumer can be created now" in lines
     assert teller.tell("tick +500") == [], "it waits for the back-off to end"
     assert any(line.startswith("  > pack") for line in teller.tell("tick +10000"))
     teller.tell("consumer 1 cannot be created: late")

@@ -1,4 +1,4 @@
-"""Local consumers: identity by start time, restarts with a pause, notes that are distrusted."""
+"""Local consumers: identity by start time, restarts with pauses, damaged notes."""
 
 import json
 import sys
@@ -36,8 +36,8 @@ class Clock:
         return self.now_s
 
 
-def test_a_process_that_merely_has_the_number_is_left_alone(tmp_path: Path) -> None:
-    """The note's start time is another: it counts as dead, and deleting touches nobody."""
+def test_another_process_with_the_number_is_left_alone(tmp_path: Path) -> None:
+    """A process with another start time is not the consumer, and deleting leaves it running."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     local.create(ONE, TEMPLATE)
     note = local._read(ONE)
@@ -46,7 +46,7 @@ def test_a_process_that_merely_has_the_number_is_left_alone(tmp_path: Path) -> N
     content = json.loads(file.read_text(encoding="utf-8"))
     content["process"]["started_at_ticks"] -= 1
     file.write_text(json.dumps(content), encoding="utf-8")
-    assert local.listed()[ONE].state is DeploymentState.RESTARTING
+    assert local.list_consumers()[ONE].state is DeploymentState.RESTARTING
     local.delete(ONE)
     assert is_alive(note.process)
     content["process"]["started_at_ticks"] += 1
@@ -57,7 +57,7 @@ def test_a_process_that_merely_has_the_number_is_left_alone(tmp_path: Path) -> N
 
 
 def test_restarts_slow_down_and_are_called_failed(tmp_path: Path) -> None:
-    """The pause doubles; after several the consumer is reported as failed, and still tried."""
+    """The pause doubles; after several restarts the consumer is failed, and still restarted."""
     clock = Clock()
     local = LocalProcesses(tmp_path, "g", quitter, monotonic=clock)
     local.create(ONE, TEMPLATE)
@@ -66,20 +66,20 @@ def test_restarts_slow_down_and_are_called_failed(tmp_path: Path) -> None:
         while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # it was created
             pass
         waited = 0.0
-        while not local.tend():
+        while not local.repair():
             clock.now_s += 0.25
             waited += 0.25
         pauses.append(waited)
     assert pauses == [0.5, 1, 2, 4, 8, 16]
     while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # as above
         pass
-    listed = local.listed()[ONE]
+    listed = local.list_consumers()[ONE]
     assert (listed.state, listed.restarts) == (DeploymentState.FAILED, 6)
     assert "6 restarts" in listed.detail
 
 
-def test_a_steady_consumer_earns_a_quick_restart(tmp_path: Path) -> None:
-    """After some seconds of life the count begins again."""
+def test_a_steady_consumer_restarts_quickly(tmp_path: Path) -> None:
+    """After a steady run the restart count begins again."""
     clock = Clock()
     local = LocalProcesses(tmp_path, "g", quitter, monotonic=clock)
     local.create(ONE, TEMPLATE)
@@ -87,36 +87,36 @@ def test_a_steady_consumer_earns_a_quick_restart(tmp_path: Path) -> None:
         while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # it was created
             pass
         clock.now_s += 11
-        assert len(local.tend()) == 1
-        assert local.listed()[ONE].restarts == expected
+        assert len(local.repair()) == 1
+        assert local.list_consumers()[ONE].restarts == expected
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"consumer": 1, "group": "g"}'])
 def test_a_broken_note_counts_as_not_deployed(tmp_path: Path, content: str) -> None:
-    """Creating makes it anew."""
+    """A damaged note counts as not deployed, and creating starts the consumer."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     folder = tmp_path / "consumer-1"
     folder.mkdir()
     (folder / "deployment.json").write_text(content, encoding="utf-8")
-    assert local.listed() == {}
+    assert local.list_consumers() == {}
     local.create(ONE, TEMPLATE)
-    assert set(local.listed()) == {ONE}
+    assert set(local.list_consumers()) == {ONE}
     local.delete(ONE)
 
 
 def test_another_groups_consumers_are_never_touched(tmp_path: Path) -> None:
-    """The same directory by mistake: what has another label is not ours."""
+    """Consumers of another group in the same directory are not touched."""
     theirs = LocalProcesses(tmp_path, "theirs", sleeper)
     theirs.create(ONE, TEMPLATE)
     ours = LocalProcesses(tmp_path, "ours", sleeper)
-    assert ours.listed() == {}
+    assert ours.list_consumers() == {}
     ours.delete(ONE)
-    assert theirs.listed()[ONE].state is DeploymentState.RUNNING
+    assert theirs.list_consumers()[ONE].state is DeploymentState.RUNNING
     theirs.delete(ONE)
 
 
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A file in the way; nothing is left running."""
+    """If the folder cannot be made, an error is raised and no process is left."""
     (tmp_path / "file").touch()
     local = LocalProcesses(tmp_path / "file", "g", sleeper)
     with pytest.raises(DeploymentError, match="could not be started"):
@@ -125,7 +125,7 @@ def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_note_that_cannot_be_written_stops_the_process(tmp_path: Path) -> None:
-    """What could not be found again must not run."""
+    """If the note cannot be written, the process is stopped."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     (tmp_path / "consumer-1" / "deployment.partial").mkdir(parents=True)
     with pytest.raises(DeploymentError, match="could not be started"):
@@ -134,11 +134,11 @@ def test_a_note_that_cannot_be_written_stops_the_process(tmp_path: Path) -> None
 
 
 def test_state_stays_until_it_is_forgotten(tmp_path: Path) -> None:
-    """A deleted consumer's folder is kept for its next life, and removed only on request."""
+    """A deleted consumer's folder stays until `forget_state` removes it."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     local.create(ONE, TEMPLATE)
     local.forget_state(ONE)
-    assert set(local.listed()) == {ONE}
+    assert set(local.list_consumers()) == {ONE}
     local.delete(ONE)
     assert (tmp_path / "consumer-1" / "consumer.log").exists()
     local.forget_state(ONE)
@@ -146,7 +146,7 @@ def test_state_stays_until_it_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_large_log_is_turned_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a start, so that logs do not grow without bound over restarts."""
+    """A large log is renamed when the consumer starts."""
     monkeypatch.setattr("penstock.deployment.local_processes.LOG_BYTES_MAX", 3)
     local = LocalProcesses(tmp_path, "g", sleeper)
     folder = tmp_path / "consumer-1"

@@ -1,7 +1,6 @@
-"""Jars are fetched once, verified at every use, and never half there.
+"""Jars are fetched once, verified at every use, and complete or absent.
 
-The fetch runs the real Ivy against a small repository on loopback, so that wrong sums, missing
-files and refused connections are the real thing.
+The tests run the real Ivy against a small repository on the loopback.
 """
 
 import functools
@@ -28,7 +27,7 @@ CONTENT = {"alpha": b"first jar", "beta": b"second jar"}
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Say nothing: test output is for failures."""
+        """Print nothing."""
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def leftovers() -> list[str]:
 
 
 def test_fetched_once_with_progress_then_never_again(repository: Path) -> None:
-    """The second call needs no repository at all."""
+    """The second fetch works without the repository."""
     seen: list[FetchProgress] = []
     target = fetch(JarSet.BROKER, on_progress=seen.append)
     assert [one.arrived for one in seen] == [1, 2]
@@ -70,7 +69,7 @@ def test_fetched_once_with_progress_then_never_again(repository: Path) -> None:
 
 
 def test_jars_on_a_read_only_disk_are_only_looked_at(repository: Path) -> None:
-    """Baked into an image: nothing is written beside a set that is whole, not even a lock."""
+    """Nothing, not even a lock file, is written beside a complete set."""
     folder = fetch(JarSet.BROKER)
     for lock in folder.parent.glob(".*.lock"):
         lock.unlink()
@@ -79,15 +78,15 @@ def test_jars_on_a_read_only_disk_are_only_looked_at(repository: Path) -> None:
 
 
 def test_a_wrong_sum_keeps_nothing(repository: Path) -> None:
-    """A jar with other content than locked is refused, and the cache stays empty."""
+    """A jar with a wrong checksum is refused, and the cache stays empty."""
     (repository / "org/example/beta/1.0/beta-1.0.jar").write_bytes(b"something else")
-    with pytest.raises(JarCorruptError, match=r"beta-1\.0\.jar arrived with a sha256 sum"):
+    with pytest.raises(JarCorruptError, match=r"beta-1\.0\.jar arrived with a sha256 checksum"):
         fetch(JarSet.BROKER)
     assert leftovers() == []
 
 
 def test_a_missing_jar_is_tried_again_and_then_named(repository: Path) -> None:
-    """What cannot be had is named with what to do, after as many attempts as allowed."""
+    """After all attempts a missing jar is named with a remedy."""
     (repository / "org/example/beta/1.0/beta-1.0.jar").unlink()
     with pytest.raises(JarFetchError, match=r"Could not fetch beta-1\.0\.jar in 2 attempts"):
         fetch(JarSet.BROKER, attempts=2)
@@ -97,7 +96,7 @@ def test_a_missing_jar_is_tried_again_and_then_named(repository: Path) -> None:
 def test_a_second_attempt_can_succeed(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository that fails once is only a delay."""
+    """A repository that fails once is tried again."""
     jar = repository / "org/example/beta/1.0/beta-1.0.jar"
     jar.rename(tmp_path / "hidden")
 
@@ -116,7 +115,7 @@ def test_a_second_attempt_can_succeed(
 
 
 def test_no_network_is_one_clear_error(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing listens: the error says so and what to do; nothing is kept."""
+    """Without a repository the error has a remedy, and nothing is kept."""
     monkeypatch.setenv("PENSTOCK_JAR_REPOSITORY", "http://127.0.0.1:9/")
     with pytest.raises(JarFetchError, match="Check the network"):
         fetch(JarSet.BROKER, attempts=1)
@@ -126,7 +125,7 @@ def test_no_network_is_one_clear_error(repository: Path, monkeypatch: pytest.Mon
 def test_a_full_disk_is_seen_before_the_fetch(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Too little room is said in MiB, with the folder."""
+    """Too little free space is reported in MiB with the folder."""
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=5 * 2**20))
     with pytest.raises(JarFetchError, match="Only 5 MiB are free"):
@@ -136,7 +135,7 @@ def test_a_full_disk_is_seen_before_the_fetch(
 def test_a_cache_that_cannot_be_written_is_named(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file stands where the folder should be."""
+    """A cache that cannot be written is named in the error."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "file"))
     with pytest.raises(JarFetchError, match="Could not write the jar cache"):
@@ -144,24 +143,24 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 
 def test_a_corrupted_cache_is_refused_and_mended(repository: Path) -> None:
-    """A jar that changed on disk is never run; fetching again replaces it."""
+    """A jar that changed on disk is refused, and fetching again replaces it."""
     target = fetch(JarSet.BROKER)
     (target / "alpha-1.0.jar").write_bytes(b"bit rot")
-    with pytest.raises(JarCorruptError, match=r"alpha-1\.0\.jar.*it will not be run"):
+    with pytest.raises(JarCorruptError, match=r"alpha-1\.0\.jar.*it is not used"):
         jar_paths(JarSet.BROKER)
     fetch(JarSet.BROKER)
     assert jar_paths(JarSet.BROKER)[0].read_bytes() == CONTENT["alpha"]
     assert leftovers() == [target.name]
 
 
-def test_nothing_fetched_yet_says_what_to_run(repository: Path) -> None:
-    """The error names the command."""
+def test_missing_jars_are_an_error_with_the_command(repository: Path) -> None:
+    """The error names the command that fetches the jars."""
     with pytest.raises(JarsMissingError, match="penstock jars fetch"):
         jar_paths(JarSet.SPARK)
 
 
 def test_another_lock_has_another_folder(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade never meets an old cache."""
+    """A changed lock uses another folder of the cache."""
     before = set_directory(JarSet.BROKER)
     monkeypatch.setattr(lock_file, "lock_text", lambda _: f"a:b:1 sha256:{'0' * 64}")
     assert set_directory(JarSet.BROKER) != before
@@ -195,7 +194,7 @@ def test_a_malformed_lock_line_is_refused(line: str) -> None:
     ],
 )
 def test_java_versions_are_read(banner: str, version: int | None) -> None:
-    """Old and new ways to write a version."""
+    """Versions are read in the old and the new format."""
     assert java_version(banner) == version
 
 
@@ -205,7 +204,7 @@ def test_java_versions_are_read(banner: str, version: int | None) -> None:
 def test_a_java_too_old_is_refused_with_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, explanation: str
 ) -> None:
-    """The message names the version found and the exact command."""
+    """The error names the version found and the install command."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text(f"#!/bin/sh\necho '{banner}' >&2\n", encoding="utf-8")
@@ -217,7 +216,7 @@ def test_a_java_too_old_is_refused_with_what_to_run(
 
 
 def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On the PATH or in JAVA_HOME, the message says where it looked."""
+    """The error says whether it looked on the PATH or in JAVA_HOME."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaMissingError, match="on the PATH"):

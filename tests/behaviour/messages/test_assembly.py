@@ -1,4 +1,4 @@
-"""Long lists travel in parts and arrive whole, or not at all."""
+"""Long lists are split into parts and joined completely, or not at all."""
 
 import random
 
@@ -30,13 +30,13 @@ def measurement(sequence: int, partitions: int, incarnation: int = 1) -> WriteSp
 
 
 def test_every_piece_is_within_the_limit_and_nothing_is_lost() -> None:
-    """Cutting keeps order and content; nothing to say is still said once."""
+    """Splitting keeps order and content; an empty list gives one empty piece."""
     assert cut([1, 2, 3, 4, 5], rows_max=2) == ((1, 2), (3, 4), (5,))
     assert cut([], rows_max=2) == ((),)
 
 
 def test_parts_in_any_order_make_the_whole() -> None:
-    """The whole comes with the last missing part, whichever that is, and only once."""
+    """The last missing part completes the list, in any order and only once."""
     parts = list(in_parts(measurement(1, 2_500), "partitions"))
     assert [p.parts for p in parts] == [3, 3, 3]
     assembler = PartAssembler[WriteSpeedMeasurement]()
@@ -48,7 +48,7 @@ def test_parts_in_any_order_make_the_whole() -> None:
 
 
 def test_only_the_newest_is_put_together() -> None:
-    """A part of a newer list ends the older one; a late part of an older one is dropped."""
+    """A part of a newer list discards the older one; late parts of an older list are dropped."""
     old = list(in_parts(measurement(1, 2_000), "partitions"))
     new = list(in_parts(measurement(2, 2_000), "partitions"))
     assembler = PartAssembler[WriteSpeedMeasurement]()
@@ -61,7 +61,7 @@ def test_only_the_newest_is_put_together() -> None:
 
 
 def test_parts_that_disagree_on_their_number_are_no_whole() -> None:
-    """Two lists under one number (a lying writer) are never mixed."""
+    """Parts that disagree on their number are never mixed."""
     assembler = PartAssembler[WriteSpeedMeasurement]()
     two, three = (list(in_parts(measurement(1, rows), "partitions")) for rows in (2_000, 3_000))
     assert assembler.add(three[0]) is None
@@ -69,7 +69,7 @@ def test_parts_that_disagree_on_their_number_are_no_whole() -> None:
 
 
 def test_each_consumer_has_its_own_lists() -> None:
-    """Reports and responses of several consumers do not disturb one another."""
+    """Parts of several consumers are kept apart."""
     report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
     reports = PartAssembler[ConsumerReport]()
     first = report.model_copy(update={"parts": 2})
@@ -82,7 +82,7 @@ def test_each_consumer_has_its_own_lists() -> None:
 
 
 def test_the_number_of_senders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flood of made-up senders does not fill the memory."""
+    """A flood of invented senders does not fill the memory."""
     monkeypatch.setattr(assembly, "SENDERS_MAX", 1)
     report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
     reports = PartAssembler[ConsumerReport]()
@@ -91,7 +91,7 @@ def test_the_number_of_senders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_parts_of_a_report_are_joined_again() -> None:
-    """Every part has a place in the sequence; the whole has the last one's."""
+    """Every part has its own sequence number; the joined report has the last one."""
     report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
     long = report.model_copy(update={"owned": report.owned * 2_500})
     parts = tuple(in_parts(long, "owned"))

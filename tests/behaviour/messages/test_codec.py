@@ -1,4 +1,4 @@
-"""The codec reads what it wrote, and says why it refuses the rest."""
+"""The codec decodes what it encoded, and refuses the rest with a reason."""
 
 import json
 from typing import Any
@@ -40,31 +40,31 @@ def query_with(**changes: Any) -> bytes:
 
 
 def test_every_kind_has_an_example() -> None:
-    """No message escapes the tests below."""
+    """Every type of message has an example for the tests below."""
     assert [type(message) for message in EXAMPLES] == list(MESSAGE_TYPES)
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: m.event_type)
 def test_what_is_written_is_read_again(message: Message) -> None:
-    """Encoding and decoding give an equal message, in its own mailbox."""
+    """An encoded message decodes to an equal one in its mailbox."""
     encoded = encode(message)
     read = decode(
         encoded.value, encoded.headers, topic_role=message.topic_role, mailbox=message.mailbox
     )
     assert read == message
-    assert b"null" not in encoded.value, "what is unknown is absent"
+    assert b"null" not in encoded.value, "unknown values are absent"
     assert dict(encoded.headers)["event_type"] == message.event_type.encode()
 
 
 @pytest.mark.parametrize("message", LARGEST, ids=lambda m: m.event_type)
 def test_the_largest_list_fits_whatever_the_names_are(message: Message) -> None:
-    """Counting partitions is enough to stay under the broker's limit."""
+    """The longest list with the longest names stays under the broker's limit."""
     encoded = encode(message)
     assert decode(encoded.value, encoded.headers) == message
 
 
 def test_a_list_that_was_not_split_is_our_own_mistake() -> None:
-    """The writer finds out at once, not the broker."""
+    """Encoding a message that is too large raises an error."""
     largest = next(m for m in LARGEST if isinstance(m, StopConsumingEvent))
     with pytest.raises(ValueError, match="should have been split"):
         encode(largest.model_copy(update={"partitions": largest.partitions * 2}))
@@ -98,7 +98,7 @@ def test_a_list_that_was_not_split_is_our_own_mistake() -> None:
     ],
 )
 def test_malformed_bytes_are_refused_by_name(value: bytes | None, code: RefusalCode) -> None:
-    """Each kind of wrong has its own code, and none raises."""
+    """Each kind of malformed value has its own code, and none raises."""
     assert refused(value) == code
 
 
@@ -119,18 +119,18 @@ def test_malformed_bytes_are_refused_by_name(value: bytes | None, code: RefusalC
     ],
 )
 def test_malformed_headers_are_refused_by_name(headers: Any, code: RefusalCode) -> None:
-    """The envelope is as strict as the letter."""
+    """Each kind of malformed header has its own code."""
     assert refused(QUERY.value, headers) == code
 
 
 def test_headers_of_other_programs_are_ignored() -> None:
-    """Tracing tools add headers of their own; they do no harm."""
+    """Unknown headers, such as those of tracing tools, are ignored."""
     outcome = decode(QUERY.value, [*QUERY.headers, ("traceparent", b"00-abc")])
     assert isinstance(outcome, StateQuery)
 
 
 def test_a_refusal_names_the_kind_only_when_it_is_known() -> None:
-    """A counter by kind cannot be blown up by a stranger's names."""
+    """A refusal names only known types, so that counters stay bounded."""
     known = decode(b"{}", QUERY.headers)
     assert isinstance(known, Refusal)
     assert known.event_type == "StateQuery"
@@ -140,14 +140,14 @@ def test_a_refusal_names_the_kind_only_when_it_is_known() -> None:
 
 
 def test_a_message_in_the_wrong_place_is_refused() -> None:
-    """A query on the controller topic, or in another consumer's mailbox, is not obeyed."""
+    """A query on another topic or in another mailbox is refused."""
     assert refused(QUERY.value, topic_role="controller") == RefusalCode.WRONG_TOPIC
     assert refused(QUERY.value, topic_role="query", mailbox=4) == RefusalCode.WRONG_MAILBOX
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "<b>", "x" * 250, "a\n", "ä"])
 def test_names_outside_kafkas_alphabet_never_pass(topic: str) -> None:
-    """A hostile name cannot become a path, a page or a log line."""
+    """A topic name outside Kafka's alphabet is refused."""
     headers = (("event_type", b"StopConsumingEvent"), ("schema_version", b"1.0"))
     row = {"topic": topic, "partition": 0, "epoch": "1.1"}
     body = {"consumer_id": 1, "incarnation": 1, "controller_epoch": 1, "plan_number": 1}
@@ -158,7 +158,7 @@ def test_names_outside_kafkas_alphabet_never_pass(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", ["...", "..a", ".a", "a.", "a-b_c.D9", "x" * 249])
 def test_names_that_kafka_accepts_pass(topic: str) -> None:
-    """The pattern is exactly Kafka's: dots are fine, only `.` and `..` are not."""
+    """Every name that Kafka accepts is accepted; `.` and `..` are not."""
     row = {"topic": topic, "partition": 0}
     body = {
         "monitor_incarnation": 1,
@@ -174,7 +174,7 @@ def test_names_that_kafka_accepts_pass(topic: str) -> None:
 
 @pytest.mark.parametrize("speed", ["-1", "1e400", "NaN", "Infinity", '"1"', "2e18"])
 def test_speeds_that_are_no_speeds_never_pass(speed: str) -> None:
-    """NaN, negative and infinite speeds never reach the packer."""
+    """NaN, negative and infinite speeds are refused."""
     example = next(m for m in EXAMPLES if isinstance(m, WriteSpeedMeasurement))
     encoded = encode(example)
     poisoned = encoded.value.replace(b"1000000.5", speed.encode())
@@ -183,7 +183,7 @@ def test_speeds_that_are_no_speeds_never_pass(speed: str) -> None:
 
 
 def test_a_part_beyond_its_parts_is_refused() -> None:
-    """Part 3 of 2 makes no sense, whoever says it."""
+    """Part 3 of 2 is refused."""
     for kind in (WriteSpeedMeasurement, StateQueryResponse):
         encoded = encode(next(m for m in EXAMPLES if isinstance(m, kind)))
         value = encoded.value.replace(b'"part":1', b'"part":3')
@@ -193,7 +193,7 @@ def test_a_part_beyond_its_parts_is_refused() -> None:
 
 @given(st.binary(max_size=300))
 def test_no_bytes_make_it_raise(value: bytes) -> None:
-    """Whatever a stranger writes, the answer is a value."""
+    """Any bytes give a message or a refusal, never an exception."""
     decode(value, QUERY.headers)
 
 
@@ -208,7 +208,7 @@ JSON_VALUES = st.recursive(
 def test_a_field_replaced_by_anything_never_raises(
     poison: Any, message: Message, data: st.DataObject
 ) -> None:
-    """Right JSON with a wrong value in one place gives a message or a refusal."""
+    """JSON with one replaced value gives a message or a refusal."""
     encoded = encode(message)
     body = json.loads(encoded.value)
     body[data.draw(st.sampled_from(sorted(body)))] = poison
@@ -218,7 +218,7 @@ def test_a_field_replaced_by_anything_never_raises(
 
 @given(JSON_VALUES, st.integers(0, 6))
 def test_the_quick_look_at_nesting_is_exact(value: Any, limit: int) -> None:
-    """The layers that are peeled are the layers there are."""
+    """The fast check agrees with the exact depth."""
 
     def depth(inner: Any) -> int:
         if isinstance(inner, list):
@@ -231,6 +231,6 @@ def test_the_quick_look_at_nesting_is_exact(value: Any, limit: int) -> None:
 
 
 def test_brackets_in_strings_are_no_nesting() -> None:
-    """A sentence may contain brackets and quotes."""
+    """Brackets and quotes inside strings do not count as nesting."""
     assert not is_deeper_than(1, b'["[[[{{{", "\\"[[[["]')
     assert is_deeper_than(1, b'["]", [1]]')

@@ -1,4 +1,4 @@
-"""What the messages themselves know."""
+"""Properties and checks of the messages themselves."""
 
 import pytest
 from pydantic import ValidationError
@@ -16,7 +16,7 @@ from penstock.model import ConsumerId, Epoch, TopicPartition
 
 
 def test_messages_find_their_mailbox() -> None:
-    """Commands and queries go to the consumer's own partition, all else to partition 0."""
+    """Commands and queries go to the consumer's partition, all others to partition 0."""
     for message in EXAMPLES:
         if isinstance(message, (ToConsumer, StateQuery)):
             assert message.mailbox == message.consumer_id == message.addressee
@@ -26,22 +26,22 @@ def test_messages_find_their_mailbox() -> None:
             assert message.sender == ConsumerId(message.consumer_id)
 
 
-def test_rows_speak_the_nouns_of_the_model() -> None:
-    """A row gives its partition and epoch as values that can be compared."""
+def test_rows_return_types_of_the_model() -> None:
+    """A row returns its partition and epoch as types of the model."""
     row = EpochRow(topic="orders", partition=3, epoch="7.12")
     assert row.topic_partition == TopicPartition("orders", 3)
     assert row.partition_epoch == Epoch(7, 12)
 
 
 def test_messages_do_not_change() -> None:
-    """What was sent stays what was sent."""
+    """A message cannot be changed."""
     query = StateQuery(consumer_id=1, controller_epoch=1, plan_number=1, query_number=1)
     with pytest.raises(ValidationError, match="frozen"):
         query.consumer_id = 2  # type: ignore[misc]  # the point of the test
 
 
 def test_a_command_names_at_least_one_partition() -> None:
-    """An empty command would be acknowledged by nothing."""
+    """A command without partitions is refused."""
     with pytest.raises(ValidationError, match="at least 1"):
         StartConsumingCommand(
             consumer_id=1, incarnation=1, controller_epoch=1, plan_number=1, partitions=()
@@ -61,13 +61,13 @@ def test_a_command_names_at_least_one_partition() -> None:
     ],
 )
 def test_an_update_cannot_ask_for_what_is_not_listed(change: dict[str, object]) -> None:
-    """No connection option, loader variable, path or shell word comes from a message."""
+    """An update with a connection option, loader variable, path or shell text is refused."""
     with pytest.raises(ValidationError):
         UpdateDeployments.model_validate({"request_id": "r", **change})
 
 
 def test_bounds_that_cross_are_refused() -> None:
-    """A minimum above the maximum is a mistake, said at once."""
+    """A minimum above the maximum is refused."""
     with pytest.raises(ValidationError, match="consumers_min 5 is above consumers_max 4"):
         ChangeSettings(request_id="r", consumers_min=5, consumers_max=4)
     assert ChangeSettings(request_id="r", consumers_min=4, consumers_max=4).consumers_min == 4

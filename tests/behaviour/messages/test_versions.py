@@ -27,7 +27,7 @@ class NewerRow(PartitionToStart):
 
 
 class NewerStart(StartConsumingCommand):
-    """The command as version 1.1 might have it."""
+    """The command in a version 1.1."""
 
     partitions: tuple[NewerRow, ...]
     deadline_ms: int | None = None
@@ -56,7 +56,7 @@ def renamed(message: NewerStart, version: SchemaVersion) -> tuple[bytes, list[tu
 
 
 def test_an_older_reader_ignores_what_a_newer_writer_added() -> None:
-    """Fields of a later minor version are left out, at every depth; the rest is as written."""
+    """Unknown fields of a later minor version are ignored at every depth."""
     read = decode(*renamed(NEWER, NEW), reader_version=OLD)
     assert type(read) is StartConsumingCommand
     assert [row.epoch for row in read.partitions] == ["1.1", "1.2"]
@@ -64,14 +64,14 @@ def test_an_older_reader_ignores_what_a_newer_writer_added() -> None:
 
 
 def test_an_unknown_field_in_a_message_of_our_own_version_is_refused() -> None:
-    """Only a message that is marked newer may have more fields: anything else is foreign."""
+    """An unknown field in a message of our own version is refused."""
     read = decode(*renamed(NEWER, OLD), reader_version=OLD)
     assert isinstance(read, Refusal)
     assert read.code == RefusalCode.FIELDS_INVALID
 
 
-def test_a_newer_reader_fills_in_what_an_older_writer_did_not_know() -> None:
-    """An added field has a default, so old messages stay readable."""
+def test_a_newer_reader_uses_defaults_for_missing_fields() -> None:
+    """A newer reader uses the default of a field that an older writer did not send."""
     old = StartConsumingCommand(
         consumer_id=1,
         incarnation=1,
@@ -85,8 +85,8 @@ def test_a_newer_reader_fills_in_what_an_older_writer_did_not_know() -> None:
     assert read.deadline_ms is None
 
 
-def test_a_newer_message_must_still_be_right_in_what_we_know() -> None:
-    """Tolerance is for additions alone: a wrong value or a missing field is refused."""
+def test_a_newer_message_with_wrong_known_fields_is_refused() -> None:
+    """A newer message with a wrong value or a missing field is refused."""
     value, headers = renamed(NEWER, NEW)
     changes: list[dict[str, object]] = [{"plan_number": 0}, {"partitions": []}]
     for change in changes:
@@ -97,7 +97,7 @@ def test_a_newer_message_must_still_be_right_in_what_we_know() -> None:
 
 
 def test_checks_across_fields_hold_for_newer_messages_too() -> None:
-    """A newer answer with part 3 of 2 is refused once its additions are left out."""
+    """Checks across fields also apply to a newer message."""
     body = {
         "consumer_id": 1,
         "incarnation": 1,
@@ -126,7 +126,7 @@ def test_checks_across_fields_hold_for_newer_messages_too() -> None:
 def test_another_major_version_is_refused_loudly(
     written: SchemaVersion, known: SchemaVersion, code: RefusalCode
 ) -> None:
-    """The refusal has a code of its own and says both versions."""
+    """Another major version has its own refusal code, with both versions."""
     encoded = encode(
         StateQuery(consumer_id=1, controller_epoch=1, plan_number=1, query_number=1),
         version=written,

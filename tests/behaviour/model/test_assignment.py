@@ -1,4 +1,4 @@
-"""An assignment says who reads what, once."""
+"""An assignment gives each partition at most one owner."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ONE, TWO = ConsumerId(1), ConsumerId(2)
 
 
 def test_answers_both_ways() -> None:
-    """One can ask a consumer for its partitions and a partition for its owner."""
+    """It returns a consumer's partitions and a partition's owner."""
     assignment = Assignment({TWO: ORDERS[1:], ONE: ORDERS[:1]})
     assert list(assignment) == [ONE, TWO]
     assert assignment[TWO] == frozenset(ORDERS[1:])
@@ -19,19 +19,19 @@ def test_answers_both_ways() -> None:
 
 
 def test_equal_content_is_equal() -> None:
-    """Order of making does not matter; an idle consumer does."""
+    """The order of creation does not matter; an idle consumer does."""
     assert Assignment({ONE: ORDERS, TWO: []}) == Assignment({TWO: [], ONE: reversed(ORDERS)})
     assert hash(Assignment({ONE: ORDERS})) == hash(Assignment({ONE: reversed(ORDERS)}))
     assert Assignment({ONE: ORDERS}) != Assignment({ONE: ORDERS, TWO: []})
     assert len(Assignment()) == 0
 
 
-def test_two_owners_cannot_be_said() -> None:
-    """A partition with two owners is refused where it is made."""
+def test_two_owners_are_refused() -> None:
+    """An assignment with two owners of a partition is refused."""
     with pytest.raises(ValueError, match="orders-0 has two owners: 1 and 2"):
         Assignment({ONE: ORDERS[:1], TWO: ORDERS})
 
 
 def test_reads_well() -> None:
-    """The text form is for people who read a failing test."""
+    """The text form lists consumers and partitions in order."""
     assert repr(Assignment({ONE: ORDERS[:2]})) == "Assignment(1: [orders-0 orders-1])"

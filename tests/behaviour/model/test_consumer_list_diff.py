@@ -1,4 +1,4 @@
-"""`future - current` says what must happen, and nothing more."""
+"""`future - current` is exactly the difference between two assignments."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,12 +32,12 @@ def test_one_stop_releases_one_start() -> None:
 
 
 def test_consumers_are_created_and_removed() -> None:
-    """What only the future has is created; what only the present has is removed."""
+    """Consumers only in the future are created; consumers only in the present are removed."""
     diff = Assignment({TWO: [A, B], THREE: []}) - Assignment({ONE: [A]})
     assert diff.create == (TWO, THREE)
     assert diff.remove == (ONE,)
     assert diff.start == {TWO: (A, B)}
-    assert diff.moves == (A,), "B had no reader: it is started at once and costs no pause"
+    assert diff.moves == (A,), "B had no reader, so it does not move"
 
 
 def test_no_difference_is_false() -> None:
@@ -49,7 +49,7 @@ def test_no_difference_is_false() -> None:
 
 @given(future=assignments(), current=assignments())
 def test_applying_the_difference_gives_the_future(future: Assignment, current: Assignment) -> None:
-    """Stops, starts, creations and removals together turn the one into the other."""
+    """Applying stops, starts, creations and removals to the present gives the future."""
     diff = future - current
     owned = {consumer: set(partitions) for consumer, partitions in current.items()}
     for consumer, partitions in diff.stop.items():

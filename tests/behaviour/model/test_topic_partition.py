@@ -18,27 +18,27 @@ def test_text_form_round_trips() -> None:
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a b", "<b>", "x" * 250])
 def test_names_that_kafka_refuses_are_refused(topic: str) -> None:
-    """A name outside Kafka's alphabet can never become a partition, a path or a line of text."""
+    """A topic name outside Kafka's alphabet is refused."""
     with pytest.raises(ValueError, match="topic name"):
         TopicPartition(topic, 0)
 
 
 @pytest.mark.parametrize("text", ["orders", "orders-", "-1", "orders-x", "orders--1-", "orders-²"])
 def test_text_that_names_no_partition_is_refused(text: str) -> None:
-    """Only topic-number parses."""
+    """Only text of the form topic-number parses."""
     with pytest.raises(ValueError, match=r"expected topic-partition|topic name"):
         TopicPartition.parse(text)
 
 
 @pytest.mark.parametrize("number", [-1, 2**31])
 def test_numbers_outside_kafkas_range_are_refused(number: int) -> None:
-    """Partition numbers are 32-bit and not negative."""
+    """A partition number that is negative or over 32 bits is refused."""
     with pytest.raises(ValueError, match="partition number"):
         TopicPartition("orders", number)
 
 
 def test_a_pickled_partition_is_found_again_in_another_process() -> None:
-    """The hash is kept, but never carried to where hashes of texts are others."""
+    """A pickled partition is found in a dictionary of another process."""
     partition = TopicPartition("orders", 7)
     raw = pickle.dumps({partition: "found"})
     script = (

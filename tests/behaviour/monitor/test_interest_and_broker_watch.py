@@ -27,63 +27,63 @@ def test_interest(topic: str, is_internal: bool, wanted: bool) -> None:
     """Patterns are for whole names, exclude wins, internal and control topics never."""
     monitor = MonitorSettings(include=["orders.*", "data-engineering.*"], exclude=[".*-archive"])
     interest = TopicsOfInterest.from_settings(monitor, TopicsSettings())
-    assert interest.wants(topic, is_internal=is_internal) == wanted
+    assert interest.includes(topic, is_internal=is_internal) == wanted
 
 
 def test_control_topics_follow_the_prefix() -> None:
     """Under another prefix the default names are ordinary topics."""
     interest = TopicsOfInterest.from_settings(MonitorSettings(), TopicsSettings(prefix="mine"))
-    assert not interest.wants("mine-monitor", is_internal=False)
-    assert interest.wants("data-engineering-monitor", is_internal=False)
+    assert not interest.includes("mine-monitor", is_internal=False)
+    assert interest.includes("data-engineering-monitor", is_internal=False)
 
 
 def test_layout_is_asked_on_a_timer_and_on_a_hint() -> None:
     """Slowly when nothing happens; at most once a second on hints; at once when never seen."""
     watch = LayoutWatch(refresh_s=5.0)
     assert watch.is_due(100.0)
-    assert watch.taken(100.0, 7)
-    assert not watch.taken(100.0, 7)
+    assert watch.received(100.0, 7)
+    assert not watch.received(100.0, 7)
     assert not watch.is_due(104.9)
     assert watch.is_due(105.0)
-    watch.distrust()
+    watch.doubt()
     assert not watch.is_due(100.5)
     assert watch.is_due(101.0)
-    watch.taken(101.0, 8)
+    watch.received(101.0, 8)
     assert not watch.is_due(102.0)
 
 
 def test_an_outage_is_said_once() -> None:
     """One event when a broker falls silent for three seconds, one when it is back."""
-    watch = OutageWatch()
-    for turn in range(3):
-        assert not list(watch.seen(turn, {2}, {}))
-    assert [event.name for event in watch.seen(3, {2}, {})] == ["broker_silent"]
-    for turn in range(4, 50):
-        assert not list(watch.seen(turn, {2}, {}))
-    (back,) = watch.seen(50, set(), {})
+    watch = OutageWatch(silent_after_s=3.0)
+    for number in range(3):
+        assert not list(watch.events(number, {2}, {}))
+    assert [event.name for event in watch.events(3, {2}, {})] == ["broker_silent"]
+    for number in range(4, 50):
+        assert not list(watch.events(number, {2}, {}))
+    (back,) = watch.events(50, set(), {})
     assert (back.name, back.keys) == ("broker_answers_again", {"broker": 2, "silent_s": 50})
 
 
 def test_one_late_answer_is_no_outage() -> None:
-    """A broker that missed a turn or two is not talked about."""
-    watch = OutageWatch()
-    for turn in range(30):
-        assert not list(watch.seen(turn, {1} if turn % 4 < 2 else (), {}))
+    """A broker that missed a round or two is not logged."""
+    watch = OutageWatch(silent_after_s=3.0)
+    for number in range(30):
+        assert not list(watch.events(number, {1} if number % 4 < 2 else (), {}))
 
 
 def test_a_lasting_failure_is_said_once() -> None:
-    """The same failure every turn is one event, until it has been away for a minute."""
-    watch = OutageWatch()
+    """The same failure every round is one event, until it has been away for a minute."""
+    watch = OutageWatch(silent_after_s=3.0)
     failure = {"offsets of orders": "error code 29"}
-    assert [event.name for event in watch.seen(0, (), failure)] == ["question_failed"]
-    assert not [event for turn in range(1, 100) for event in watch.seen(turn, (), failure)]
-    assert not list(watch.seen(130, (), {}))
-    assert not list(watch.seen(165, (), {}))
-    assert list(watch.seen(166, (), failure))
+    assert [event.name for event in watch.events(0, (), failure)] == ["question_failed"]
+    assert not [event for number in range(1, 100) for event in watch.events(number, (), failure)]
+    assert not list(watch.events(130, (), {}))
+    assert not list(watch.events(165, (), {}))
+    assert list(watch.events(166, (), failure))
 
 
-def test_records_are_looked_at_in_turn() -> None:
-    """Every filled partition gets its look, at its newest records; empty ones are passed over."""
+def test_partitions_are_sampled_one_after_another() -> None:
+    """Every filled partition is sampled at its newest records; empty ones are skipped."""
     spans = [(("t", 0), 0, 5000), (("t", 1), 10, 10), (("t", 2), 0, 7), (("t", 3), 90, 100)]
     first = sample_plan(spans, after=None, limit=2)
     assert first == [(("t", 0), 4000), (("t", 2), 0)]

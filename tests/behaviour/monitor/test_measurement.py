@@ -4,7 +4,6 @@ import numpy as np
 
 from penstock.messages import (
     MESSAGE_BYTES_MAX,
-    NewestMeasurement,
     PartAssembler,
     Refusal,
     SpeedSource,
@@ -60,7 +59,8 @@ def test_twelve_thousand_partitions_travel_in_parts() -> None:
         whole = assembler.add(read)
     assert whole is not None
     assert [
-        (row.topic, row.partition) for row in WholeMeasurement.from_parts(whole).partitions
+        (row.topic, row.partition)
+        for row in WholeMeasurement.from_parts(whole, read_at_s=0.0).partitions
     ] == (names)
 
 
@@ -74,7 +74,7 @@ def test_unknown_is_absent_in_the_text() -> None:
 
 
 def test_no_partition_is_a_measurement_too() -> None:
-    """An empty cluster is one message with no rows: the monitor lives."""
+    """An empty cluster gives one message without rows."""
     (part,) = parts_of(speeds_of([]))
     assert part.partitions == ()
     assert part.age_ms == 250
@@ -94,11 +94,11 @@ def test_the_newest_whole_one_counts() -> None:
 def test_age_grows_by_the_readers_clock() -> None:
     """The age when read, plus the time since; a clock that goes back takes nothing off."""
     (part,) = parts_of(speeds_of([("t", 0)]))
-    newest = NewestMeasurement(WholeMeasurement.from_parts([part]), 1000.0, age_when_read_s=0.3)
+    newest = WholeMeasurement.from_parts([part], read_at_s=1000.0, unread_s=0.05)
     assert newest.age_s(1002.0) == 2.3
     assert newest.age_s(10.0) == 0.3
 
 
 def test_foreign_bytes_are_refused() -> None:
-    """What is no measurement is told as a refusal, never raised."""
+    """Bytes that are no measurement give a refusal, and raise nothing."""
     assert isinstance(decode(b"{}", [], topic_role="monitor", mailbox=0), Refusal)

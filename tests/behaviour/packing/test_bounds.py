@@ -1,4 +1,4 @@
-"""Bounds that service needs: all algorithms honour them."""
+"""Limits that every packing algorithm respects."""
 
 import pytest
 
@@ -16,7 +16,7 @@ EVERY = pytest.mark.parametrize(
 def test_a_partition_faster_than_a_consumer_is_alone_and_reported(
     algorithm: PackingAlgorithm,
 ) -> None:
-    """Nothing shares with it, not even a partition that writes nothing."""
+    """An oversize partition is alone on its consumer and reported."""
     packing = algorithm.pack(problem([150, 0, 30, 150], [1, 1, 1, 2]))
     assert packing.oversize == (named(0), named(3))
     assert packing.overloaded == ()
@@ -28,14 +28,14 @@ def test_a_partition_faster_than_a_consumer_is_alone_and_reported(
 
 @EVERY
 def test_partitions_per_consumer_have_a_maximum(algorithm: PackingAlgorithm) -> None:
-    """Ten partitions that write nothing, at most three each: four consumers."""
+    """Ten idle partitions with at most three per consumer need four consumers."""
     packing = algorithm.pack(problem([0] * 10, [1] * 10, items_max=3))
     assert sorted(len(held) for held in packing.assignment.values()) == [1, 3, 3, 3]
 
 
 @EVERY
 def test_capacity_may_differ_between_consumers(algorithm: PackingAlgorithm) -> None:
-    """A partition goes only where it fits; one that only consumer 5 can carry goes there."""
+    """A partition that only consumer 5 can carry goes there."""
     packing = algorithm.pack(problem([140, 60, 60], special={5: 150, 1: 50}))
     assert packing.assignment.owner_of(named(0)) == 5
     assert packing.assignment.owner_of(named(1)) not in {1, None}
@@ -46,7 +46,7 @@ def test_capacity_may_differ_between_consumers(algorithm: PackingAlgorithm) -> N
 def test_when_the_maximum_of_consumers_binds_the_least_overloaded_is_flagged(
     algorithm: PackingAlgorithm,
 ) -> None:
-    """Six of 60 on two consumers: three each, both flagged, no error."""
+    """Six partitions of 60 on two consumers: three each, both flagged as overloaded."""
     packing = algorithm.pack(problem([60] * 6, [1, 1, 2, 2, 3, 3], consumers_max=2))
     assert sorted(len(held) for held in packing.assignment.values()) == [3, 3]
     assert set(packing.overloaded) == set(packing.assignment)
@@ -54,7 +54,7 @@ def test_when_the_maximum_of_consumers_binds_the_least_overloaded_is_flagged(
 
 @EVERY
 def test_both_maxima_together_give_way_as_little_as_possible(algorithm: PackingAlgorithm) -> None:
-    """Seven partitions, two consumers of at most three: four on one, flagged."""
+    """Seven partitions on two consumers of at most three: four on one, flagged."""
     packing = algorithm.pack(problem([1] * 7, consumers_max=2, items_max=3))
     assert sorted(len(held) for held in packing.assignment.values()) == [3, 4]
     assert len(packing.overloaded) == 1
@@ -64,7 +64,7 @@ def test_both_maxima_together_give_way_as_little_as_possible(algorithm: PackingA
 def test_vanished_partitions_vanish_and_idle_consumers_are_not_named(
     algorithm: PackingAlgorithm,
 ) -> None:
-    """What has no speed any more is not packed; who holds nothing is not in the answer."""
+    """Deleted partitions and idle consumers are not in the result."""
     current = Assignment({ConsumerId(1): [named(0), named(9)], ConsumerId(2): []})
     packing = algorithm.pack(PackingProblem({named(0): 10}, current, 100))
     assert numbers(packing) == {1: {0}}
@@ -72,13 +72,13 @@ def test_vanished_partitions_vanish_and_idle_consumers_are_not_named(
 
 @EVERY
 def test_no_partitions_need_no_consumers(algorithm: PackingAlgorithm) -> None:
-    """The empty question has the empty answer."""
+    """No partitions give an empty packing."""
     assert len(algorithm.pack(problem([])).assignment) == 0
 
 
 @EVERY
 def test_exact_where_floating_point_is_not(algorithm: PackingAlgorithm) -> None:
-    """Ten tenths fill a consumer in any order only if they sum to at most 1 exactly."""
+    """Ten partitions of the float 0.1 do not fit a capacity of 1 exactly."""
     packing = algorithm.pack(problem([0.1] * 10, [1] * 10, capacity=1.0))
     assert len(packing.assignment) == 2, "ten times the float 0.1 is a little more than 1"
 
@@ -86,13 +86,13 @@ def test_exact_where_floating_point_is_not(algorithm: PackingAlgorithm) -> None:
 @pytest.mark.parametrize("speed", [float("nan"), float("inf"), -1.0])
 def test_poison_speeds_never_reach_an_algorithm(speed: float) -> None:
     """The question itself is refused, and names the partition."""
-    with pytest.raises(ValueError, match="orders-0: a speed is a finite number >= 0"):
+    with pytest.raises(ValueError, match="orders-0: a load is a finite number >= 0"):
         problem([speed])
 
 
 @pytest.mark.parametrize("capacity", [0.0, -1.0, float("nan"), float("inf")])
-def test_poison_capacities_are_refused(capacity: float) -> None:
-    """Zero, negative, infinite and NaN alike."""
+def test_wrong_capacities_of_a_problem_are_refused(capacity: float) -> None:
+    """A zero, negative, infinite or NaN capacity is refused."""
     with pytest.raises(ValueError, match="a capacity is a finite number > 0"):
         problem([1], capacity=capacity)
     with pytest.raises(ValueError, match="a capacity is a finite number > 0"):
@@ -100,7 +100,7 @@ def test_poison_capacities_are_refused(capacity: float) -> None:
 
 
 def test_a_maximum_below_one_is_refused() -> None:
-    """No consumers, or none for partitions, is not a bound but a mistake."""
+    """A maximum below one is refused."""
     with pytest.raises(ValueError, match="at least 1"):
         problem([1], consumers_max=0)
     with pytest.raises(ValueError, match="at least 1"):
@@ -108,13 +108,13 @@ def test_a_maximum_below_one_is_refused() -> None:
 
 
 def test_huge_and_tiny_speeds_are_exact() -> None:
-    """2 ** 63 and the smallest fraction stand side by side without rounding."""
+    """2 ** 63 and the smallest fraction are packed without rounding."""
     packing = ChainPacking().pack(problem([2**63, 2.0**-40], [1, 1], capacity=2.0**63))
     assert numbers(packing) == {1: {0}, 2: {1}}
 
 
 def test_one_round_under_a_maximum_may_be_enough() -> None:
-    """Packed again from its own answer, the second round needs no forcing any more."""
+    """Packed again from its own answer, the second round is already stable."""
     question = PackingProblem(
         {named(0): 50.0, named(1): 50.0},
         Assignment({ConsumerId(2): [named(1)]}),

@@ -1,25 +1,29 @@
-"""The trigger: when to repack, and when to leave well alone."""
+"""The trigger: when it repacks, and when it does not."""
 
 from dataclasses import replace
 
 import pytest
 
 from kit.packing.packing_cases import named
+from penstock.controller.core.settings import controller_settings
 from penstock.model import Assignment, ConsumerId, TopicPartition
-from penstock.packing import DEFAULT, Packing
+from penstock.packing import DEFAULT
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
     TriggerMemory,
-    TriggerPolicy,
     after_repack,
     decide,
+    group_load,
     is_worthwhile,
     problem_for,
-    view_of,
+    try_again,
 )
+from penstock.settings import Settings
 
-POLICY = TriggerPolicy(capacity_bytes_per_s=100, hysteresis=0.2, scale_down_period_s=300)
+POLICY = replace(
+    controller_settings(Settings()).policy, capacity_bytes_per_s=100, target_utilisation=0.8
+)
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
 FRESH = TriggerMemory()
 
@@ -34,84 +38,110 @@ def held(*consumers: list[int]) -> Assignment:
     )
 
 
-def reason(values: dict[TopicPartition, float], assignment: Assignment, now_s: float = 0) -> Reason:
-    return decide(POLICY, FRESH, view_of(POLICY, values, assignment), now_s)[1].reason
+def reason(values: dict[TopicPartition, float], assignment: Assignment, now_ms: int = 0) -> Reason:
+    return decide(POLICY, FRESH, group_load(POLICY, values, assignment), now_ms)[1].reason
 
 
 def test_calm_while_the_load_is_carried() -> None:
-    """Between the packing capacity and the alarm nothing happens."""
+    """A load between the packing capacity and the full capacity triggers nothing."""
     assert reason(speeds(50, 45), held([0, 1])) is Reason.CALM
 
 
 def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
     """More than it carries, at once."""
-    memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 7)
-    assert (verdict.reason, verdict.repack) == (Reason.OVER_CAPACITY, True)
-    assert "consumers 1 carry" in verdict.explanation
-    assert memory.over_since_s == {ONE: 7}
+    memory, decision = decide(
+        POLICY, FRESH, group_load(POLICY, speeds(60, 45), held([0, 1])), 7_000
+    )
+    assert (decision.reason, decision.repack) == (Reason.OVER_CAPACITY, True)
+    assert decision.explanation == "consumer 1 is over capacity: 105 of 100 B/s"
+    assert memory.over_since_ms == {ONE: 7_000}
+
+
+def test_several_consumers_over_capacity_are_named_with_their_figures() -> None:
+    """Each with its load and its capacity, in a unit that fits."""
+    policy = replace(POLICY, capacity_bytes_per_s=2e6)
+    group = group_load(policy, speeds(2e6, 1e6, 1.5e6, 1.2e6), held([0, 1], [2, 3]))
+    _, decision = decide(policy, FRESH, group, 0)
+    expected = "consumers are over capacity: 1 (3 of 2 MB/s), 2 (2.7 of 2 MB/s)"
+    assert decision.explanation == expected
+
+
+def test_a_group_above_its_maximum_is_repacked() -> None:
+    """Also when every consumer is within its capacity; one that could not be helped waits."""
+    policy = replace(POLICY, consumers_max=1)
+    group = group_load(policy, speeds(10, 10), held([0], [1]))
+    _, decision = decide(policy, FRESH, group, 0)
+    assert decision.reason is Reason.OVER_MAXIMUM
+    assert decision.explanation == "2 consumers have partitions, the maximum is 1"
+    memory = after_repack(FRESH, Reason.OVER_MAXIMUM, 0, changed=False)
+    assert decide(policy, memory, group, 14_999)[1].reason is Reason.CALM
+    assert decide(policy, try_again(memory), group, 0)[1].reason is Reason.OVER_MAXIMUM
 
 
 def test_over_capacity_may_have_to_last() -> None:
     """With a wait set, the alarm is raised only when it has lasted."""
-    patient = replace(POLICY, over_capacity_s=10)
-    memory, verdict = decide(patient, FRESH, view_of(POLICY, speeds(60, 45), held([0, 1])), 0)
-    assert not verdict.repack
-    memory, verdict = decide(patient, memory, view_of(POLICY, speeds(10, 45), held([0, 1])), 5)
-    memory, verdict = decide(patient, memory, view_of(POLICY, speeds(60, 45), held([0, 1])), 9)
-    assert not verdict.repack, "it was within its capacity in between"
-    _, verdict = decide(patient, memory, view_of(POLICY, speeds(60, 45), held([0, 1])), 19)
-    assert verdict.reason is Reason.OVER_CAPACITY
+    patient = replace(POLICY, over_capacity_ms=10_000)
+    memory, decision = decide(patient, FRESH, group_load(POLICY, speeds(60, 45), held([0, 1])), 0)
+    assert not decision.repack
+    memory, decision = decide(
+        patient, memory, group_load(POLICY, speeds(10, 45), held([0, 1])), 5_000
+    )
+    memory, decision = decide(
+        patient, memory, group_load(POLICY, speeds(60, 45), held([0, 1])), 9_000
+    )
+    assert not decision.repack, "it was within its capacity in between"
+    _, decision = decide(patient, memory, group_load(POLICY, speeds(60, 45), held([0, 1])), 19_000)
+    assert decision.reason is Reason.OVER_CAPACITY
 
 
 def test_one_partition_alone_is_never_an_alarm() -> None:
-    """No packing could help it: it must not make the controller plan for ever."""
+    """A single oversize partition triggers nothing, because no packing helps."""
     assert reason(speeds(150), held([0])) is Reason.CALM
 
 
 def test_what_nobody_reads_and_what_is_gone() -> None:
     """A new partition and a vanished one each ask for a repacking."""
-    assert reason(speeds(10, 10), held([0])) is Reason.UNASSIGNED_PARTITION
+    assert reason(speeds(10, 10), held([0])) is Reason.UNREAD_PARTITION
     assert reason(speeds(10), held([0, 1])) is Reason.PARTITION_VANISHED
 
 
 def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
-    """Not at first, not before the period is over, then once per period."""
+    """Scale-down is tried once per period, and not before the first period is over."""
     spread = held([0], [1])
-    memory, verdict = decide(POLICY, FRESH, view_of(POLICY, speeds(10, 10), spread), 0)
-    assert verdict.reason is Reason.CALM
-    memory, verdict = decide(POLICY, memory, view_of(POLICY, speeds(10, 10), spread), 299)
-    assert verdict.reason is Reason.CALM
-    memory, verdict = decide(POLICY, memory, view_of(POLICY, speeds(10, 10), spread), 300)
-    assert verdict.reason is Reason.FEWER_CONSUMERS
-    _, verdict = decide(POLICY, memory, view_of(POLICY, speeds(10, 10), spread), 301)
-    assert verdict.reason is Reason.CALM
+    memory, decision = decide(POLICY, FRESH, group_load(POLICY, speeds(10, 10), spread), 0)
+    assert decision.reason is Reason.CALM
+    memory, decision = decide(POLICY, memory, group_load(POLICY, speeds(10, 10), spread), 299_000)
+    assert decision.reason is Reason.CALM
+    memory, decision = decide(POLICY, memory, group_load(POLICY, speeds(10, 10), spread), 300_000)
+    assert decision.reason is Reason.FEWER_WOULD_DO
+    _, decision = decide(POLICY, memory, group_load(POLICY, speeds(10, 10), spread), 301_000)
+    assert decision.reason is Reason.CALM
 
 
 def test_no_look_where_no_fewer_could_do() -> None:
     """The lower bound at the packing capacity says it without packing."""
-    memory = TriggerMemory(looked_for_fewer_at_s=0)
-    _, verdict = decide(POLICY, memory, view_of(POLICY, speeds(50, 45), held([0], [1])), 1000)
-    assert verdict.reason is Reason.CALM
-    assert "no fewer than 2" in verdict.explanation
+    memory = TriggerMemory(looked_for_fewer_at_ms=0)
+    _, decision = decide(
+        POLICY, memory, group_load(POLICY, speeds(50, 45), held([0], [1])), 1_000_000
+    )
+    assert decision.reason is Reason.CALM
+    assert decision.explanation == "2 consumers at least must carry the load: 95 of 200 B/s"
 
 
 def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
-    """A packing that only saves consumers must save enough; a repair is always worthwhile."""
+    """A scale-down must save enough consumers; a repair is always worthwhile."""
     policy = replace(POLICY, consumers_saved_min=2)
-    fewer = Reason.FEWER_CONSUMERS
-    two, three = Packing(held([0, 1], [2])), held([0], [1], [2])
-    assert not is_worthwhile(policy, fewer, three, two)
-    assert is_worthwhile(policy, fewer, three, Packing(held([0, 1, 2])))
-    assert is_worthwhile(policy, Reason.OVER_CAPACITY, three, two)
-    assert not is_worthwhile(policy, Reason.CALM, three, two)
+    fewer = Reason.FEWER_WOULD_DO
+    assert not is_worthwhile(policy, fewer, 3, 2)
+    assert is_worthwhile(policy, fewer, 3, 1)
+    assert is_worthwhile(policy, Reason.OVER_CAPACITY, 3, 2)
+    assert not is_worthwhile(policy, Reason.CALM, 3, 2)
 
 
-def test_who_is_between_the_two_capacities_is_left_alone() -> None:
-    """Packed to 80, alarmed above 100: one at 95 keeps all and gets nothing more."""
+def test_a_consumer_between_the_two_capacities_is_unchanged() -> None:
+    """Packed to 80 of 100, a consumer at 95 keeps its partitions and gets no more."""
     assignment = held([0, 1], [2, 3], [4])
-    question = problem_for(
-        POLICY, view_of(POLICY, speeds(50, 45, 60, 45, 20), assignment), assignment
-    )
+    question = problem_for(POLICY, group_load(POLICY, speeds(50, 45, 60, 45, 20), assignment))
     assert question.capacity_of(ONE) >= 95
     assert question.capacity_of(TWO) == 80
     after = DEFAULT.pack(question).assignment
@@ -120,62 +150,63 @@ def test_who_is_between_the_two_capacities_is_left_alone() -> None:
     assert after.owner_of(named(3)) == THREE
 
 
-def test_a_repair_in_vain_is_not_tried_again_at_once() -> None:
-    """With all consumers taken and overloaded, the next try waits; a change ends the wait."""
+def test_a_repair_without_effect_waits_before_the_next() -> None:
+    """After a repack without effect the next one waits, unless something changes."""
     over = Reason.OVER_CAPACITY
     memory = after_repack(FRESH, over, 0, changed=False)
-    group = view_of(POLICY, speeds(60, 60), held([0, 1]))
-    assert decide(POLICY, memory, group, 14)[1].reason is Reason.CALM
-    assert decide(POLICY, memory, group, 15)[1].reason is Reason.OVER_CAPACITY
-    memory = after_repack(memory, over, 10, changed=True)
-    assert decide(POLICY, memory, group, 13)[1].reason is Reason.OVER_CAPACITY
+    group = group_load(POLICY, speeds(60, 60), held([0, 1]))
+    assert decide(POLICY, memory, group, 14_999)[1].reason is Reason.CALM
+    assert decide(POLICY, memory, group, 15_000)[1].reason is Reason.OVER_CAPACITY
+    memory = after_repack(memory, over, 10_000, changed=True)
+    assert decide(POLICY, memory, group, 13_000)[1].reason is Reason.OVER_CAPACITY
 
 
 def test_two_repacks_are_some_time_apart() -> None:
     """Unless a partition has no reader: that is never made to wait."""
-    memory = after_repack(FRESH, Reason.OVER_CAPACITY, 10, changed=True)
-    group = view_of(POLICY, speeds(60, 60), held([0, 1]))
-    assert decide(POLICY, memory, group, 12.9)[1].reason is Reason.CALM
-    assert decide(POLICY, memory, group, 13)[1].reason is Reason.OVER_CAPACITY
-    unread = view_of(POLICY, speeds(60, 60), held([0]))
-    assert decide(POLICY, memory, unread, 10)[1].reason is Reason.UNASSIGNED_PARTITION
+    memory = after_repack(FRESH, Reason.OVER_CAPACITY, 10_000, changed=True)
+    group = group_load(POLICY, speeds(60, 60), held([0, 1]))
+    assert decide(POLICY, memory, group, 12_999)[1].reason is Reason.CALM
+    assert decide(POLICY, memory, group, 13_000)[1].reason is Reason.OVER_CAPACITY
+    unread = group_load(POLICY, speeds(60, 60), held([0]))
+    assert decide(POLICY, memory, unread, 10_000)[1].reason is Reason.UNREAD_PARTITION
 
 
 def test_an_old_measurement_is_no_reason_for_a_move() -> None:
     """Neither up nor down; what nobody reads is still seen to."""
-    group = replace(view_of(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
+    group = replace(group_load(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
     assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.CALM
     unread = replace(group, unread=(named(7),))
-    assert decide(POLICY, FRESH, unread, 0)[1].reason is Reason.UNASSIGNED_PARTITION
+    assert decide(POLICY, FRESH, unread, 0)[1].reason is Reason.UNREAD_PARTITION
 
 
 def test_a_group_that_is_behind_is_not_made_smaller() -> None:
     """And looks again as soon as it has caught up, not a period later."""
-    memory = TriggerMemory(looked_for_fewer_at_s=0)
-    caught_up = view_of(POLICY, speeds(10, 10), held([0], [1]))
-    memory, verdict = decide(POLICY, memory, replace(caught_up, is_behind=True), 300)
-    assert verdict.reason is Reason.CALM
-    assert decide(POLICY, memory, caught_up, 301)[1].reason is Reason.FEWER_CONSUMERS
+    memory = TriggerMemory(looked_for_fewer_at_ms=0)
+    caught_up = group_load(POLICY, speeds(10, 10), held([0], [1]))
+    memory, decision = decide(POLICY, memory, replace(caught_up, is_behind=True), 300_000)
+    assert decision.reason is Reason.CALM
+    assert decide(POLICY, memory, caught_up, 301_000)[1].reason is Reason.FEWER_WOULD_DO
 
 
 def test_each_consumer_has_its_own_capacity() -> None:
-    """The alarm, the question to the packer and the look for fewer all use it."""
+    """Overload, packing and scale-down use each consumer's own capacity."""
     group = replace(
-        view_of(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
+        group_load(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
         capacity_by_consumer={ONE: 50.0, TWO: 200.0, THREE: 100.0},
     )
     assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.OVER_CAPACITY
-    question = problem_for(POLICY, group, held([0, 1], [2]))
+    question = problem_for(POLICY, group)
     assert [question.capacity_of(c) for c in (ONE, TWO, THREE)] == [40.0, 160.0, 80.0]
     calm = replace(group, capacity_by_consumer={ONE: 70.0, TWO: 200.0})
-    memory = TriggerMemory(looked_for_fewer_at_s=0)
-    assert decide(POLICY, memory, calm, 300)[1].explanation == "1 consumers may do instead of 2"
+    memory = TriggerMemory(looked_for_fewer_at_ms=0)
+    expected = "1 consumer may do instead of 2: 120 of 200 B/s"
+    assert decide(POLICY, memory, calm, 300_000)[1].explanation == expected
 
 
 def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
     """The two have their own timers."""
-    memory = after_repack(FRESH, Reason.FEWER_CONSUMERS, 0, changed=False)
-    assert decide(POLICY, memory, view_of(POLICY, speeds(60, 60), held([0, 1])), 1)[1].repack
+    memory = after_repack(FRESH, Reason.FEWER_WOULD_DO, 0, changed=False)
+    assert decide(POLICY, memory, group_load(POLICY, speeds(60, 60), held([0, 1])), 1_000)[1].repack
 
 
 @pytest.mark.parametrize(
@@ -183,23 +214,23 @@ def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
     [
         {"capacity_bytes_per_s": 0},
         {"capacity_bytes_per_s": float("nan")},
-        {"hysteresis": 1},
-        {"hysteresis": -0.1},
-        {"scale_down_period_s": -1},
-        {"over_capacity_s": float("inf")},
+        {"target_utilisation": 0},
+        {"target_utilisation": 1.1},
+        {"scale_down_period_ms": -1},
+        {"over_capacity_ms": float("inf")},
         {"consumers_saved_min": 0},
     ],
 )
-def test_a_senseless_policy_is_refused(wrong: dict[str, float]) -> None:
-    """Each number has its range."""
+def test_a_wrong_policy_is_refused(wrong: dict[str, float]) -> None:
+    """A policy with a number outside its range is refused."""
     with pytest.raises(ValueError, match="got"):
-        TriggerPolicy(**{"capacity_bytes_per_s": 100, **wrong})  # type: ignore[arg-type]  # the wrong value is the test
+        replace(POLICY, **wrong)  # type: ignore[arg-type]  # the wrong value is the test
 
 
 def test_a_partition_seen_once_has_no_trend() -> None:
-    """It joins the forecast with the speed it has."""
+    """A partition measured once is forecast at its present speed."""
     trend = observe(Trend(), speeds(10), 0)
-    trend = observe(trend, speeds(20, 7), 10)
-    ahead = forecast(trend, 60)
+    trend = observe(trend, speeds(20, 7), 10_000)
+    ahead = forecast(trend, 60_000)
     assert ahead[named(0)] > 20
     assert ahead[named(1)] == 7

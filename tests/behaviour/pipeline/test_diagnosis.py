@@ -1,12 +1,15 @@
-"""What Spark's own words mean."""
+"""What Spark's error messages mean."""
 
 import pytest
+from pyspark.errors import PySparkException
 
 from penstock.pipeline.diagnosis import as_penstock_error, what_workers_lack
 from penstock.pipeline.failures import (
+    KafkaNotReadError,
     LakeRefusedError,
     SparkFailedError,
     TransformationFailedError,
+    UnforeseenError,
 )
 
 
@@ -15,14 +18,16 @@ from penstock.pipeline.failures import (
     [
         ("OSError: [Errno 28] No space left on device", LakeRefusedError),
         ("PermissionError: [Errno 13] Permission denied: '/lake'", LakeRefusedError),
-        ("...KafkaSilentError: Kafka did not give orders-0 up to 7", SparkFailedError),
+        ("...KafkaSilentError: Kafka did not give orders-0 up to 7", KafkaNotReadError),
         ("Python worker exited unexpectedly (crashed)", SparkFailedError),
         ("ZeroDivisionError: division by zero", TransformationFailedError),
     ],
 )
 def test_failures_are_told_apart(said: str, kind: type[Exception]) -> None:
     """What passes is tried again; what is the function's fault stops its partition."""
-    found = as_penstock_error(RuntimeError(f"An exception was thrown:\n  {said}\n\tat x"), "orders")
+    found = as_penstock_error(
+        PySparkException(f"An exception was thrown:\n  {said}\n\tat x"), "orders"
+    )
     assert type(found) is kind
     assert said.rpartition(": ")[2] in str(found)
 
@@ -31,10 +36,19 @@ def test_the_name_of_a_class_in_the_stack_is_no_reason() -> None:
     """Amazon's SDK has a stage for time-outs in every stack, whatever went wrong."""
     stack = "\n\tat a.TimeoutExceptionHandlingStage.execute(T.java:79)\n\tat b.c(D.java:1)"
     said = f"ZeroDivisionError: by zero{stack}\nCaused by: x{stack}"
-    found = as_penstock_error(RuntimeError(said), "orders")
+    found = as_penstock_error(PySparkException(said), "orders")
     assert type(found) is TransformationFailedError
     assert "by zero" in str(found)
     assert "Stage" not in str(found)
+
+
+@pytest.mark.parametrize("error", [OverflowError("too far"), BaseException("panicked")])
+def test_what_does_not_come_from_spark_is_not_the_functions_fault(error: BaseException) -> None:
+    """It is put off with its own message, and no partition is stopped for good."""
+    found = as_penstock_error(error, "orders")
+    assert isinstance(found, UnforeseenError)
+    assert not found.is_lasting
+    assert str(error) in str(found)
 
 
 def test_an_object_store_that_does_not_answer_is_the_lakes_trouble() -> None:

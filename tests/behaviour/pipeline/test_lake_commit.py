@@ -1,6 +1,7 @@
 """The ledger's compare-and-set on real Delta tables, without Spark."""
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable
+from deltalake.table import TableAlterer
 
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import Claim, LakeRefusedError, SchemaChangedError, StaleWriterError
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
-from penstock.pipeline.write_batch import WrittenFile, written_files
+from penstock.pipeline.written_files import WrittenFile, written_files
 from penstock.settings.sections import LakeSettings
 
 SCHEMA = (
@@ -145,18 +147,20 @@ def test_the_ledger_survives_checkpoints_and_a_short_log(tmp_path: Path) -> None
     for number in range(30):
         moves = [_move(number or None, number + 1)]
         table.commit(moves, _files(table, number, number + 1), batch=f"b{number}")
-    table.vacuum(0)
+    table.vacuum()
     fresh = LakeTable(_lake(tmp_path), "orders")
     assert fresh.next_offsets(["g/id/9", "g/id/0"]) == {"g/id/0": 30, "g/id/9": 7}
+
+
+def _with_column(name: str, kind: str = "string") -> str:
+    added = {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    return SCHEMA.replace("]}", f",{json.dumps(added)}]}}")
 
 
 def test_columns_are_added_and_never_changed(tmp_path: Path) -> None:
     """A new column joins the table; another type for a known one is refused."""
     table = _table(tmp_path)
-    wider = SCHEMA.replace(
-        "]}", ',{"name":"extra","type":"string","nullable":true,"metadata":{}}]}'
-    )
-    table.open_for(wider, ())
+    table.open_for(_with_column("extra"), ())
     assert [one.name for one in DeltaTable(tmp_path / "orders").schema().fields] == [
         "offset",
         "extra",
@@ -165,6 +169,43 @@ def test_columns_are_added_and_never_changed(tmp_path: Path) -> None:
         table.open_for(SCHEMA.replace("long", "string"), ())
     with pytest.raises(SchemaChangedError, match="partitioned by"):
         table.open_for(SCHEMA, ("offset",))
+
+
+@pytest.mark.parametrize("theirs", ["extra", "other"])
+def test_of_two_writers_that_add_a_column_both_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str
+) -> None:
+    """The loser looks again: the same column is there already, another one does not disturb."""
+    first, second = _table(tmp_path), _table(tmp_path)
+    add, rivals = TableAlterer.add_columns, iter([second])
+
+    def beaten(self: TableAlterer, *arguments: Any, **named: Any) -> None:
+        for rival in rivals:
+            rival.open_for(_with_column(theirs), ())
+        add(self, *arguments, **named)
+
+    monkeypatch.setattr(TableAlterer, "add_columns", beaten)
+    first.open_for(_with_column("extra"), ())
+    names = [one.name for one in DeltaTable(tmp_path / "orders").schema().fields]
+    assert sorted(names) == sorted({"offset", "extra", theirs})
+    first.commit([_move(None, 3)], _files(first, 0, 3), batch="b1")
+
+
+def test_a_column_that_another_writer_added_with_another_type_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loser looks again and finds that its rows do not fit."""
+    first, second = _table(tmp_path), _table(tmp_path)
+    add, rivals = TableAlterer.add_columns, iter([second])
+
+    def beaten(self: TableAlterer, *arguments: Any, **named: Any) -> None:
+        for rival in rivals:
+            rival.open_for(_with_column("extra", "long"), ())
+        add(self, *arguments, **named)
+
+    monkeypatch.setattr(TableAlterer, "add_columns", beaten)
+    with pytest.raises(SchemaChangedError, match="extra"):
+        first.open_for(_with_column("extra"), ())
 
 
 def test_a_vanished_table_is_not_made_anew(tmp_path: Path) -> None:
@@ -203,7 +244,7 @@ def test_an_older_claim_cannot_commit_even_at_the_right_offset(tmp_path: Path) -
 
 
 def test_epochs_of_a_lost_controller_topic_bind_nobody(tmp_path: Path) -> None:
-    """When the controller's topic is made again its epochs begin anew, and carrying goes on."""
+    """When the controller's topic is made again its epochs start again, and carrying goes on."""
     table = _table(tmp_path)
     table.commit([_claimed(None, 3, number=9)], _files(table, 0, 3), batch="b1")
     later = LakeTable(_lake(tmp_path), "orders")

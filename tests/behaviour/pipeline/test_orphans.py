@@ -26,7 +26,7 @@ def test_a_path_tells_where_it_came_from() -> None:
 
 
 def test_foreign_files_are_never_touched() -> None:
-    """A path no writer of ours makes is nobody's orphan."""
+    """A path no writer of ours makes is no orphan."""
     foreign = [
         "part-0.parquet",
         "data/x.parquet",
@@ -54,16 +54,3 @@ def test_files_the_log_knows_stay() -> None:
     """Named files, and those compaction replaced, are the vacuum's business."""
     path = _path(Writer(1, 1), 12)
     assert orphans_among([path], known=frozenset({path}), ledger={"g/top_ic-ID/3": 20}) == []
-
-
-def test_earlier_lives_of_a_starting_consumer_are_over() -> None:
-    """With its lock held, a consumer's earlier incarnations lose their files at once."""
-    mine = [_path(Writer(1, life), 12, f"part-{life}.parquet") for life in (1, 2, 3)]
-    others = _path(Writer(2, 1), 12)
-    gone = orphans_among(
-        [*mine, others],
-        known=frozenset(),
-        ledger={"g/top_ic-ID/3": 12},
-        is_dead=lambda origin: origin.is_earlier_incarnation_of(Writer(1, 3), "g"),
-    )
-    assert gone == mine[:2]

@@ -1,4 +1,4 @@
-"""Processes are known by number and start time, end with their parent, and are ended surely."""
+"""Processes are identified by number and start time, end with their parent, and can be stopped."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def eventually(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
 
 
 def test_a_reused_number_is_another_process(tmp_path: Path) -> None:
-    """The same number with another start time is a stranger, and gets no signal."""
+    """A process with the same number and another start time gets no signal."""
     process = start_child(SLEEPER, log_file=tmp_path / "log")
     stranger = ProcessIdentity(process.pid, process.started_at_ticks - 1)
     assert not is_alive(stranger)
@@ -56,19 +56,19 @@ def test_a_reused_number_is_another_process(tmp_path: Path) -> None:
 
 
 def test_a_zombie_is_dead() -> None:
-    """A process that ended but was not reaped counts as gone."""
+    """A process that ended but was not reaped counts as dead."""
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     assert eventually(lambda: identity_of(process.pid) is None)
     process.wait()
 
 
 def test_no_such_process() -> None:
-    """A number that nobody has is no process."""
+    """An unused number has no identity."""
     assert identity_of(2**22 + 1) is None
 
 
-def test_the_deaf_are_killed_after_the_grace(tmp_path: Path) -> None:
-    """SIGTERM first; what ignores it is killed."""
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    """A process that ignores SIGTERM is killed after the grace period."""
     log = tmp_path / "log"
     process = start_child(STUBBORN, log_file=log)
     assert eventually(lambda: log.read_text(encoding="utf-8") == "deaf\n")
@@ -76,8 +76,8 @@ def test_the_deaf_are_killed_after_the_grace(tmp_path: Path) -> None:
     assert not is_alive(process)
 
 
-def test_the_paused_are_woken_to_end(tmp_path: Path) -> None:
-    """A stopped process cannot hear SIGTERM until it goes on."""
+def test_a_paused_process_is_continued_to_end(tmp_path: Path) -> None:
+    """A paused process is continued so that it handles SIGTERM."""
     process = start_child(SLEEPER, log_file=tmp_path / "log")
     send_signal(process, signal.SIGSTOP)
     begun = time.monotonic()
@@ -88,7 +88,7 @@ def test_the_paused_are_woken_to_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("start", "survives"), [("start_child", False), ("start_detached", True)])
 def test_children_end_with_a_killed_parent(tmp_path: Path, start: str, survives: bool) -> None:
-    """A parent that dies with -9 takes its children along; a detached one stays."""
+    """Children end with a killed parent; detached processes stay."""
     noted = tmp_path / "pid"
     script = (
         "import sys, time\nfrom pathlib import Path\nfrom penstock.processes import " + start + "\n"
@@ -100,7 +100,7 @@ def test_children_end_with_a_killed_parent(tmp_path: Path, start: str, survives:
     assert eventually(lambda: noted.exists() and bool(noted.read_text(encoding="utf-8")))
     child = identity_of(int(noted.read_text(encoding="utf-8")))
     assert child is not None
-    # The wish to die along is made by the child itself, before it becomes the program.
+    # The child itself sets the signal before it becomes the program.
     command = Path(f"/proc/{child.pid}/cmdline")
     assert eventually(lambda: b"die_with_parent" not in command.read_bytes())
     os.kill(parent.pid, signal.SIGKILL)
@@ -113,7 +113,7 @@ def test_children_end_with_a_killed_parent(tmp_path: Path, start: str, survives:
 
 
 def test_output_and_environment_reach_the_child(tmp_path: Path) -> None:
-    """Both streams go to the log file; the environment is exactly the one given."""
+    """Stdout and stderr go to the log file; the environment is exactly the given one."""
     log = tmp_path / "log"
     script = "import os, sys; print(os.environ['ONLY']); print('x', file=sys.stderr)"
     child = start_detached(
@@ -128,7 +128,7 @@ def server(name: str, process: ProcessIdentity, data: Path) -> RunningServer:
 
 
 def test_a_server_is_found_again_and_stopped(tmp_path: Path) -> None:
-    """What one command started another finds by name, and stops with its temporary data."""
+    """A registered server is found by name, and stopping it removes its temporary data."""
     registry = ServerRegistry(tmp_path / "run")
     data = tmp_path / "data"
     data.mkdir()
@@ -147,14 +147,14 @@ def test_a_server_is_found_again_and_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "../etc", "a b", "A", "x" * 50, "; rm -rf"])
 def test_names_that_could_be_paths_are_refused(tmp_path: Path, name: str) -> None:
-    """A name becomes a file name, so it is checked first."""
-    with pytest.raises(UsageError, match="is no name"):
+    """A name that could be a path is refused."""
+    with pytest.raises(UsageError, match="is not a name"):
         ServerRegistry(tmp_path).find(name)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"processes": [{"pid": 1}]}'])
 def test_a_broken_note_is_named(tmp_path: Path, content: str) -> None:
-    """A file that we did not write is an error that says which."""
+    """A damaged registry file is an error that names the file."""
     (tmp_path / "one.json").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"one\.json is not a file that Penstock wrote"):
         ServerRegistry(tmp_path).find("one")

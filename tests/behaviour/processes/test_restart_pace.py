@@ -1,4 +1,4 @@
-"""How soon a process that died is started again."""
+"""How soon a dead process is restarted."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from penstock.processes.restart_pace import pause_s, restarts_after
 
 
 def starts(runs_s: float, deaths: int) -> list[float]:
-    """Seconds from each death of a process that always lives so long to its next start."""
+    """Seconds from each death to the next start, for a process that always runs this long."""
     waited, restarts = [], 0
     for _ in range(deaths):
         since_start_s = max(runs_s, pause_s(restarts))
@@ -15,13 +15,13 @@ def starts(runs_s: float, deaths: int) -> list[float]:
     return waited
 
 
-def test_whoever_never_stays_is_started_slower_and_slower() -> None:
+def test_a_process_that_keeps_dying_restarts_slower() -> None:
     """The pause doubles up to half a minute and stays there."""
     assert starts(0.0, 9) == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
     assert starts(3.0, 9) == [0, 0, 0, 1, 5, 13, 27, 27, 27]
 
 
 @pytest.mark.parametrize("runs_s", [11.0, 20.0, 3600.0])
-def test_whoever_stays_for_some_seconds_is_started_at_once(runs_s: float) -> None:
-    """However often it is killed: a group that loses its controller waits for nothing."""
+def test_a_steady_process_restarts_at_once(runs_s: float) -> None:
+    """A process that ran for some seconds restarts at once, however often it dies."""
     assert starts(runs_s, 30) == [0.0] * 30

@@ -1,4 +1,4 @@
-"""A secret comes from a file or the environment, and never prints itself."""
+"""A secret comes from a file or the environment, and is never printed."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ CANARY = "canary-f2d8"
 
 
 def test_no_text_form_shows_it() -> None:
-    """str, repr, format, f-string, JSON by default=str: all masked."""
+    """str, repr, format, f-string and JSON all show a mask."""
     secret = Secret(CANARY)
     texts = [str(secret), repr(secret), f"{secret:>20}", f"{[secret]}", "%s" % secret]  # noqa: UP031 -- one of the ways to print
     texts.append(json.dumps({"a": secret}, default=str))
@@ -26,14 +26,14 @@ def test_no_text_form_shows_it() -> None:
 
 
 @pytest.mark.parametrize("copier", [pickle.dumps, copy.deepcopy])
-def test_it_is_not_written_down(copier: Callable[[object], object]) -> None:
-    """Pickling, which Spark closures and caches do, is refused."""
-    with pytest.raises(TypeError, match="not written down"):
+def test_it_cannot_be_copied_or_pickled(copier: Callable[[object], object]) -> None:
+    """Copying and pickling a secret are refused."""
+    with pytest.raises(TypeError, match="cannot be pickled"):
         copier(Secret(CANARY))
 
 
 def test_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
-    """Both ways reach the client, and the origin says which."""
+    """A secret from either source reaches the client, with its origin."""
     file = tmp_path / "password"
     file.write_text(f"{CANARY}\n", encoding="utf-8")
     by_environment = load_settings(environment={"PENSTOCK_KAFKA__SASL_PASSWORD": CANARY})
@@ -47,14 +47,14 @@ def test_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_secret_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """The error says which file, and quotes nothing of it."""
+    """The error names the file and quotes none of its content."""
     with pytest.raises(SettingsError, match="could not read the secret from"):
         load_settings(environment={"PENSTOCK_KAFKA__SASL_PASSWORD_FILE": str(tmp_path / "none")})
 
 
 @pytest.mark.parametrize("output", ["table", "json", "yaml"])
 def test_the_settings_command_masks_it(output: str) -> None:
-    """`penstock settings` shows that there is one, not what it is."""
+    """`penstock settings` shows a mask in place of the secret."""
     done = penstock("settings", "-o", output, environment={"PENSTOCK_KAFKA__SASL_PASSWORD": CANARY})
     assert done.returncode == 0
     assert "***" in done.stdout
@@ -62,7 +62,7 @@ def test_the_settings_command_masks_it(output: str) -> None:
 
 
 def test_a_user_without_a_password_is_a_settings_error() -> None:
-    """A name alone cannot log in; say so before the broker does."""
+    """A SASL user without a password is a settings error."""
     loaded = load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": "{sasl.username: penny}"})
     with pytest.raises(SettingsError, match="no password"):
         kafka_python_properties(loaded.settings.kafka)

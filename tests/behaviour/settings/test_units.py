@@ -1,4 +1,4 @@
-"""Durations, sizes and speeds are written with units and never guessed."""
+"""Durations, sizes and speeds have units, which are never guessed."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from penstock.settings.units import (
     [("500ms", 0.5), ("30s", 30), ("5m", 300), ("1.5h", 5400), ("7d", 604800), (" 2 s ", 2)],
 )
 def test_durations(text: str, seconds: float) -> None:
-    """Each unit means what it says."""
+    """Each unit of duration converts to seconds."""
     assert parse_duration(text) == pytest.approx(seconds)
 
 
@@ -43,36 +43,36 @@ def test_sizes(text: str | int, count: int) -> None:
     ("text", "speed"), [("1.5MB/s", 1.5e6), ("800kB/s", 8e5), ("2MiB/s", 2**21), ("100", 100)]
 )
 def test_speeds(text: str, speed: float) -> None:
-    """A speed is a size with /s behind it."""
+    """A speed is a size followed by /s."""
     assert parse_speed(text) == pytest.approx(speed)
 
 
 @pytest.mark.parametrize(
     "text", ["30", 30, 2.5, "30 parsecs", "-5s", "s", "", "nan", "1e999s", None]
 )
-def test_durations_that_are_none(text: object) -> None:
-    """No unit, a foreign unit, a negative, text: refused, never read as something else."""
+def test_wrong_durations_are_refused(text: object) -> None:
+    """A duration without a unit, with a foreign unit, or negative is refused."""
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["3 parsecs", "-1MB", "MB", "inf", True])
-def test_sizes_that_are_none(text: object) -> None:
-    """Likewise sizes."""
+def test_wrong_sizes_are_refused(text: object) -> None:
+    """A size with an unknown unit, or negative, is refused."""
     with pytest.raises(ValueError, match="size"):
         parse_bytes(text)
 
 
 @pytest.mark.parametrize("text", ["1MB", "fast", "1Mb/s", "-1MB/s", "/s"])
-def test_speeds_that_are_none(text: str) -> None:
-    """Likewise speeds; a size without /s is not one."""
+def test_wrong_speeds_are_refused(text: str) -> None:
+    """A speed without /s, with an unknown unit, or negative is refused."""
     with pytest.raises(ValueError, match="speed"):
         parse_speed(text)
 
 
 @given(st.integers(0, 10**12))
 def test_what_is_printed_reads_back(number: int) -> None:
-    """Printing loses nothing: whole seconds, bytes, and bytes per second."""
+    """Printed whole seconds, bytes and bytes per second parse to the same number."""
     assert parse_bytes(format_bytes(number)) == number
     assert parse_speed(format_speed(number)) == pytest.approx(number)
     assert parse_duration(format_duration(number)) == pytest.approx(number)

@@ -1,4 +1,4 @@
-"""One holder, a state that is whole or ignored, and no start that a bad place can prevent."""
+"""One holder, a state that is complete or ignored, and a start that never fails."""
 
 import os
 import stat
@@ -23,7 +23,7 @@ CONTENT = {"incarnation": 7, "state": "running"}
 
 
 def test_what_is_written_is_read_by_the_next_holder(tmp_path: Path) -> None:
-    """Whole, private, and nothing else left behind."""
+    """The next holder reads the whole state; the file is private, and nothing else is left."""
     place = tmp_path / "deep" / "consumer-1"
     with StateDirectory(place, "g/consumer-1") as held:
         assert held.read() is None
@@ -36,8 +36,8 @@ def test_what_is_written_is_read_by_the_next_holder(tmp_path: Path) -> None:
     assert stat.S_IMODE((place / "state").stat().st_mode) == 0o600
 
 
-def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
-    """The lock is the kernel's: it ends with its holder."""
+def test_a_second_process_gets_an_error_with_the_holder(tmp_path: Path) -> None:
+    """A second process gets an error that names the holder, until the holder ends."""
     code = (
         "import sys; from pathlib import Path; from penstock.state_directory import StateDirectory;"
         "StateDirectory(Path(sys.argv[1]), 'o').open(); print('held', flush=True); input()"
@@ -70,20 +70,20 @@ def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
 def test_a_state_that_is_not_whole_or_not_ours_is_named_and_ignored(
     spoil: Callable[[bytes], bytes], why: str
 ) -> None:
-    """Every kind of damage has its word."""
+    """Each kind of damage is ignored with its own reason."""
     read = decode_state("g/consumer-1", spoil(encode_state("g/consumer-1", CONTENT)))
     assert isinstance(read, BrokenState)
     assert why in read.why
 
 
 def test_a_state_that_is_no_mapping_is_no_state() -> None:
-    """Also with a right checksum."""
+    """Content that is not a mapping is no state, even with a right checksum."""
     whole = encode_state("o", [1])  # type: ignore[arg-type] # what a stranger might write
     assert isinstance(decode_state("o", whole), BrokenState)
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """A planted link is neither read nor written through."""
+    """A link in place of the state is neither read nor written through."""
     victim = tmp_path / "victim"
     victim.write_bytes(encode_state("o", CONTENT))
     place = tmp_path / "state-directory"
@@ -103,14 +103,14 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_pipe_in_the_states_place_does_not_hang_the_start(tmp_path: Path) -> None:
-    """Only a plain file is a state."""
+    """A pipe in place of the state does not block the start."""
     os.mkfifo(tmp_path / "state")
     with StateDirectory(tmp_path, "o") as held:
         assert isinstance(held.read(), BrokenState)
 
 
-def test_a_place_that_takes_nothing_is_remembered_and_survived(tmp_path: Path) -> None:
-    """A file where the directory should be: no lock, no state, no error, a reason."""
+def test_an_unusable_directory_is_no_error(tmp_path: Path) -> None:
+    """An unusable directory gives a reason and no error."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     with StateDirectory(tmp_path / "file" / "consumer-1", "o") as held:
         assert held.unusable is not None
@@ -121,7 +121,7 @@ def test_a_place_that_takes_nothing_is_remembered_and_survived(tmp_path: Path) -
 def test_a_failed_write_keeps_the_old_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk while writing: the old state stays whole, and the next write mends it."""
+    """After a failed write the old state stays, and the next write succeeds."""
     with StateDirectory(tmp_path, "o") as held:
         assert held.write({"good": 1})
 
@@ -140,7 +140,7 @@ def test_a_failed_write_keeps_the_old_state(
 
 
 def test_a_holder_that_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
-    """As long as was said, and no longer; and not when nobody wants it any more."""
+    """A holder is waited for up to the limit, or until the wait is cancelled."""
     first = StateDirectory(tmp_path, "o")
     first.open()
     begun_s = time.monotonic()

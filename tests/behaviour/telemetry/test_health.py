@@ -28,8 +28,8 @@ def asked(server: HealthServer, path: str) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
-def test_it_lives_while_its_loop_turns() -> None:
-    """A loop that has not turned for too long is reported dead, and alive when it turns again."""
+def test_it_is_alive_while_its_loop_runs() -> None:
+    """A loop without a pass for too long is reported dead, and alive after its next pass."""
     clock = Clock()
     health = Health(alive_within_s=10, monotonic=clock)
     clock.now_s += 10

@@ -1,4 +1,4 @@
-"""The four control topics: what each must be and what is said of one that is not."""
+"""The four control topics: what each must be, and what is reported of one that is not."""
 
 import pytest
 
@@ -39,17 +39,17 @@ def seen(kind: str, **changes: object) -> SeenTopic:
 
 @pytest.mark.parametrize("kind", sorted(WANTED))
 def test_a_topic_as_wanted_is_ok(kind: str) -> None:
-    """Nothing to say."""
+    """A topic with the wanted partitions and settings gets a single `ok`."""
     assert [one.verdict for one in compare(WANTED[kind], seen(kind))] == [TopicState.OK]
 
 
 def test_more_mailboxes_than_needed_are_fine() -> None:
-    """Topics cannot shrink, and need not."""
+    """A topic with too many partitions is ok: Kafka cannot shrink it."""
     assert compare(WANTED["query"], seen("query", partitions=500))[0].verdict is TopicState.OK
 
 
 def test_missing_and_too_small_say_what_to_run() -> None:
-    """Both can be mended by the same command."""
+    """Both findings name the command that repairs them."""
     for found, verdict in [
         (None, TopicState.MISSING),
         (seen("query", partitions=3), "too-few-partitions"),
@@ -72,14 +72,14 @@ def test_missing_and_too_small_say_what_to_run() -> None:
 def test_a_topic_that_cannot_serve_says_why(
     kind: str, change: dict[str, object], explanation: str
 ) -> None:
-    """Compacted commands, expiring measurements, unordered requests: each named with its cure."""
+    """Compacted, expiring or unordered topics are each named with what to change."""
     (finding,) = compare(WANTED[kind], seen(kind, **change))
     assert finding.verdict is TopicState.UNUSABLE
     assert explanation in finding.explanation
 
 
 def test_another_bound_on_bytes_is_the_operators_choice() -> None:
-    """Any positive bound serves."""
+    """Any positive limit on bytes is ok."""
     assert (
         compare(WANTED["monitor"], seen("monitor", retention_bytes=123))[0].verdict is TopicState.OK
     )

@@ -1,4 +1,4 @@
-"""Helm, once for all tests of the chart."""
+"""The Helm program, shared by all tests of the chart."""
 
 from pathlib import Path
 
@@ -9,5 +9,5 @@ from kit.kubernetes.helm import helm_program
 
 @pytest.fixture(scope="session")
 def helm() -> Path:
-    """The program; compiled if this is the first run on the machine."""
+    """The Helm program; the first run on a machine compiles it."""
     return helm_program()

@@ -1,8 +1,8 @@
-"""The chart on a real API server: installed, upgraded and removed as a user would do it.
+"""The chart on a real API server: installed, upgraded and removed.
 
-The cluster's pods are simulated, so they run no code; what is shown is that every object is
-accepted, that claims bind and Deployments become available, that the controller's account may do
-exactly what its role says, and what is left when the release is gone.
+The pods are simulated and run no code. The tests show that every object is accepted, that claims
+bind and Deployments become available, that the controller's account has exactly its role's rights,
+and what is left after the release is removed.
 """
 
 import uuid
@@ -54,7 +54,7 @@ class Release:
         return {one["metadata"]["name"]: one for one in found}
 
     def settings_file(self, folder: Path) -> Path:
-        """As the controller's pod has it: both files of the ConfigMap, side by side."""
+        """The two files of the ConfigMap in one folder, as in the controller's pod."""
         path = f"/api/v1/namespaces/{self.namespace}/configmaps/penstock"
         data = self.cluster.must("GET", path)["data"]
         template = folder / "pod-template.yaml"
@@ -93,7 +93,7 @@ def test_it_installs_and_becomes_ready(release: Release, values: str | None) -> 
 
 
 def test_an_upgrade_keeps_the_controllers_object(release: Release) -> None:
-    """Consumers belong to it: it is changed in place, with its selector as it was."""
+    """An upgrade changes the controller's Deployment in place and keeps its selector."""
     release.install()
     before = release.deployments()["penstock-controller"]
     wait = ("--wait", "--timeout", "90s")
@@ -111,7 +111,7 @@ def test_an_upgrade_keeps_the_controllers_object(release: Release) -> None:
 def test_the_controllers_account_makes_consumers_and_they_go_with_the_release(
     release: Release, tmp_path: Path
 ) -> None:
-    """With the chart's account, settings and template; then only claims with data are left."""
+    """The chart's account creates consumers; after removal only claims with data are left."""
     release.install("-f", str(VALUES / "connect.yaml"))
     cluster, namespace = release.cluster, release.namespace
     access = cluster.access_with(cluster.token(namespace), namespace)
@@ -133,7 +133,7 @@ def test_the_controllers_account_makes_consumers_and_they_go_with_the_release(
 
 
 def test_only_the_controllers_account_has_rights(release: Release) -> None:
-    """Its own role and nothing of another namespace; the consumers' account has none at all."""
+    """The controller's account has rights in its namespace only; the consumers' has none."""
     release.install()
     cluster, namespace = release.cluster, release.namespace
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"

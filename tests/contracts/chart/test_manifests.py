@@ -1,63 +1,32 @@
-"""The plain manifests in deploy/manifests/: what the chart renders, for people without Helm."""
+"""The manifests in deploy/manifests/ are what the chart renders, for users without Helm."""
 
-import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from kit.kept_in_step import ROOT, assert_kept_in_step
-from kit.kubernetes.helm import template
+from documents.manifests import MANIFESTS, manifest_path, manifest_text
+from kit.generated_files import ROOT, assert_up_to_date
 
 pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles Helm
-MANIFESTS = ROOT / "deploy" / "manifests"
-HEAD = """\
-# Generated from deploy/helm/penstock ({how}), not to be edited:
-# `PENSTOCK_REWRITE=1 pytest tests/contracts/chart` writes it again. For the namespace `penstock`;
-# docs/kubernetes.md says what to change before it is applied:
-#   kubectl create namespace penstock && kubectl apply -n penstock -f deploy/manifests/{name}.yaml
-"""
-FORMS = {
-    "penstock": ("its default values", ()),
-    "penstock-connect": ("spark.connect.enabled=true", ("spark.connect.enabled=true",)),
-}
-# Labels that would say that Helm looks after these objects.
-HELMS_OWN = re.compile(r"^ *(helm\.sh/|app\.kubernetes\.io/managed-by: Helm)")
 
 
-def plain(text: str, name: str, how: str) -> str:
-    """Without Helm's marks and the blank lines that templates leave."""
-    lines = [line.rstrip() for line in text.splitlines()]
-    kept = [line for line in lines if line and not HELMS_OWN.match(line)]
-    kept = [re.sub(r"^# Source: penstock/templates/", "# templates/", line) for line in kept]
-    kept = [one for one, after in zip(kept, [*kept[1:], ""], strict=True) if not _empty(one, after)]
-    return HEAD.format(name=name, how=how) + "\n".join(kept) + "\n"
-
-
-def _empty(line: str, after: str) -> bool:
-    """`annotations:` of which nothing is left."""
-    indent = len(line) - len(line.lstrip())
-    return line.strip() == "annotations:" and len(after) - len(after.lstrip()) <= indent
-
-
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", MANIFESTS)
 def test_the_plain_manifests_are_the_charts(helm: Path, name: str) -> None:
-    """`PENSTOCK_REWRITE=1` writes them again."""
-    how, settings = FORMS[name]
-    done = template(helm, settings=settings)
-    assert done.returncode == 0, done.stderr
-    assert_kept_in_step(MANIFESTS / f"{name}.yaml", plain(done.stdout, name, how))
+    """The committed manifests are what `make docs` writes."""
+    assert_up_to_date(ROOT / manifest_path(name), manifest_text(helm, name))
 
 
 def test_there_are_no_others() -> None:
-    """A file that nothing generates would go stale."""
-    assert {path.name for path in MANIFESTS.iterdir()} == {f"{name}.yaml" for name in FORMS}
+    """Every manifest is generated."""
+    found = {path.stem for path in (ROOT / "deploy" / "manifests").iterdir()}
+    assert found == set(MANIFESTS)
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", MANIFESTS)
 def test_the_manifests_are_whole_objects(name: str) -> None:
-    """What was left out took nothing else with it."""
-    text = (MANIFESTS / f"{name}.yaml").read_text(encoding="utf-8")
+    """Removing Helm's labels removes nothing else."""
+    text = (ROOT / manifest_path(name)).read_text(encoding="utf-8")
     objects = [one for one in yaml.safe_load_all(text) if one]
     assert len(objects) >= 10
     for one in objects:

@@ -1,4 +1,4 @@
-"""What the chart gives for many values: safe pods, few rights, settings that are accepted."""
+"""What the chart renders for many values: safe pods, few rights, valid settings."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from kit.kubernetes.helm import helm as run_helm
 from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
-from penstock.deployment.kubernetes.core.pod_template import complaint
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.from_settings import require_usable
 from penstock.model import ConsumerId
 from penstock.settings import Settings
@@ -52,35 +52,35 @@ def settings_file(objects: Objects, folder: Path) -> Path:
 
 
 def plain_environment(container: Mapping[str, Any]) -> dict[str, str]:
-    """As the container sees it; what comes from a Secret is a word that must not be shown."""
+    """The container's environment; values from a Secret are a text that must not appear."""
     return {one["name"]: one.get("value", "hush") for one in container.get("env", [])}
 
 
 def consumer_pod(objects: Objects, folder: Path) -> dict[str, Any]:
-    """The pod that the controller would make of these settings and this pod template."""
+    """The pod that the controller would create from these settings and this template."""
     settings = load_settings(settings_file(objects, folder), environment={}).settings
     (config_map,) = of_kind(objects, "ConfigMap").values()
     over = yaml.safe_load(config_map["data"]["pod-template.yaml"])
-    assert complaint(over) is None
+    assert invalid_reason(over) is None
     plan = PodPlan(settings.lake.group, settings.kubernetes, pod_template=over)
     made = deployment_manifest(plan, ConsumerId(1), DeploymentTemplate())
     return dict(made["spec"]["template"])
 
 
 def pod_templates(objects: Objects, folder: Path) -> dict[str, dict[str, Any]]:
-    """Of every pod that will run: the chart's own, and the consumers'."""
+    """The pod templates of the chart and of the consumers."""
     own = {n: one["spec"]["template"] for n, one in of_kind(objects, "Deployment").items()}
     return {**own, "consumer": consumer_pod(objects, folder)}
 
 
 def test_there_are_several_value_files() -> None:
-    """A rule over an empty list proves nothing."""
+    """There are several value files for the tests below."""
     assert len(VALUES) >= 3
 
 
 @each_value_file
 def test_it_passes_helms_own_lint(helm: Path, values: tuple[Path, ...]) -> None:
-    """Strictly: a warning is a failure."""
+    """`helm lint --strict` passes."""
     given = [text for path in values for text in ("-f", str(path))]
     done = run_helm(helm, "lint", "--strict", str(CHART), *given)
     assert done.returncode == 0, done.stdout
@@ -88,7 +88,7 @@ def test_it_passes_helms_own_lint(helm: Path, values: tuple[Path, ...]) -> None:
 
 @each_value_file
 def test_only_namespaced_kinds_that_are_expected(objects: Objects) -> None:
-    """No ClusterRole, nothing of the cluster, and no Secret of our making."""
+    """The chart has no cluster-wide object and no Secret."""
     assert {one["kind"] for one in objects} <= ALLOWED_KINDS
     for one in objects:
         assert one["metadata"].get("namespace", "penstock") == "penstock"
@@ -109,13 +109,13 @@ def _controller(objects: Objects) -> dict[str, Any]:
 
 @each_value_file
 def test_every_pod_is_locked_down(objects: Objects, tmp_path: Path) -> None:
-    """Non-root, read-only root, no capabilities, seccomp, limits; and no service variables."""
+    """Every pod is non-root, with a read-only root, seccomp, limits and no capabilities."""
     for name, pod in pod_templates(objects, tmp_path).items():
         spec = pod["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True, name
         assert spec["securityContext"]["runAsUser"] > 0, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
-        # PENSTOCK_SPARK_PORT and its like would be taken for settings, and refused.
+        # Service variables such as PENSTOCK_SPARK_PORT would be refused as unknown settings.
         assert spec["enableServiceLinks"] is False, name
         for forbidden in ("hostNetwork", "hostPID", "hostIPC"):
             assert not spec.get(forbidden), name
@@ -134,7 +134,7 @@ def test_every_pod_is_locked_down(objects: Objects, tmp_path: Path) -> None:
 
 @each_value_file
 def test_every_long_running_container_has_probes(objects: Objects, tmp_path: Path) -> None:
-    """On the health endpoint, or for Spark on the port that it serves."""
+    """Every container has probes on its health endpoint, or for Spark on its port."""
     for name, pod in pod_templates(objects, tmp_path).items():
         one = pod["spec"]["containers"][0]
         ports = {port["name"] for port in one["ports"]}
@@ -145,7 +145,7 @@ def test_every_long_running_container_has_probes(objects: Objects, tmp_path: Pat
 
 @each_value_file
 def test_only_the_controller_has_a_token(objects: Objects, tmp_path: Path) -> None:
-    """Accounts mount none by themselves, and only the controller's pod asks for one."""
+    """Only the controller's pod mounts a service account token."""
     for name, account in of_kind(objects, "ServiceAccount").items():
         assert account["automountServiceAccountToken"] is False, name
     for name, pod in pod_templates(objects, tmp_path).items():
@@ -162,7 +162,7 @@ def test_only_the_controller_has_a_token(objects: Objects, tmp_path: Path) -> No
 
 @each_value_file
 def test_penstock_accepts_its_settings(objects: Objects, tmp_path: Path) -> None:
-    """The file, with each container's environment, is what Penstock's own loader takes."""
+    """Penstock loads the settings file with each container's environment."""
     file = settings_file(objects, tmp_path)
     pods = pod_templates(objects, tmp_path)
     assert pods
@@ -176,7 +176,7 @@ def test_penstock_accepts_its_settings(objects: Objects, tmp_path: Path) -> None
 
 @each_value_file
 def test_names_agree(objects: Objects, tmp_path: Path) -> None:
-    """What the settings name is what the chart makes, and every volume that is mounted is there."""
+    """Names in the settings are names of the chart's objects, and mounted volumes exist."""
     settings = load_settings(settings_file(objects, tmp_path), environment={}).settings
     kubernetes = settings.kubernetes
     assert kubernetes.owner in of_kind(objects, "Deployment")
@@ -194,7 +194,7 @@ def test_names_agree(objects: Objects, tmp_path: Path) -> None:
             assert {mount["name"] for mount in mounts} <= volumes, name
             paths = [mount["mountPath"] for mount in mounts]
             assert len(paths) == len(set(paths)), name
-            # A mount below a read-only one cannot be made.
+            # A mount point below a read-only mount cannot be created.
             assert not [p for p in paths if p.startswith("/etc/penstock/")], name
 
 
@@ -202,7 +202,7 @@ def test_names_agree(objects: Objects, tmp_path: Path) -> None:
 def test_the_controller_and_the_consumers_read_the_same_group(
     objects: Objects, tmp_path: Path
 ) -> None:
-    """Only pods of this group's consumers reach the Spark Connect server."""
+    """Only the consumers of this group can reach the Spark Connect server."""
     pod = consumer_pod(objects, tmp_path)
     for policy in of_kind(objects, "NetworkPolicy").values():
         (rule,) = policy["spec"]["ingress"]
@@ -218,7 +218,7 @@ def test_the_controller_and_the_consumers_read_the_same_group(
 
 
 def test_no_secret_is_written_down(helm: Path) -> None:
-    """Passwords stay in the Secret that is named; the ConfigMap has only the users' names."""
+    """Passwords stay in the Secret; the ConfigMap has only user names."""
     objects = rendered(helm, SECURED)
     (config_map,) = of_kind(objects, "ConfigMap").values()
     pods = yaml.safe_load(config_map["data"]["pod-template.yaml"])["spec"]
@@ -237,7 +237,7 @@ def test_no_secret_is_written_down(helm: Path) -> None:
 
 
 def test_each_role_has_its_own_user(helm: Path, tmp_path: Path) -> None:
-    """A role's own Kafka user replaces the common one and keeps the other client properties."""
+    """A role's own Kafka user replaces the common one and keeps other properties."""
     objects = rendered(helm, SECURED)
     file = settings_file(objects, tmp_path)
     seen = {}
@@ -255,7 +255,7 @@ def test_each_role_has_its_own_user(helm: Path, tmp_path: Path) -> None:
 
 
 def test_the_values_reach_the_consumers_pods(helm: Path, tmp_path: Path) -> None:
-    """Variables, volumes, places and the user's own template are all in the pod that is made."""
+    """Variables, volumes, scheduling and the user's template reach the consumers' pods."""
     pod = consumer_pod(rendered(helm, EVERYTHING), tmp_path)
     spec = pod["spec"]
     consumer, beside = spec["containers"]
@@ -283,7 +283,7 @@ def test_the_values_reach_the_consumers_pods(helm: Path, tmp_path: Path) -> None
 
 
 def test_images_are_named_exactly(helm: Path, tmp_path: Path) -> None:
-    """Tag or digest, the thin one for consumers of a Connect server, and never `latest`."""
+    """Images have a tag or digest, never `latest`; thin consumers get the thin image."""
 
     def images(*values: str) -> tuple[str, str]:
         objects = rendered(helm, settings=values)
@@ -298,13 +298,13 @@ def test_images_are_named_exactly(helm: Path, tmp_path: Path) -> None:
 
 
 def test_the_chart_is_of_this_program() -> None:
-    """Its appVersion is Penstock's own version."""
+    """The chart's appVersion is Penstock's version."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert chart["appVersion"] == __version__
 
 
 def test_selectors_never_change(helm: Path) -> None:
-    """A Deployment's selector cannot change: nothing but the release's own name is in it."""
+    """Selectors depend only on the release's name, because they cannot change."""
     before = of_kind(rendered(helm), "Deployment")
     greedy = [
         r"podLabels.app\.kubernetes\.io/name=mine",
@@ -323,7 +323,7 @@ def test_selectors_never_change(helm: Path) -> None:
 
 
 def test_two_releases_in_a_namespace_share_nothing(helm: Path) -> None:
-    """Names and selectors differ; a release's long name still gives names that Kubernetes takes."""
+    """Two releases have different names and selectors; long names stay valid."""
     long = "a-release-with-a-name-as-long-as-helm-allows-a-name-b"
     first, second = rendered(helm, release="penstock"), rendered(helm, release=long)
     keys = [{(one["kind"], one["metadata"]["name"]) for one in each} for each in (first, second)]
@@ -332,7 +332,7 @@ def test_two_releases_in_a_namespace_share_nothing(helm: Path) -> None:
 
 
 def test_changed_settings_restart_what_reads_them(helm: Path) -> None:
-    """The pods' annotation changes with the ConfigMap, and only with it."""
+    """The pods' annotation changes exactly when the ConfigMap changes."""
 
     def sums(*values: str) -> set[str]:
         made = of_kind(rendered(helm, settings=values), "Deployment").values()
@@ -346,7 +346,7 @@ def test_changed_settings_restart_what_reads_them(helm: Path) -> None:
 
 
 def test_one_controller_with_its_own_claim(helm: Path) -> None:
-    """One replica, never two side by side, and what it remembers outlives its pod."""
+    """The controller has one replica, strategy Recreate and its own claim."""
     objects = rendered(helm)
     spec = _controller(objects)["spec"]
     assert spec["replicas"] == 1
@@ -367,14 +367,14 @@ def test_one_controller_with_its_own_claim(helm: Path) -> None:
 
 
 def test_a_lake_that_nothing_holds_is_refused(helm: Path) -> None:
-    """A path without a volume would be lost with the pod: the chart says so, and what to set."""
+    """A lake path without a volume is refused with a remedy."""
     done = template(helm, settings=["lake.persistence.enabled=false"])
     assert done.returncode != 0
     assert "Nothing holds the lake" in done.stderr
 
 
 def test_the_lake_stays_when_the_release_goes(helm: Path) -> None:
-    """Unless told otherwise, removing the release leaves the data."""
+    """By default, removing the release keeps the lake."""
     kept = of_kind(rendered(helm), "PersistentVolumeClaim")["penstock-lake"]
     assert kept["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     gone = rendered(helm, settings=["lake.persistence.keepOnUninstall=false"])

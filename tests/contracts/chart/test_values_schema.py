@@ -1,4 +1,4 @@
-"""The values schema: complete, in step with Penstock's settings, and it refuses what is wrong."""
+"""The values schema is complete and refuses wrong values."""
 
 import json
 from pathlib import Path
@@ -7,24 +7,17 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.kept_in_step import assert_kept_in_step
-from kit.kubernetes.chart_schema import with_settings
 from kit.kubernetes.helm import CHART, template
 
 pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles Helm
 SCHEMA = CHART / "values.schema.json"
-# Empty on purpose: what may stand there is said by the schema.
+# Empty on purpose: the schema describes their content.
 OPEN = {"consumer.image", "consumer.resources", "controller.kafka", "monitor.kafka", "global"}
 OPEN |= {"consumer.kafka", "consumer.podTemplate", "settings", "podSecurityContext"}
 
 
-def test_settings_in_the_schema_are_penstocks_own() -> None:
-    """Every option, no secret: `PENSTOCK_REWRITE=1` writes that part of the schema again."""
-    assert_kept_in_step(SCHEMA, with_settings(SCHEMA.read_text(encoding="utf-8")))
-
-
 def test_every_value_has_a_default_and_a_rule() -> None:
-    """What values.yaml shows is what the schema knows, to the last name."""
+    """values.yaml and the schema have the same names."""
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     _compare(schema, schema, values, "")
@@ -74,7 +67,7 @@ def _compare(whole: dict[str, Any], schema: dict[str, Any], values: Any, path: s
 def test_a_wrong_value_is_refused_before_anything_is_made(
     helm: Path, value: str, explanation: str
 ) -> None:
-    """Helm itself says where it stands and what is wrong."""
+    """Helm refuses a wrong value with its place and the reason."""
     done = template(helm, settings=[value])
     assert done.returncode != 0
     assert explanation in done.stderr

@@ -1,4 +1,4 @@
-"""What every deployment back-end must do, run against each of them."""
+"""The contract of every deployment back-end, tested on each of them."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ SECOND = replace(FIRST, version=2)
 
 
 class Bench(Protocol):
-    """A back-end, a second view of the same group (a controller that returned), and a killer."""
+    """A back-end, a second one for the same group, and a way to kill consumers."""
 
     can_log: bool
 
@@ -81,7 +81,7 @@ class LocalBench:
             time.sleep(0.01)  # a killed process takes a moment to be gone
 
     def close(self) -> None:
-        for consumer in self.backend.listed():
+        for consumer in self.backend.list_consumers():
             self.backend.delete(consumer)
 
 
@@ -114,86 +114,73 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 
 
 def state_of(backend: DeploymentBackend, consumer: ConsumerId) -> DeploymentState:
-    return backend.listed()[consumer].state
+    return backend.list_consumers()[consumer].state
 
 
 def test_nothing_is_deployed_at_first(bench: Bench) -> None:
-    """An empty group is an empty list."""
-    assert bench.backend.listed() == {}
+    """A new group has no consumers, logs or incidents."""
+    assert bench.backend.list_consumers() == {}
     assert list(bench.backend.logs(ONE)) == []
-    assert list(bench.backend.tend()) == []
+    assert list(bench.backend.repair()) == []
 
 
 def test_created_is_listed_with_its_version(bench: Bench) -> None:
-    """In ascending order, running."""
+    """Created consumers are listed as running, in ascending order."""
     bench.backend.create(TWO, SECOND)
     bench.backend.create(ONE, FIRST)
-    listed = bench.backend.listed()
+    listed = bench.backend.list_consumers()
     assert [(one.consumer, one.version) for one in listed.values()] == [(ONE, 1), (TWO, 2)]
     assert {one.state for one in listed.values()} == {DeploymentState.RUNNING}
 
 
 def test_creating_twice_changes_nothing(bench: Bench) -> None:
-    """Also with another template: that is what update is for."""
+    """A consumer that is deployed stays as it is, also when another template is given."""
     bench.backend.create(ONE, FIRST)
-    before = bench.backend.listed()
+    before = bench.backend.list_consumers()
     bench.backend.create(ONE, SECOND)
-    assert bench.backend.listed() == before
+    assert bench.backend.list_consumers() == before
 
 
 def test_deleting_is_final_and_may_be_repeated(bench: Bench) -> None:
-    """What was never there can be deleted too."""
+    """Deleting twice, or what never existed, is no error."""
     bench.backend.create(ONE, FIRST)
     bench.backend.delete(ONE)
     bench.backend.delete(ONE)
     bench.backend.delete(TWO)
-    assert bench.backend.listed() == {}
-    assert list(bench.backend.tend()) == []
-
-
-def test_updated_is_replaced_once(bench: Bench) -> None:
-    """A new version replaces; the same version again does not; what is missing is made."""
-    bench.backend.create(ONE, FIRST)
-    before = bench.backend.listed()[ONE]
-    bench.backend.update(ONE, SECOND)
-    after = bench.backend.listed()[ONE]
-    assert (before.version, after.version) == (1, 2)
-    bench.backend.update(ONE, SECOND)
-    assert bench.backend.listed()[ONE] == after
-    bench.backend.update(TWO, SECOND)
-    assert set(bench.backend.listed()) == {ONE, TWO}
+    assert bench.backend.list_consumers() == {}
+    assert list(bench.backend.repair()) == []
 
 
 def test_the_dead_are_started_again_and_reported(bench: Bench) -> None:
-    """A consumer that ended by itself comes back as it was, and somebody hears of it."""
+    """A consumer that ended by itself is restarted and reported."""
     bench.backend.create(ONE, FIRST)
     bench.backend.create(TWO, FIRST)
     bench.kill(ONE)
     assert state_of(bench.backend, ONE) is DeploymentState.RESTARTING
-    incidents = list(bench.backend.tend())
+    incidents = list(bench.backend.repair())
     deadline = time.monotonic() + 10
     while not incidents and time.monotonic() < deadline:
-        time.sleep(0.02)  # a restart has its pause
-        incidents = list(bench.backend.tend())
+        time.sleep(0.02)  # a restart waits for its pause
+        incidents = list(bench.backend.repair())
     assert [one.consumer for one in incidents] == [ONE]
     assert "started again" in incidents[0].explanation
-    listed = bench.backend.listed()[ONE]
+    listed = bench.backend.list_consumers()[ONE]
     assert (listed.state, listed.restarts, listed.version) == (DeploymentState.RUNNING, 1, 1)
-    assert bench.backend.listed()[TWO].restarts == 0
-    assert list(bench.backend.tend()) == []
+    assert bench.backend.list_consumers()[TWO].restarts == 0
+    assert list(bench.backend.repair()) == []
 
 
 def test_a_controller_that_returns_finds_them(bench: Bench) -> None:
-    """Another view of the same group sees, and can delete, what the first one made."""
+    """A second back-end of the group lists and deletes the first one's consumers."""
     bench.backend.create(ONE, FIRST)
     returned = bench.returned()
-    assert returned.listed() == bench.backend.listed()
+    assert returned.list_consumers() == bench.backend.list_consumers()
     returned.delete(ONE)
-    assert bench.backend.listed() == {}
+    assert bench.backend.list_consumers() == {}
 
 
 def test_logs_are_kept(bench: Bench) -> None:
-    """The end of what the consumer wrote."""
+    """`logs` returns the last lines of the consumer's output."""
     if not bench.can_log:
         pytest.skip("simulated pods run no code and write nothing")
     bench.backend.create(ONE, FIRST)

@@ -58,7 +58,7 @@ def wait_for(what: str, look: Callable[[], Any], timeout_s: float = WAIT_S) -> A
 
 @dataclass
 class ConsumerChild:
-    """One consumer process, its log, and ways to harm it."""
+    """One consumer process, its log, and how to hurt it."""
 
     number: int
     process: subprocess.Popen[bytes]
@@ -98,7 +98,7 @@ class ConsumerChild:
 
 @dataclass
 class Group:
-    """A lake, control topics and consumers; the test plays the controller."""
+    """A lake, control topics, consumers, and the controller's seat, which the test takes."""
 
     settings: Settings
     folder: Path
@@ -116,7 +116,7 @@ class Group:
         self._reader = Consumer(
             {"bootstrap.servers": servers, "group.id": "kit", "enable.auto.commit": False}
         )
-        topic = f"{self.settings.topics.prefix}-controller"
+        topic = self.settings.topics.names.controller
         self._reader.assign([ClientPartition(topic, 0, 0)])
 
     def close(self) -> None:
@@ -136,32 +136,32 @@ class Group:
         content.setdefault("consumer", {}).update(consumer)
         content["consumer"].setdefault("state_root", str(self.folder / "state"))
         content["log"] = {"format": "json", "level": "debug"}
-        started = len(self.children)
-        file = self.folder / f"settings-{number}-{started}.yaml"
+        life = len(self.children)
+        file = self.folder / f"settings-{number}-{life}.yaml"
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
         if at:
             command = [str(MAIN), at, action, str(count), str(number), str(file)]
         else:
             command = ["-m", "penstock", "consumer", "--id", str(number), "-f", str(file)]
-        log_file = self.folder / f"consumer-{number}-{started}.log"
+        log_file = self.folder / f"consumer-{number}-{life}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, *command],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": _python_path()},
+                env={**os.environ, "PYTHONPATH": str(MAIN.parents[2])},  # for the kit
             )
         root = Path(content["consumer"]["state_root"])
         child = ConsumerChild(number, process, log_file, root / f"consumer-{number}")
         self.children.append(child)
         return child
 
-    # --- what the controller sends ---
+    # --- the controller's mouth ---
 
     def send(self, message: Message) -> None:
         encoded = encode(message)
-        topic = f"{self.settings.topics.prefix}-{message.topic_role}"
+        topic = self.settings.topics.names.of_role(message.topic_role)
         self._producer.produce(
             topic, encoded.value, partition=message.mailbox, headers=list(encoded.headers)
         )
@@ -208,7 +208,7 @@ class Group:
     # --- and its ears ---
 
     def listen(self) -> None:
-        """Read the messages that have arrived."""
+        """Take in what has come."""
         while (message := self._reader.poll(0.02)) is not None:
             if message.error() is None:
                 read = decode(message.value(), message.headers())
@@ -228,7 +228,7 @@ class Group:
         ]
 
     def incarnation(self, number: int) -> int:
-        """The newest incarnation that sent a message."""
+        """The newest life that has spoken."""
 
         def newest() -> int:
             reports = self.said(ConsumerReport, number)
@@ -239,7 +239,7 @@ class Group:
     def wait_new_incarnation(self, number: int, before: int) -> int:
         return int(
             wait_for(
-                f"a new incarnation of consumer {number}",
+                f"a new life of consumer {number}",
                 lambda: (now := self.incarnation(number)) > before and now,
             )
         )
@@ -279,7 +279,7 @@ class Group:
             reader.close()
 
     def delete_records(self, place: TopicPartition, *, before: int) -> None:
-        """Delete records as retention would."""
+        """As retention would."""
         client = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
         for future in client.delete_records(
             [ClientPartition(place.topic, place.partition, before)]
@@ -310,11 +310,6 @@ class Group:
         answer = wait_for(f"an answer of consumer {number}", found)
         assert isinstance(answer, StateQueryResponse)
         return answer
-
-
-def _python_path() -> str:
-    """The kit, and whatever the tests themselves run with."""
-    return os.pathsep.join([str(MAIN.parents[2]), os.environ.get("PYTHONPATH", "")])
 
 
 MakeGroup = Callable[..., Group]

@@ -66,7 +66,7 @@ def _highest_offset_wins(patch: pytest.MonkeyPatch) -> None:
     right = Ledger.__init__
 
     def init(self: Ledger, **kwargs: Any) -> None:
-        right(self, **{**kwargs, "refuses_the_late": False})
+        right(self, **{**kwargs, "checks_start": False})
 
     patch.setattr(Ledger, "__init__", init)
 
@@ -112,7 +112,7 @@ def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(commands, "_stop", stop)
 
 
-def _late_messages_believed(patch: pytest.MonkeyPatch) -> None:
+def _late_messages_accepted(patch: pytest.MonkeyPatch) -> None:
     right = membership.admit
 
     def admit(draft: StepDraft, message: Any) -> bool:
@@ -124,7 +124,7 @@ def _late_messages_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(membership, "admit", admit)
 
 
-def _former_incarnation_believed(patch: pytest.MonkeyPatch) -> None:
+def _former_incarnation_accepted(patch: pytest.MonkeyPatch) -> None:
     right = membership.admit
 
     def admit(draft: StepDraft, message: Any) -> bool:
@@ -250,7 +250,7 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("epoch check dropped", "a consumer obeys any command", _epoch_check_dropped),
     PlantedBug(
-        "highest offset wins", "the ledger takes whatever ends higher (H1)", _highest_offset_wins
+        "highest offset wins", "the ledger takes whatever ends higher", _highest_offset_wins
     ),
     PlantedBug("partition forgotten", "a plan leaves one partition out", _partition_forgotten),
     PlantedBug("epoch used again", "two starts share an epoch", _epoch_used_again),
@@ -261,12 +261,12 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("stops in mid-batch", "says stopped with a batch in flight", _stops_in_mid_batch),
     PlantedBug(
-        "late messages believed", "the order of messages is not checked", _late_messages_believed
+        "late messages believed", "the order of messages is not checked", _late_messages_accepted
     ),
     PlantedBug(
         "former incarnation believed",
         "the incarnation of a message is not checked",
-        _former_incarnation_believed,
+        _former_incarnation_accepted,
     ),
     PlantedBug(
         "report acknowledges too much",

@@ -2,20 +2,19 @@
 
 A story is a text file. A line that starts in the first column is an input; the indented lines under
 it are what the controller did: the decisions it explained, the effects, and its new state. Lines
-that begin with `#` are for the reader. `PENSTOCK_REWRITE=1 pytest tests/stories` writes the
-indented lines again.
+that begin with `#` are for the reader. `make stories` writes the indented
+lines again.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
 
+from kit.controller.story_trace import said_effect
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.saved_state import decode_state, encode_state
-from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.messages import (
@@ -25,21 +24,16 @@ from penstock.messages import (
     ConsumerReport,
     Direction,
     FromConsumer,
-    Message,
     OwnedPartition,
     Pause,
     RefusalReason,
     RefusedPartition,
     ReportedPartition,
     Resume,
-    ServiceAnswer,
     ServiceRequest,
-    StartConsumingCommand,
     StartConsumingEvent,
     StartedPartition,
-    StateQuery,
     StateQueryResponse,
-    StopConsumingCommand,
     StopConsumingEvent,
     StoppedPartition,
     StopReason,
@@ -47,6 +41,22 @@ from penstock.messages import (
 )
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import Packing
+from penstock.settings import Settings, changed_settings
+from penstock.settings.tree import known_options
+
+# The catalogue, with figures that are easy to follow: capacities of 100, filled completely.
+CATALOGUE = changed_settings(
+    Settings(),
+    {
+        "packing.capacity": "100B/s",
+        "packing.target_utilisation": 1,
+        "packing.scale_down_period": "60s",
+        "packing.look_ahead": "0s",
+        "controller.consumers_min": 0,
+        "controller.spare_consumers": 0,
+        "controller.catch_up": "0s",
+    },
+)
 
 
 class Storyteller:
@@ -56,9 +66,7 @@ class Storyteller:
         self.now_ms = 0
         self.state: State | None = None
         self.saved: bytes | None = None
-        self.settings = ControllerSettings(
-            capacity_bytes_per_s=100.0, target_utilisation=1.0, spare_consumers=0, catch_up_ms=0
-        )
+        self.settings = CATALOGUE
         self.sequence: dict[int, int] = {}
         self.incarnation: dict[int, int] = {}
         self.last: FromConsumer | None = None
@@ -74,8 +82,8 @@ class Storyteller:
     # Outside of the machine
 
     def configure(self, text: str) -> list[str]:
-        values = {name: _value(value) for name, value in _pairs(text)}
-        self.settings = dataclasses.replace(self.settings, **values)
+        values = {_option(name): _value(value) for name, value in _pairs(text)}
+        self.settings = changed_settings(self.settings, values)
         return []
 
     def wait(self, ms: str) -> list[str]:
@@ -91,7 +99,7 @@ class Storyteller:
     def begin(self, epoch: str, how: str | None) -> list[str]:
         saved = None
         if how == " with its state file" and self.saved is not None:
-            outcome = decode_state(self.saved)
+            outcome = decode_state(self.saved, self.settings)
             assert isinstance(outcome, State)
             saved = outcome
         self._said = len(saved.history) if saved else 0
@@ -145,7 +153,7 @@ class Storyteller:
         failed = inputs.CreationFailed(self.now_ms, ConsumerId(int(consumer)), why)
         return self.give(failed)
 
-    def befallen(self, consumer: str, explanation: str) -> list[str]:
+    def incident(self, consumer: str, explanation: str) -> list[str]:
         return self.give(
             inputs.ConsumerIncident(self.now_ms, ConsumerId(int(consumer)), explanation)
         )
@@ -250,55 +258,11 @@ class Storyteller:
         for effect in effects:
             if isinstance(effect, act.SaveState):
                 self.saved = encode_state(after)
-            lines += _said_effect(effect)
+            lines += said_effect(effect)
         if before is None or before.phase is not after.phase:
             lines.append(f"  = {after.phase.value}")
         self.state = after
         return lines
-
-
-def _said_effect(effect: act.Effect) -> list[str]:
-    if isinstance(effect, act.Send):
-        return [f"  > {_said_message(effect.message)}"]
-    say = _SAID.get(type(effect))
-    return [] if say is None else [f"  > {say(effect)}"]
-
-
-def _said_message(message: Message) -> str:
-    match message:
-        case StartConsumingCommand():
-            return f"start at {message.consumer_id}: {_named(message)} (plan {message.plan_number})"
-        case StopConsumingCommand():
-            return f"stop at {message.consumer_id}: {_named(message)} (plan {message.plan_number})"
-        case StateQuery():
-            return f"query {message.consumer_id}"
-        case ServiceAnswer():
-            return f"answer {message.request_id}: {message.outcome.value}"
-        case _:
-            raise ValueError(f"the controller does not say {message.event_type}")
-
-
-def _said_pack(effect: act.Pack) -> str:
-    speeds = sorted(effect.problem.write_speed_bytes_per_s.items())
-    parts = " ".join(f"{partition}={speed:g}" for partition, speed in speeds)
-    return f"pack {parts} given {effect.problem.current!r}"
-
-
-_SAID: dict[type[act.Effect], Callable[[Any], str]] = {
-    act.SaveState: lambda _: "save",
-    act.ListDeployments: lambda _: "list deployments",
-    act.CreateConsumer: lambda e: (
-        f"create consumer {e.consumer}" + (f" version {e.version}" if e.version else "")
-    ),
-    act.DeleteConsumer: lambda e: f"delete consumer {e.consumer}",
-    act.SetDeploymentTemplate: lambda e: f"deploy version {e.version} from now on",
-    act.Pack: _said_pack,
-    act.StepDown: lambda _: "step down",
-}
-
-
-def _named(message: StartConsumingCommand | StopConsumingCommand) -> str:
-    return " ".join(f"{row.topic_partition}@{row.epoch}" for row in message.partitions)
 
 
 def _rows(text: str | None) -> list[dict[str, Any]]:
@@ -311,6 +275,12 @@ def _rows(text: str | None) -> list[dict[str, Any]]:
                 {"topic": partition.topic, "partition": partition.partition, "epoch": epoch}
             )
     return rows
+
+
+def _option(name: str) -> str:
+    """The full name of an option of `controller` or `packing`."""
+    sections = ("controller", "packing")
+    return next(f"{one}.{name}" for one in sections if (one, name) in known_options())
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -341,7 +311,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"packed (.+)", Storyteller.packed),
     (r"the packer fails: (.+)", Storyteller.packing_fails),
     (r"consumer (\d+) cannot be created: (.+)", Storyteller.creation_fails),
-    (r"consumer (\d+) is befallen: (.+)", Storyteller.befallen),
+    (r"consumer (\d+) has an incident: (.+)", Storyteller.incident),
     (r"consumer (\d+) is deleted", Storyteller.deleted),
     (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),

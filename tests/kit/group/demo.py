@@ -1,4 +1,4 @@
-"""What a run of the demo must have said and left behind, in its whole and its short form."""
+"""Checks the output of a run of the demo, in its full and its short form."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,8 @@ from kit.processes import processes_naming
 from kit.program import penstock
 
 
-def assert_the_demo_holds(out: Path, *options: str, partitions: int, timeout_s: float) -> None:
-    """Every record once, the harm done, a picture written, nothing left running."""
+def assert_the_demo_succeeds(out: Path, *options: str, partitions: int, timeout_s: float) -> None:
+    """Every record is stored once, all disruptions happened, and a picture is written."""
     done = penstock("demo", *options, "--out", str(out), timeout_s=timeout_s)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = dict(line.strip().rsplit("  ", 1) for line in done.stdout.splitlines() if "  " in line)

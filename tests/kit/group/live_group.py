@@ -1,4 +1,4 @@
-"""A whole live group for tests: real broker, real Spark, real processes; and ways to look at it."""
+"""A whole live group for tests, with real broker, Spark and processes, and helpers to watch it."""
 
 import json
 import signal
@@ -28,7 +28,7 @@ CONVERGE_S = 90.0
 
 
 def made_group(folder: Path, **changes: str) -> LocalGroup:
-    """Small consumers and quick timers; `changes` are options with `__` for the dot."""
+    """A group with small consumers and short periods; `changes` are options with `__` for dots."""
     flags = {
         "controller.directory": str(folder / "group"),
         "lake.root": str(folder / "lake"),
@@ -46,7 +46,7 @@ def made_group(folder: Path, **changes: str) -> LocalGroup:
 
 @dataclass(slots=True)
 class LiveGroup:
-    """The group under test, with what was produced to it so far."""
+    """The group under test, and how much was produced to each topic."""
 
     group: LocalGroup
     produced: dict[str, int] = field(default_factory=dict)
@@ -56,8 +56,8 @@ class LiveGroup:
         return Administration(self.group.settings.kafka)
 
     def status(self) -> dict[str, Any]:
-        """The newest snapshot; empty while there is none."""
-        self.group.tend()
+        """The newest status; empty while there is none."""
+        self.group.repair()
         try:
             content = (self.group.directory / "status.json").read_text(encoding="utf-8")
             found: dict[str, Any] = json.loads(content)
@@ -69,7 +69,7 @@ class LiveGroup:
     def until(
         self, condition: Callable[[dict[str, Any]], bool], what: str, within_s: float = CONVERGE_S
     ) -> dict[str, Any]:
-        """Wait for the group to be as wanted; fails with what the controller last said."""
+        """Wait until the condition holds; the failure shows the last status."""
         deadline_s = time.monotonic() + within_s
         status: dict[str, Any] = {}
         while time.monotonic() < deadline_s:
@@ -77,12 +77,12 @@ class LiveGroup:
             if status and condition(status):
                 return status
             time.sleep(LOOK_EVERY_S)
-        told = "\n".join(str(one) for one in status.get("history", [])[-15:])
+        history = "\n".join(str(one) for one in status.get("history", [])[-15:])
         log = self.group.log_of("controller").read_text(encoding="utf-8")[-3000:]
-        raise AssertionError(f"not within {within_s} s: {what}\n{told}\n{log}")
+        raise AssertionError(f"not within {within_s} s: {what}\n{history}\n{log}")
 
     def converged(self, topics: dict[str, int] | None = None) -> dict[str, Any]:
-        """Every partition owned by somebody ready, nothing moving."""
+        """Wait until every partition has a ready owner and none moves."""
         wanted = {f"{topic}-{n}" for topic, count in (topics or {}).items() for n in range(count)}
 
         def is_calm(status: dict[str, Any]) -> bool:
@@ -93,7 +93,7 @@ class LiveGroup:
         return self.until(is_calm, "converged")
 
     def load(self, *targets: str, seconds: float) -> LoadResult:
-        """Produce, and remember how much."""
+        """Produce, and count the records."""
         counts = dict(self.administration.cluster().partition_counts)
         chosen = [one for text in targets for one in parse_target(text, counts, seed=1)]
         result = LoadGenerator(
@@ -105,7 +105,7 @@ class LiveGroup:
         return result
 
     def drained(self, *topics: str) -> VerificationResult:
-        """Everything produced to the topics is in the ledger; then the verdict of the check."""
+        """Wait until the ledger has every produced record, then verify the lake."""
         deadline_s = time.monotonic() + CONVERGE_S
         while time.monotonic() < deadline_s:
             so_far = carried_so_far(self.group.settings, topics)
@@ -113,12 +113,12 @@ class LiveGroup:
             mine = {n: c for n, c in self.produced.items() if n.rpartition("-")[0] in topics}
             if mine and all(ledger.get(name, 0) >= count for name, count in mine.items()):
                 return verify(self.group.settings, list(topics), on_progress=lambda _: None)
-            self.group.tend()
+            self.group.repair()
             time.sleep(0.5)
         raise AssertionError(f"not drained: {self.produced} against {ledger}")
 
     def exact(self, topic: str, partitions: int) -> None:
-        """Converged, every record of the topic once in the lake, and nothing left running."""
+        """The group converges, every record is in the lake once, and no extra process runs."""
         self.converged({topic: partitions})
         verdict = self.drained(topic)
         assert verdict.is_exact, verdict
@@ -128,21 +128,21 @@ class LiveGroup:
         self.no_strays()
 
     def no_strays(self) -> None:
-        """Every consumer process of this group is one that the deployment knows."""
+        """Every consumer process of this group belongs to the deployment."""
         deadline_s = time.monotonic() + CONVERGE_S
         while time.monotonic() < deadline_s:
             deployment = self.group.deployment
-            known = {deployment.process_of(one).pid for one in deployment.listed()}
+            known = {deployment.process_of(one).pid for one in deployment.list_consumers()}
             there = set(processes_naming(f"{self.group.directory}/consumer-"))
             if there <= known:
                 return
-            self.group.tend()
+            self.group.repair()
             time.sleep(LOOK_EVERY_S)
         raise AssertionError(f"left running: {sorted(there - known)}")
 
     @contextmanager
     def loading(self, *targets: str, seconds: float) -> Iterator[None]:
-        """Load beside what the block does; its end is waited for, its trouble is raised."""
+        """Produce on a thread while the block runs; wait for its end and raise its errors."""
         failures: list[BaseException] = []
 
         def produce() -> None:
@@ -157,29 +157,29 @@ class LiveGroup:
             yield
         finally:
             while thread.is_alive():
-                self.group.tend()
+                self.group.repair()
                 thread.join(LOOK_EVERY_S)
         if failures:
             raise failures[0]
 
     @contextmanager
     def commands(self) -> Iterator["Commands"]:
-        """What the controller tells its consumers from now on."""
-        prefix = self.group.settings.topics.prefix
-        count = self.administration.cluster().partition_counts[f"{prefix}-controller"]
-        mailboxes = {TopicPartition(f"{prefix}-controller", n): AT_THE_END for n in range(1, count)}
+        """The controller's commands from now on."""
+        topic = self.group.settings.topics.names.controller
+        count = self.administration.cluster().partition_counts[topic]
+        mailboxes = {TopicPartition(topic, n): AT_THE_END for n in range(1, count)}
         follower = FollowedTopics(self.group.settings.kafka, mailboxes)
         try:
             yield Commands(follower, self.group)
         finally:
             follower.close()
 
-    def led_by_one_that_dies(self, phase: str, moment: str) -> ProcessIdentity:
-        """Replace the controller by one that ends itself with -9 in the given state."""
+    def replace_by_crashing_controller(self, phase: str, moment: str) -> ProcessIdentity:
+        """Replace the controller by one that kills itself in the given state."""
         stop(self.group.process_of("controller"), grace_s=20)
         command = [
             sys.executable,
-            str(Path(__file__).parents[1] / "controller" / "deadly_controller.py"),
+            str(Path(__file__).parents[1] / "controller" / "crashing_controller.py"),
         ]
         command += [phase, moment, *self.group.arguments_of("controller")]
         return start_child(command, log_file=self.group.directory / "deadly.log")
@@ -187,13 +187,13 @@ class LiveGroup:
     def consumer_process(self, consumer: int) -> ProcessIdentity:
         return self.group.deployment.process_of(ConsumerId(consumer))
 
-    def hurt(self, process: ProcessIdentity, number: signal.Signals) -> None:
+    def send(self, process: ProcessIdentity, number: signal.Signals) -> None:
         assert send_signal(process, number)
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """The controller's commands as they are sent."""
+    """Follows the controller's commands."""
 
     follower: FollowedTopics
     group: LocalGroup
@@ -204,11 +204,11 @@ class Commands:
         topic: str = "",
         within_s: float = CONVERGE_S,
     ) -> ConsumerId:
-        """Wait for a command of this kind (about this topic): to which consumer it went."""
+        """Wait for a command of this type (and topic), and return its consumer."""
         deadline_s = time.monotonic() + within_s
         while time.monotonic() < deadline_s:
             letter = self.follower.read(LOOK_EVERY_S)
-            self.group.tend()
+            self.group.repair()
             if letter is None:
                 continue
             number = letter.partition.partition
@@ -233,5 +233,5 @@ def busiest(status: dict[str, Any]) -> int:
 
 
 def working(status: dict[str, Any]) -> int:
-    """How many consumers hold partitions."""
+    """The number of consumers that own partitions."""
     return sum(1 for one in status["consumers"] if one["partitions"])

@@ -108,11 +108,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(502, b"{}")
             return
         self.send_response(200)
+        # Without chunks the client would wait for a full buffer before it sees a change.
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         with answer:
             for line in answer:
-                self.wfile.write(line)
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
 
     do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 -- its names
 

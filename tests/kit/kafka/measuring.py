@@ -34,31 +34,31 @@ class Seen:
 
 
 class Watcher:
-    """Takes turns and remembers them. Every speed it ever sees is a speed, or unknown."""
+    """Runs rounds and remembers them. Every speed it ever sees is a speed, or unknown."""
 
     def __init__(self, measuring: SpeedMeasuring) -> None:
         self._measuring = measuring
-        self.turns: list[MeasuredSpeeds] = []
+        self.rounds: list[MeasuredSpeeds] = []
 
     def watch(self, seconds: float) -> list[MeasuredSpeeds]:
-        """Turns for so long; gives those."""
-        first, end_s = len(self.turns), time.monotonic() + seconds
+        """Run rounds for this long; returns those."""
+        first, end_s = len(self.rounds), time.monotonic() + seconds
         while time.monotonic() < end_s:
             begun_s = time.monotonic()
-            speeds = self._measuring.turn()
+            speeds = self._measuring.run_round()
             assert speeds is not None
             for row in (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s):
                 assert all(math.isnan(value) or 0 <= value < math.inf for value in row)
-            self.turns.append(speeds)
+            self.rounds.append(speeds)
             time.sleep(max(0.0, PERIOD_S - (time.monotonic() - begun_s)))
-        return self.turns[first:]
+        return self.rounds[first:]
 
     def until(self, name: LogName, *, timeout_s: float = 20.0) -> Seen:
         """Watch until the speed of a partition is known."""
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:
             self.watch(PERIOD_S)
-            seen = seen_in(self.turns[-1], name)
+            seen = seen_in(self.rounds[-1], name)
             if seen is not None and seen.bytes_per_s is not None:
                 return seen
         raise AssertionError(f"the speed of {name} stayed unknown for {timeout_s} s")

@@ -1,6 +1,6 @@
-"""Compiles the test cluster, if there is none and it can be done here; run by the Makefile.
+"""Compiles the test cluster, unless it is compiled already; run by the Makefile.
 
-Apart from the tests, because it takes minutes once, and a test's time is bounded.
+It is separate from the tests, because it takes minutes and a test's time is limited.
 """
 
 import os
@@ -10,21 +10,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from kit.kubernetes.kubernetes_cluster import k8s_cache, setup_script
+from kit.kubernetes.cluster_recipe import RECIPE, cluster_cache, is_compiled, reason_to_skip
 
 
 def main() -> int:
-    setup = setup_script()
-    if os.environ.get("PENSTOCK_TEST_KUBECONFIG") or isinstance(setup, str):
-        return 0  # the tests say what they use, or why they are skipped
-    if not (k8s_cache() / "bin" / "k8sbox").is_file():
-        sys.stderr.write("compiling Kubernetes for the tests (about six minutes, once)\n")
-    k8s_cache().mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "K8S_CACHE": str(k8s_cache())}
+    if os.environ.get("PENSTOCK_TEST_KUBECONFIG"):
+        return 0  # the tests use that cluster
+    reason = reason_to_skip(real_pods=False)
+    if reason:
+        sys.stderr.write(f"{reason}; its tests will be skipped\n")
+        return 0
+    if is_compiled():
+        return 0
+    sys.stderr.write("compiling Kubernetes for the tests (about six minutes, once)\n")
     done = subprocess.run(
-        ["bash", str(setup), "build"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
+        ["bash", str(RECIPE), "build"],
+        env={**os.environ, "CLUSTER_CACHE": str(cluster_cache())},
+        stdout=sys.stderr,
         check=False,
     )
     return done.returncode

@@ -1,9 +1,9 @@
-"""Helm for the tests of the chart: the one on the PATH, else compiled once from Go's module proxy.
+"""Helm for the tests of the chart: from the PATH, or compiled once from Go's module proxy.
 
-    helm = helm_program()        # skips the test, with a line that says so, where there is none
+    helm = helm_program()        # skips the test with a reason if there is none
     objects = rendered(helm, "values/secured.yaml")
 
-The compiled one is kept beside the jars (`PENSTOCK_CACHE`), outside the checkout.
+The compiled program is kept in the cache (`PENSTOCK_CACHE`), outside the checkout.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.kept_in_step import ROOT
+from kit.generated_files import ROOT
 from penstock.jars import cache_directory
 
 CHART = ROOT / "deploy" / "helm" / "penstock"
@@ -26,7 +26,7 @@ VERSION = "v3.18.6"
 BUILD_TIMEOUT_S = 1200
 ATTEMPTS = 3
 ATTEMPT_PAUSE_S = 20
-# As upstream's own build does; without these Helm takes the cluster for a very old one.
+# As in Helm's own build; without these Helm assumes a very old cluster.
 _KUBERNETES_MINOR = 33
 _STAMPS = {
     "internal/version.version": VERSION,
@@ -38,7 +38,7 @@ _STAMPS = {
 
 
 def helm_program() -> Path:
-    """Helm 3; compiling it takes some two minutes, once a machine."""
+    """Helm 3; compiling it takes about two minutes, once per machine."""
     installed = shutil.which("helm")
     if installed and _ran([installed, "version", "--short"]).stdout.startswith("v3."):
         return Path(installed)
@@ -57,7 +57,7 @@ def helm_program() -> Path:
 
 
 def _compile(go: str, kept: Path) -> None:
-    """Into a folder of its own, then renamed: a build that was cut short leaves no program."""
+    """Compile into a separate folder and rename, so that an interrupted build leaves nothing."""
     scratch = kept.parent / "compiling"
     scratch.mkdir(exist_ok=True)
     stamps = " ".join(f"-X helm.sh/helm/v3/{name}={value}" for name, value in _STAMPS.items())
@@ -74,7 +74,7 @@ def _compile(go: str, kept: Path) -> None:
         )
         if done.returncode == 0:
             break
-        # The proxy is busy at times; what has arrived stays.
+        # The proxy is sometimes busy; downloaded modules stay.
         assert attempt < ATTEMPTS, f"helm could not be compiled: {done.stderr[-600:]}"
         time.sleep(ATTEMPT_PAUSE_S)
     (scratch / "helm").rename(kept)
@@ -88,7 +88,7 @@ def _ran(command: Sequence[str], timeout_s: float = 60) -> subprocess.CompletedP
 
 
 def helm(program: Path, *arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run it; whoever calls looks at the exit code."""
+    """Run Helm; the caller checks the exit code."""
     return _ran([str(program), *arguments], timeout_s)
 
 
@@ -112,7 +112,7 @@ def rendered(
     settings: Sequence[str] = (),
     chart: Path = CHART,
 ) -> list[dict[str, Any]]:
-    """The objects; a chart that does not render fails the test with Helm's own words."""
+    """The rendered objects; if rendering fails, the test fails with Helm's message."""
     done = template(program, *values, release=release, settings=settings, chart=chart)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]
@@ -123,6 +123,6 @@ def of_kind(objects: Sequence[dict[str, Any]], kind: str) -> dict[str, dict[str,
 
 
 def containers(deployment: dict[str, Any]) -> list[dict[str, Any]]:
-    """All of a Deployment's, those that come first included."""
+    """All containers of a Deployment, including init containers."""
     pod = deployment["spec"]["template"]["spec"]
     return [*pod.get("initContainers", []), *pod["containers"]]

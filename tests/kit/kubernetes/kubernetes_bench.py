@@ -1,4 +1,4 @@
-"""The Kubernetes back-end on the bench of the contract suite, with no more rights than it ships."""
+"""The Kubernetes back-end for the contract test, with the shipped role's rights."""
 
 import threading
 import time
@@ -15,13 +15,13 @@ from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
 
-# The base image of the test cluster; simulated pods run nothing at all.
+# The base image of the test cluster; simulated pods run nothing.
 IMAGE = "localhost/python:1"
 GROUP = "bench"
 
 
 class SimulatedBench:
-    """On simulated pods: the test plays the kubelet."""
+    """A back-end on simulated pods, whose status the test sets in place of a kubelet."""
 
     # Simulated pods run no code, so they write no log.
     can_log = False
@@ -74,7 +74,7 @@ class SimulatedBench:
         return until(found, f"a pod of consumer {consumer} runs", 60)
 
     def is_deleted(self, consumer: ConsumerId) -> bool:
-        """Ask for its deletion, as the controller does: again while it is still ending."""
+        """Delete it, as the controller does; False while it is still ending."""
         try:
             self.backend.delete(consumer)
         except StillEndingError:
@@ -82,7 +82,7 @@ class SimulatedBench:
         return True
 
     def kill(self, consumer: ConsumerId) -> None:
-        """Its container ends, and is started again a moment later, as a kubelet would."""
+        """End its container and restart it a moment later, as a kubelet does."""
         pod = self.running_pod(consumer)
         name = pod["metadata"]["name"]
         ended = {"terminated": {"exitCode": 137, "reason": "Error"}}

@@ -1,8 +1,8 @@
-"""A Kubernetes cluster for tests: the one that is named, one of our own, or none and a line why.
+"""A Kubernetes cluster for tests: a named one, one of our own, or none with the reason.
 
-`PENSTOCK_TEST_KUBECONFIG` names one. Else `setup.sh` (beside the checkout, or named by
-`PENSTOCK_TEST_K8S_SETUP`) compiles one once, where Go is present, into a cache outside the
-checkout. Every session has ports and folders of its own, and takes down what a killed session left.
+`PENSTOCK_TEST_KUBECONFIG` names one. Else `tests/test_cluster` compiles one once, where Go is
+present, into a cache outside the checkout. Every session has ports and folders of its own, and
+takes down what a killed session left.
 """
 
 import json
@@ -25,8 +25,8 @@ import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import load_kube_config
 
+from kit.kubernetes.cluster_recipe import cluster_cache, reason_to_skip, run_recipe
 from penstock.deployment.kubernetes.credentials import Access
-from penstock.jars import cache_directory
 from penstock.processes import identity_of, is_alive, send_signal, start_detached
 from penstock.processes.owner import owner_as_text, owner_from_text
 
@@ -39,17 +39,17 @@ Answer = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An admin's view of a cluster."""
+    """A cluster with administrator rights."""
 
     kubeconfig: Path
     client: ApiClient
-    # Its own folder and settings, when it is ours; None when it was named.
+    # The variables of a cluster of our own; None for a named one.
     environment: Mapping[str, str] | None = None
-    # Where pods find servers of this machine, on a real node of ours.
+    # The address of this machine for pods on a real node of our own.
     host_address: str = ""
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "json") -> Answer:
-        """One call as the admin: status and what came of it."""
+        """One call as administrator: status and body."""
         return ask(self.client, method, path, body, content_type)
 
     def must(self, method: str, path: str, body: Any = None, content_type: str = "json") -> Any:
@@ -58,7 +58,7 @@ class Cluster:
         return found
 
     def new_namespace(self) -> str:
-        """One of its own for each test, with the accounts that the product needs."""
+        """A new namespace with the accounts that Penstock needs."""
         name = f"test-{uuid.uuid4().hex[:8]}"
         self.must("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         for account in (CONTROLLER_ACCOUNT, CONSUMER_ACCOUNT):
@@ -70,7 +70,7 @@ class Cluster:
         return name
 
     def forget_namespace(self, name: str) -> None:
-        self.ask("DELETE", f"/api/v1/namespaces/{name}")  # takes a while; nobody waits
+        self.ask("DELETE", f"/api/v1/namespaces/{name}")  # it takes a while and is not waited for
 
     def bind(self, namespace: str, rules: Sequence[Mapping[str, Any]]) -> None:
         """Give the controller's account a role of exactly these rules."""
@@ -97,6 +97,22 @@ class Cluster:
                 ],
             },
         )
+        # The server notices a new role a moment later, on a busy machine after seconds.
+        until(lambda: self._is_granted(namespace, rules[0]), "the role is in force")
+
+    def _is_granted(self, namespace: str, rule: Mapping[str, Any]) -> bool:
+        resource, _, subresource = rule["resources"][0].partition("/")
+        asked = {
+            "namespace": namespace,
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": subresource,
+            "verb": rule["verbs"][0],
+        }
+        user = f"system:serviceaccount:{namespace}:{CONTROLLER_ACCOUNT}"
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        body = {"spec": {"user": user, "resourceAttributes": asked}}
+        return bool(self.must("POST", path, body)["status"]["allowed"])
 
     def token(self, namespace: str, account: str = CONTROLLER_ACCOUNT) -> str:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
@@ -114,8 +130,14 @@ class Cluster:
         return Access(ApiClient(configuration), namespace, "test")
 
     @property
+    def volumes(self) -> Path:
+        """The folder on this machine with the volumes of a cluster of our own."""
+        assert self.environment is not None, "only a cluster of our own shows its volumes"
+        return Path(self.environment["CLUSTER_RUN"]) / "volumes"
+
+    @property
     def authority(self) -> Path:
-        """The file with the certificate that the server is checked against."""
+        """The file with the server's certificate authority."""
         return Path(str(self.client.configuration.ssl_ca_cert))
 
     def items(self, namespace: str, kind: str, base: str = "api/v1") -> list[Any]:
@@ -126,7 +148,7 @@ class Cluster:
         return self.items(namespace, "deployments", "apis/apps/v1")
 
     def patch_pod_status(self, namespace: str, pod: str, status: Mapping[str, Any]) -> None:
-        """As a kubelet would: simulated pods have none."""
+        """Set a pod's status as a kubelet would; simulated pods have none."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
         self.must("PATCH", path, {"status": status}, "merge-patch+json")
 
@@ -147,7 +169,7 @@ def ask(
 
 
 def role_rules(*, remove_volumes: bool = True) -> list[dict[str, Any]]:
-    """The rules of the shipped role, as the chart would render them."""
+    """The rules of the shipped role, as the chart renders them."""
     kept: list[str] = []
     is_in_option = False
     for line in ROLE_FILE.read_text(encoding="utf-8").split("\nrules:\n")[1].splitlines():
@@ -176,25 +198,23 @@ def until(condition: Callable[[], Any], what: str, within_s: float = 30.0) -> An
 
 @contextmanager
 def named_or_own_cluster(*, real_pods: bool) -> Iterator[Cluster]:
-    """Skips with a line where there is no way to have one."""
+    """A cluster for tests; skips with the reason if there is none."""
     named = os.environ.get("PENSTOCK_TEST_KUBECONFIG")
     if named:
         yield _cluster(Path(named), None)
         return
-    if real_pods and os.geteuid() != 0:
-        pytest.skip("a real Kubernetes node needs root; set PENSTOCK_TEST_KUBECONFIG instead")
-    setup = setup_script()
-    if isinstance(setup, str):
-        pytest.skip(setup)
-    environment = _environment(setup, real_pods=real_pods)
-    _run(setup, environment, "build", timeout_s=3600)
-    _run(setup, environment, "up-pods" if real_pods else "up", timeout_s=300)
+    reason = reason_to_skip(real_pods=real_pods)
+    if reason:
+        pytest.skip(reason)
+    environment = _environment(real_pods=real_pods)
+    run_recipe("build", environment, timeout_s=3600)
+    run_recipe("up-pods" if real_pods else "up", environment, timeout_s=300)
     try:
-        kubeconfig = Path(environment["K8S_RUN"]) / "admin.kubeconfig"
-        yield _cluster(kubeconfig, environment, f"{environment['K8S_NET']}.1")
+        kubeconfig = Path(environment["CLUSTER_RUN"]) / "admin.kubeconfig"
+        yield _cluster(kubeconfig, environment, f"{environment['CLUSTER_NODE_NET']}.1")
     finally:
-        _run(setup, environment, "down", timeout_s=120)
-        shutil.rmtree(Path(environment["K8S_RUN"]).parent, ignore_errors=True)
+        run_recipe("down", environment, timeout_s=120)
+        shutil.rmtree(Path(environment["CLUSTER_RUN"]).parent, ignore_errors=True)
 
 
 def _cluster(
@@ -206,70 +226,41 @@ def _cluster(
     return Cluster(kubeconfig, ApiClient(configuration), environment, host_address)
 
 
-def setup_script() -> Path | str:
-    """What brings a cluster up here; else a line that says why nothing does."""
-    named = os.environ.get("PENSTOCK_TEST_K8S_SETUP")
-    setup = Path(named) if named else ROOT.parent / "shared" / "k8s" / "setup.sh"
-    without = "no Kubernetes: PENSTOCK_TEST_KUBECONFIG is not set and"
-    if not setup.is_file():
-        return f"{without} there is no ../shared/k8s/setup.sh (or PENSTOCK_TEST_K8S_SETUP)"
-    if shutil.which("go") is None and not (k8s_cache() / "bin" / "k8sbox").is_file():
-        return f"{without} Go is not installed"
-    return setup
-
-
-def k8s_cache() -> Path:
-    named = os.environ.get("K8S_CACHE")
-    return Path(named) if named else cache_directory() / "k8s"
-
-
-def _environment(setup: Path, *, real_pods: bool) -> dict[str, str]:
+def _environment(*, real_pods: bool) -> dict[str, str]:
     me = identity_of(os.getpid())
     assert me is not None
     kind = "pods" if real_pods else "simulated"
-    runs = k8s_cache() / "runs"
+    runs = cluster_cache() / "runs"
     folder = runs / f"{owner_as_text(me).replace(':', '-')}-{kind}-{uuid.uuid4().hex[:4]}"
-    _take_down_left_behind(setup, runs)
+    _take_down_left_behind(runs)
     folder.mkdir(parents=True)
     first, second = _free_port_pair()
     net = _free_net()
     made = {
-        "K8S_CACHE": str(k8s_cache()),
-        "K8S_RUN": str(folder / "run"),
-        "K8S_PORT": str(first),
-        "K8S_ETCD_PORT": str(second),
-        "K8S_NET": f"10.{net}.0",
-        "K8S_POD_NET": f"10.{net}.1",
-        "K8S_SVC_NET": f"10.{net}.2",
-        "K8S_LINK": f"k8st{net}",
+        "CLUSTER_CACHE": str(cluster_cache()),
+        "CLUSTER_RUN": str(folder / "run"),
+        "CLUSTER_API_PORT": str(first),
+        "CLUSTER_ETCD_PORT": str(second),
+        "CLUSTER_NODE_NET": f"10.{net}.0",
+        "CLUSTER_POD_NET": f"10.{net}.1",
+        "CLUSTER_SERVICE_NET": f"10.{net}.2",
+        "CLUSTER_LINK": f"cluster{net}",
     }
     (folder / "environment.json").write_text(json.dumps(made), encoding="utf-8")
     return made
 
 
-def _take_down_left_behind(setup: Path, runs: Path) -> None:
-    """What a session left that was killed: its own process is gone, its cluster is not."""
+def _take_down_left_behind(runs: Path) -> None:
+    """Stop clusters of killed sessions, whose process is gone."""
     for note in runs.glob("*/environment.json"):
         pid, ticks = note.parent.name.split("-")[:2]
         if not is_alive(owner_from_text(f"{pid}:{ticks}")):
-            _run(setup, json.loads(note.read_text(encoding="utf-8")), "down", 120)
+            run_recipe("down", json.loads(note.read_text(encoding="utf-8")), timeout_s=120)
             shutil.rmtree(note.parent, ignore_errors=True)
 
 
-def _run(setup: Path, environment: Mapping[str, str], what: str, timeout_s: float) -> None:
-    answer = subprocess.run(
-        ["bash", str(setup), what],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    assert answer.returncode == 0, f"setup.sh {what}:\n{answer.stdout}\n{answer.stderr}"
-
-
 def _free_port_pair() -> tuple[int, int]:
-    """One for the API server, and one whose next is free too, for etcd."""
+    """A free port for the API server, and a free pair for etcd."""
     for _ in range(100):
         with socket.socket() as first, socket.socket() as second, socket.socket() as third:
             first.bind(("127.0.0.1", 0))
@@ -284,7 +275,7 @@ def _free_port_pair() -> tuple[int, int]:
 
 
 def _free_net() -> int:
-    """A number whose 10.N networks nobody on this machine has."""
+    """A number N whose 10.N network is unused on this machine."""
     routes = subprocess.run(["ip", "route"], capture_output=True, text=True, check=False).stdout
     free = [n for n in range(160, 250) if f"10.{n}." not in routes]
     return free[os.getpid() % len(free)]
@@ -292,9 +283,9 @@ def _free_net() -> int:
 
 @contextmanager
 def without_api_server(cluster: Cluster) -> Iterator[None]:
-    """It is killed with -9, and started again with the same arguments after the block."""
+    """Kill the API server, and restart it with the same arguments after the block."""
     assert cluster.environment is not None, "only a cluster of our own is harmed"
-    run = Path(cluster.environment["K8S_RUN"])
+    run = Path(cluster.environment["CLUSTER_RUN"])
     note = run / "pids" / "kube-apiserver"
     pid = int(note.read_text(encoding="utf-8").split()[0])
     command = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode().split("\0")

@@ -1,8 +1,8 @@
 """Penstock as an image on the real test node: our sources and the packages of this environment.
 
-As the thin image of deploy/Dockerfile, with the cluster's client beside it so that the controller
-runs from it too. There is neither Docker nor a registry: `setup.sh image` lays a folder over a
-Python base. Spark's jars stay out: consumers talk to a Connect server.
+It is the thin image of deploy/Dockerfile plus the Kubernetes client, so that the controller runs
+from it too. Without Docker and a registry, `cluster.sh image` adds a folder to a Python base image.
+Spark's jars are left out, because consumers use a Connect server.
 """
 
 import importlib.metadata
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from kit.kubernetes.kubernetes_cluster import Cluster, setup_script
+from kit.kubernetes.cluster_recipe import RECIPE
+from kit.kubernetes.kubernetes_cluster import Cluster
 
 ROOT = Path(__file__).parents[3]
 NAME = "localhost/penstock:1"
@@ -52,7 +53,7 @@ exec python3 -m penstock "$@"
 
 
 def put_on_node(cluster: Cluster, folder: Path) -> None:
-    """Build it in `folder`, and put it onto the cluster's node under `NAME`."""
+    """Build the image in `folder` and load it on the cluster's node as `NAME`."""
     assert cluster.environment is not None, "only a node of our own takes images"
     libraries = folder / "opt" / "penstock"
     shutil.copytree(ROOT / "src" / "penstock", libraries / "penstock")
@@ -63,13 +64,13 @@ def put_on_node(cluster: Cluster, folder: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text(PROGRAM, encoding="utf-8")
     program.chmod(0o755)
-    # What wheels expect of every machine, and the base has not.
+    # Libraries that wheels expect and the base image lacks.
     standard = Path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
     target = folder / standard.relative_to("/")
     target.parent.mkdir(parents=True)
     shutil.copy(standard.resolve(), target)
     subprocess.run(
-        ["bash", str(setup_script()), "image", NAME, str(folder), "penstock"],
+        ["bash", str(RECIPE), "image", NAME, str(folder), "penstock"],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **cluster.environment},
         stdout=subprocess.DEVNULL,
         check=True,
@@ -77,7 +78,7 @@ def put_on_node(cluster: Cluster, folder: Path) -> None:
 
 
 def _compile(libraries: Path) -> None:
-    """Once here, and not at the start of every pod: its root cannot be written."""
+    """Compile here, because a pod's root file system is read-only."""
     command = [sys.executable, "-m", "compileall", "-q", "-j", "2", "--invalidation-mode"]
     subprocess.run([*command, "unchecked-hash", str(libraries)], check=False)
 

@@ -1,7 +1,7 @@
-"""A group whose controller and consumers are real pods; Kafka, Spark and the monitor are here.
+"""A group whose controller and consumers are real pods; Kafka, Spark and monitor run locally.
 
 The lake and the controller's directory are folders of this machine that the pods mount under the
-same path, so that tests can look at them.
+same path, so that tests can read them.
 """
 
 import json
@@ -10,7 +10,6 @@ import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import yaml
@@ -36,7 +35,7 @@ USER = 10001
 
 
 class PodsGroup:
-    """Has what `kit.group.live_group.LiveGroup` asks of a group."""
+    """Has the interface that `kit.group.live_group.LiveGroup` needs."""
 
     def __init__(self, cluster: Cluster, folder: Path, **changes: Any) -> None:
         self.cluster = cluster
@@ -53,16 +52,11 @@ class PodsGroup:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._parts.close()
 
     def _start(self) -> None:
-        # The pods' user is not ours: what either makes, the other must be able to write.
+        # The pods run as another user, so both must be able to write each other's files.
         before = os.umask(0)
         self._parts.callback(os.umask, before)
         for path in (self._folder, self.directory, self._folder / "lake"):
@@ -122,7 +116,7 @@ class PodsGroup:
         return content
 
     def pod_template(self) -> dict[str, Any]:
-        """The lake is a folder of the node; its volumes know no owner, so one prepares them."""
+        """The lake is a folder of the node; an init container makes the volume writable."""
         prepare = {
             "name": "prepare",
             "image": NAME,
@@ -196,22 +190,22 @@ class PodsGroup:
         }
 
     def _remove_all(self) -> None:
-        """The controller, and by its ownership the consumers."""
+        """Delete the controller, and with it the consumers it owns."""
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{CONTROLLER}"
         self.cluster.ask("DELETE", path)
         until(lambda: not self.pods(), "no pod is left", 60)
 
-    # What tests look at
+    # For tests
 
-    def tend(self) -> list[str]:
-        """Kubernetes does."""
+    def repair(self) -> list[str]:
+        """Nothing to do: Kubernetes repairs."""
         return []
 
     def pods(self) -> list[Any]:
         return self.cluster.items(self.namespace, "pods")
 
     def consumer_pod(self, consumer: int) -> Any:
-        """Its pod that is not on its way out; None when there is none."""
+        """Its pod that is not being deleted; None when there is none."""
         staying = [
             one
             for one in self.pods()
@@ -236,12 +230,12 @@ class PodsGroup:
         file = self._folder / f"{name}.log"
         pod = self.controller_pod()
         if name == "controller" and pod is not None:
-            told = self.log_of_pod(pod)
+            text = self.log_of_pod(pod)
             consumers = [one for one in self.pods() if one is not pod]
             for one in consumers:
-                told += f"\n--- {one['metadata']['name']} {json.dumps(one['status'])[:600]}\n"
-                told += self.log_of_pod(one)[-1500:]
-            file.write_text(told, encoding="utf-8")
+                text += f"\n--- {one['metadata']['name']} {json.dumps(one['status'])[:600]}\n"
+                text += self.log_of_pod(one)[-1500:]
+            file.write_text(text, encoding="utf-8")
         return file
 
     def delete_pod(self, pod: Any) -> None:
@@ -249,7 +243,7 @@ class PodsGroup:
         self.cluster.must("DELETE", f"/api/v1/namespaces/{self.namespace}/pods/{name}")
 
     def kill_inside(self, pod: Any) -> None:
-        """SIGKILL to the penstock process of a pod: from here its processes are seen as well."""
+        """Kill the penstock process of a pod, which is visible on this machine."""
         killed = 0
         for pid in processes_of_pod(pod["metadata"]["uid"]):
             os.kill(pid, signal.SIGKILL)
@@ -257,8 +251,7 @@ class PodsGroup:
         assert killed, f"no process of {pod['metadata']['name']}"
 
     def stored_state(self, consumer: int) -> dict[str, Any] | None:
-        """What is on the consumer's volume; None when there is nothing yet."""
-        assert self.cluster.environment is not None
+        """The state on the consumer's volume; None when there is none yet."""
         name = object_name(GROUP, ConsumerId(consumer))
         base = f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims/{name}"
         status, claim = self.cluster.ask("GET", base)
@@ -268,7 +261,7 @@ class PodsGroup:
             "GET", f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}"
         )
         shown = Path(volume["spec"]["hostPath"]["path"])
-        file = Path(self.cluster.environment["K8S_RUN"]) / "pv" / shown.name / "state"
+        file = self.cluster.volumes / shown.name / "state"
         if not file.is_file():
             return None
         found = decode_state(f"{GROUP}/consumer-{consumer}", file.read_bytes())
@@ -277,7 +270,7 @@ class PodsGroup:
 
 
 def made_topic(administration: Administration, name: str, partitions: int) -> str:
-    """Made, and known to whoever asks the broker."""
+    """Create a topic and wait until the broker knows it."""
     administration.create_topic(name, partitions=partitions, replication_factor=1, settings={})
     until(lambda: name in administration.cluster().partition_counts, "the topic is known")
     return name

@@ -1,13 +1,12 @@
-"""An HTTP server of a test's own: it answers in the background for as long as it is entered."""
+"""Runs an HTTP server in the background while a `with` block lasts."""
 
 import threading
 from http.server import ThreadingHTTPServer
-from types import TracebackType
 from typing import Self
 
 
 class Served:
-    """For whoever has a server and wants it served on the loopback."""
+    """The base of test servers on the loopback."""
 
     _server: ThreadingHTTPServer
 
@@ -19,11 +18,6 @@ class Served:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()

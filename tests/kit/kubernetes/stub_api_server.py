@@ -1,4 +1,4 @@
-"""An API server of a few lines, for answers that a real one does not give when asked to."""
+"""A stub API server, for answers that a real one does not give on demand."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Answering = Callable[[str, str, Any], tuple[int, Any, dict[str, str]]]
 
 
 class StubApiServer(Served):
-    """Answers as it is told, and remembers what it was asked."""
+    """Answers with a function, and records the requests."""
 
     def __init__(self, answering: Answering) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -40,7 +40,7 @@ class StubApiServer(Served):
             do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = handle_any  # noqa: N815 -- its names
 
             def log_message(self, *_: object) -> None:
-                """Quiet."""
+                """Print nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -1,7 +1,7 @@
-"""The published algorithms written as plainly as can be, to hold the quick ones against.
+"""Naive versions of the published algorithms, to compare the fast ones with.
 
-No index, no sharing between methods: open consumers are scanned one by one in ascending order of
-their numbers. Only for equal capacities and no other bounds.
+They scan open consumers one by one in ascending order, without an index. They support only equal
+capacities and no other limits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ Choice = Callable[[list[int], dict[int, int], int], int | None]
 
 
 def next_fit_choice(opened: list[int], loads: dict[int, int], capacity_left: int) -> int | None:
-    """Only the one opened last."""
+    """Only the consumer opened last."""
     last = opened[-1] if opened else None
     return last if last is not None and loads[last] <= capacity_left else None
 

@@ -1,4 +1,4 @@
-"""Packing questions for tests: short ways to say them, and strategies for all of them."""
+"""Packing problems for tests: short constructors, and hypothesis strategies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ def problem(
     items_max: int | None = None,
     consumers_max: int | None = None,
 ) -> PackingProblem:
-    """`homes[i]` is who reads partition i now; 0 is nobody."""
+    """`homes[i]` is the present consumer of partition i; 0 is none."""
     held: dict[ConsumerId, list[TopicPartition]] = {}
     for number, home in enumerate(homes or [0] * len(sizes)):
         if home:
@@ -52,7 +52,7 @@ def problems(
     bounded: bool = True,
     whole: bool = True,
 ) -> PackingProblem:
-    """Any question: overloaded, unowned, oversize, with or without bounds."""
+    """Any problem: overloaded, unowned, oversize, with or without limits."""
     count = draw(st.integers(0, partitions_max))
     size = (
         st.integers(0, size_max)

@@ -51,7 +51,7 @@ def test_leaders_move_between_three_brokers(broker_jars: None) -> None:
             assert seen.bytes_per_s is not None
             assert 0 < seen.bytes_per_s < 200_000
     for name in names:
-        last = seen_in(watcher.turns[-1], name)
+        last = seen_in(watcher.rounds[-1], name)
         assert last is not None
         assert fits(last.bytes_per_s, produced[name], within=0.25), (last, produced[name])
 
@@ -68,7 +68,7 @@ def test_a_broker_is_paused_killed_and_restarted(broker_jars: None) -> None:
                 kafka.pause(1)
                 begun_s = time.monotonic()
                 silent = watcher.watch(4.0)
-                assert time.monotonic() - begun_s < 6.0, "a turn waited for the silent broker"
+                assert time.monotonic() - begun_s < 6.0, "a round waited for the silent broker"
                 kafka.resume(1)
                 watcher.until(name)
             last = seen_in(silent[-1], name)
@@ -84,6 +84,6 @@ def test_a_broker_is_paused_killed_and_restarted(broker_jars: None) -> None:
                 writer.mark()
                 watcher.watch(5.0)
                 produced = writer.payload_bytes_per_s(name)
-                again = seen_in(watcher.turns[-1], name)
+                again = seen_in(watcher.rounds[-1], name)
     assert again is not None
     assert fits(again.bytes_per_s, produced, within=0.2), (again, produced)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.broker
 
 
 def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasurement]:
-    """The next so many measurements."""
+    """The next `count` measurements."""
     found: list[WholeMeasurement] = []
     with reading(kafka, prefix) as reader:
         last = reader.newest()
@@ -27,14 +27,14 @@ def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasur
             newest = reader.newest(wait_s=3.0)
             if newest is not None and newest is not last:
                 assert newest.age_s(time.monotonic()) < 5.0
-                found.append(newest.measurement)
+                found.append(newest)
                 last = newest
     assert len(found) == count
     return found
 
 
 def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
-    """From its first message on, a restarted monitor tells right speeds or says unknown."""
+    """From its first message on, a restarted monitor publishes right speeds or none."""
     make_topics(kafka, "killed")
     Administration(kafka.settings).create_topic("killed-data", partitions=2)
     options = ("monitor.include=[killed-data]", "monitor.period=500ms")
@@ -49,15 +49,15 @@ def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
             after = collected(kafka, "killed", 8)
             produced = writer.payload_bytes_per_s(("killed-data", 0))
             assert second.terminate() == 0
-    lives = [one.monitor_incarnation for one in (*before, *after)]
-    assert lives == sorted(lives)
-    assert len(set(lives)) == 2
+    incarnations = [one.monitor_incarnation for one in (*before, *after)]
+    assert incarnations == sorted(incarnations)
+    assert len(set(incarnations)) == 2
     for measurement in (*before, *after):
         busy, idle = measurement.partitions
         assert idle.write_speed_bytes_per_s in {None, 0.0}
-        told, raw = busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s
+        filtered, raw = busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s
         # What was written before the start would be megabytes in the first interval.
-        assert told is None or 0 < told < 600_000
+        assert filtered is None or 0 < filtered < 600_000
         assert raw is None or 0 < raw < 1_500_000
     assert fits(after[-1].partitions[0].write_speed_bytes_per_s, produced, within=0.15)
     assert after[-1].partitions[0].source == "log_dirs"
@@ -100,9 +100,9 @@ def test_speeds_without_control_topics(kafka: EmbeddedKafka) -> None:
     explanation = [line.split() for line in answer.stdout.splitlines()]
     rows = [line[:2] for line in explanation if line and line[0].startswith("bare")]
     assert rows == [["bare-a", "0"], ["bare-a", "1"], ["bare-b", "0"]]
-    told = penstock("speeds", *arguments, "--from", "monitor")
-    assert told.returncode == 1
-    assert "penstock topics create" in told.stderr
+    refused = penstock("speeds", *arguments, "--from", "monitor")
+    assert refused.returncode == 1
+    assert "penstock topics create" in refused.stderr
 
 
 def test_foreign_messages_are_passed_over(kafka: EmbeddedKafka, tmp_path: Path) -> None:
@@ -120,11 +120,11 @@ def test_foreign_messages_are_passed_over(kafka: EmbeddedKafka, tmp_path: Path) 
         reader._on_refusal = refused.append
         newest = reader.newest()
     assert newest is not None
-    assert newest.measurement.sequence >= 2
+    assert newest.sequence >= 2
     assert len(refused) >= 50
 
 
-def test_missing_topic_is_told(kafka: EmbeddedKafka) -> None:
+def test_a_missing_topic_is_an_error(kafka: EmbeddedKafka) -> None:
     """Without its topic the monitor ends at once and says what to run."""
     arguments = ("--bootstrap-server", kafka.bootstrap_servers, "--set", "topics.prefix=missing")
     answer = penstock("monitor", *arguments)
@@ -133,7 +133,7 @@ def test_missing_topic_is_told(kafka: EmbeddedKafka) -> None:
     assert "penstock topics create" in answer.stderr
 
 
-def test_nobody_there_is_told() -> None:
+def test_no_broker_is_an_error() -> None:
     """No broker at all when it starts: exit code 4."""
     options = ("--bootstrap-server", "127.0.0.1:1", "--set", "kafka.answer_timeout=2s")
     for command in ("monitor", "speeds"):

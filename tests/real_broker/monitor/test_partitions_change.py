@@ -18,7 +18,7 @@ def test_speed_of_a_steady_writer(kafka: EmbeddedKafka) -> None:
         writer.mark()
         watcher.watch(6.0)
         produced = writer.payload_bytes_per_s(name)
-        seen = seen_in(watcher.turns[-1], name)
+        seen = seen_in(watcher.rounds[-1], name)
     assert seen is not None
     assert fits(seen.bytes_per_s, produced), (seen, produced)
     assert fits(seen.records_per_s, produced / 1000), (seen, produced)
@@ -98,9 +98,9 @@ def test_offsets_measure_where_sizes_are_not_asked(kafka: EmbeddedKafka) -> None
         writer.mark()
         watcher.watch(6.0)
         produced = writer.payload_bytes_per_s(name)
-        seen = seen_in(watcher.turns[-1], name)
-        idle = seen_in(watcher.turns[-1], ("by-offsets", 1))
-    assert watcher.turns[-1].source == "offsets"
+        seen = seen_in(watcher.rounds[-1], name)
+        idle = seen_in(watcher.rounds[-1], ("by-offsets", 1))
+    assert watcher.rounds[-1].source == "offsets"
     assert seen is not None
     assert fits(seen.bytes_per_s, produced), (seen, produced)
     assert idle is not None

@@ -68,10 +68,10 @@ def test_refusal_changes_the_source(strict_kafka: EmbeddedKafka, tmp_path: Path)
     ):
         watcher.until(name)
         watcher.watch(1.0)
-        assert watcher.turns[-1].source == "log_dirs"
+        assert watcher.rounds[-1].source == "log_dirs"
         forbid_log_sizes(strict_kafka)
         end_s = time.monotonic() + 20
-        while watcher.turns[-1].source == "log_dirs" and time.monotonic() < end_s:
+        while watcher.rounds[-1].source == "log_dirs" and time.monotonic() < end_s:
             watcher.watch(0.5)
         # The new source starts without memory; a speed settles within five seconds.
         watcher.watch(5.0)

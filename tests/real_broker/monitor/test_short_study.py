@@ -1,4 +1,4 @@
-"""A short form of the study on a real broker: the recording, the yardstick and the files."""
+"""A short form of the study on a real broker: the recording, the scores and the files."""
 
 from pathlib import Path
 

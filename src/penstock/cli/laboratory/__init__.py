@@ -1,1 +1,1 @@
-"""The commands that no running group needs: demo, broker, load, simulate, study."""
+"""Commands that no running group needs: demo, broker, load, simulate, study."""

@@ -41,19 +41,19 @@ def start(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Where to listen. Default: any free port."),
+        typer.Option(min=1, max=65535, help="The port to listen on. Default: any free port."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     heap: Annotated[int, typer.Option(min=128, help="Memory for each broker, in MiB.")] = 512,
     name: Name = "default",
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop it with Ctrl-C or SIGTERM.")
+        bool, typer.Option("--foreground", help="Run until Ctrl-C or SIGTERM.")
     ] = False,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
     """Start a broker and print its address.
 
-    It stays until `penstock broker stop`. With a temporary directory its data goes with it.
+    It runs until `penstock broker stop`, which also removes a temporary data directory.
 
     Example: `export PENSTOCK_KAFKA__BOOTSTRAP_SERVERS=$(penstock broker start)`
     """

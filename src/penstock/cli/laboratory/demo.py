@@ -1,4 +1,4 @@
-"""`penstock demo`: the main job on one machine, in a few minutes, with things dying on the way."""
+"""`penstock demo`: a whole group on one machine for a few minutes, while parts of it are killed."""
 
 import shutil
 import tempfile
@@ -27,28 +27,29 @@ def demo(
         bool, typer.Option("--short", help="Two topics with 8 partitions, in half the time.")
     ] = False,
 ) -> None:
-    """Show the main job: a group that follows its load while parts of it are killed.
+    """Show a group that follows its load while parts of it are killed.
 
-    Embedded broker, three topics with 24 partitions, a load that rises, shifts, bursts and falls.
+    It starts a broker and three topics with 24 partitions. The load rises, shifts, bursts, falls.
     One consumer is killed with -9, the controller is killed during a move, partitions are added.
-    Exit code 0 only when every record is in the lake exactly once, and the group grew and shrank.
+    The exit code is 0 only if every record is in the lake exactly once, and the group grew and
+    shrank.
     """
-    # Late, because these bring Spark and pictures along.
-    from penstock.laboratory.demo.observation import summed_up  # noqa: PLC0415
+    # Imported late: Spark and the drawing library are slow to import.
+    from penstock.laboratory.demo.observation import demo_figures  # noqa: PLC0415
     from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415
-    from penstock.laboratory.demo.run import Demo, is_good, result_rows  # noqa: PLC0415
+    from penstock.laboratory.demo.run import Demo, is_successful, result_rows  # noqa: PLC0415
     from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415
 
     story = SHORT if short else WHOLE
     fetch_with_progress(list(USUAL_SETS))
     out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-    flags = demo_settings(folder, story.scale_down_period_s)
-    given = [text for name, value in flags.items() for text in ("--set", f"{name}={value}")]
-    settings = load_settings(flags=flags, environment={}).settings
+    chosen = demo_settings(folder, story.scale_down_period_s)
+    flags = [text for name, value in chosen.items() for text in ("--set", f"{name}={value}")]
+    settings = load_settings(flags=chosen, environment={}).settings
     with _View() as view:
-        run = Demo(settings, given=given, story=story, say=view.say, show=view.show).play()
-    figures = summed_up(run.moments, run.hand_overs)
+        run = Demo(settings, flags=flags, story=story, say=view.say, show=view.show).play()
+    figures = demo_figures(run.moments, run.hand_overs)
     rows = result_rows(run, figures)
     picture = out / "demo.png"
     draw(run.moments, run.incidents, CAPACITY_BYTES_PER_S, picture)
@@ -64,15 +65,15 @@ def demo(
     data_console().print(f"each hand-over: {', '.join(each)}", markup=False)
     say(f"picture: {picture}")
     say(f"page:    {out / 'demo.html'}")
-    if not is_good(run):
+    if not is_successful(run):
         raise PenstockError(
-            "The demo does not hold: see the lines above.", remedy=f"Logs and lake: {folder}"
+            "The demo failed: see the lines above.", remedy=f"Logs and lake: {folder}"
         )
-    shutil.rmtree(folder)  # kept when something went wrong
+    shutil.rmtree(folder)  # kept after a failure
 
 
 def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
-    """Small consumers, so that a laptop shows a group; quick timers, so that minutes are enough."""
+    """Small consumers and short periods, so that a laptop shows a group within minutes."""
     from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- as above
 
     return {
@@ -87,11 +88,11 @@ def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
 
 
 class _View:
-    """A live picture of the group at a terminal; a line every few seconds elsewhere."""
+    """Shows the group live on a terminal; prints a line every few seconds elsewhere."""
 
     def __init__(self) -> None:
         self._live = Live(console=notes, refresh_per_second=4) if notes.is_terminal else None
-        self._said_s = -LINE_EVERY_S
+        self._printed_s = -LINE_EVERY_S
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -108,8 +109,8 @@ class _View:
     def show(self, at_s: float, status: dict[str, Any]) -> None:
         if self._live is not None:
             self._live.update(rendered(status | {"age_s": 0.0}))
-        elif at_s - self._said_s >= LINE_EVERY_S:
-            self._said_s = at_s
+        elif at_s - self._printed_s >= LINE_EVERY_S:
+            self._printed_s = at_s
             loads = " ".join(
                 f"{one['consumer']}:{one['load_bytes_per_s'] / 1e6:.2f}"
                 for one in status["consumers"]

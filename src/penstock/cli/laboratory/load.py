@@ -36,23 +36,23 @@ def load(
         list[str] | None,
         typer.Argument(
             metavar="TOPIC[:PARTITIONS]=SHAPE...",
-            help="What to write where. The speed is that of each partition.",
+            help="What to write where. Each partition gets this speed.",
         ),
     ] = None,
     duration: Annotated[str, typer.Option(help="How long, for instance 60s or 5m.")] = "30s",
-    record_size: Annotated[str, typer.Option(help="Bytes a record, key and value.")] = "1000",
+    record_size: Annotated[str, typer.Option(help="Bytes of a record, key and value.")] = "1000",
     keys: Annotated[
-        str, typer.Option(help="`none`, `id` (every record its own), or a number of keys.")
+        str, typer.Option(help="`none`, `id` (a key for every record), or a number of keys.")
     ] = "none",
     compression: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Of the producer.")
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="The producer's codec.")
     ] = "none",
     compressible: Annotated[
         bool, typer.Option("--compressible", help="Pad records with one repeated letter.")
     ] = False,
     create: Annotated[
         int | None,
-        typer.Option(min=1, metavar="PARTITIONS", help="Make topics that do not exist."),
+        typer.Option(min=1, metavar="PARTITIONS", help="Create topics that do not exist."),
     ] = None,
     replay: Annotated[
         Path | None,
@@ -62,15 +62,15 @@ def load(
         ),
     ] = None,
     every: Annotated[str, typer.Option(help="How long a row of the replayed file lasts.")] = "1s",
-    seed: Annotated[int, typer.Option(help="The chance behind random walks and padding.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of random walks and padding.")] = 0,
     run_id: Annotated[
-        str | None, typer.Option(help="Begins every record's id. Default: random.")
+        str | None, typer.Option(help="The prefix of every record's id. Default: random.")
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the speed reached, per partition and second (.csv or .json).",
+            help="Write the reached speed per partition and second (.csv or .json).",
         ),
     ] = None,
     settings: SettingsFile = None,
@@ -78,7 +78,7 @@ def load(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Write to Kafka at known speeds and say what speed was truly reached.
+    """Write to Kafka at known speeds and report the reached speeds.
 
     SHAPE is a speed (`1MB/s`) or one of `step:BEFORE,AFTER,AT`, `ramp:START,END,OVER`,
     `sine:MEAN,AMPLITUDE,PERIOD`, `burst:BASE,PEAK,EVERY,FOR`, `walk:START,DELTA,EVERY`.
@@ -121,7 +121,7 @@ def load(
     print_data(_summary(result), output, _table(result))
     if result.records_failed:
         raise PenstockError(
-            f"{result.records_failed} of {result.records_sent} records did not arrive. "
+            f"{result.records_failed} of {result.records_sent} records failed. "
             f"{result.first_failure or 'They were not acknowledged in time.'}"
         )
 
@@ -151,9 +151,9 @@ def _targets(
     create: int | None,
     seed: int,
 ) -> list[Target]:
-    """The partitions to write to; topics are made if that was asked for."""
+    """The partitions to write to. With --create, missing topics are created."""
     if bool(texts) == bool(replay):
-        raise UsageError("Name targets (orders=1MB/s) or a file to --replay, one of the two.")
+        raise UsageError("Give either targets (orders=1MB/s) or --replay FILE.")
     counts = dict(administration.cluster().partition_counts)
     if replay is not None:
         chosen = replay_targets(replay, every_s=every_s)
@@ -173,7 +173,7 @@ def _targets(
             raise UsageError(
                 f"{replay}: {topic} has {counts.get(topic, 0)} partitions, the file names "
                 f"{partitions}.",
-                remedy="Make the topic with --create.",
+                remedy="Create the topic with --create.",
             )
     for text in texts:
         chosen += parse_target(text, counts, seed=seed)
@@ -197,7 +197,7 @@ def _progress(now: list[LoadSample], samples: list[LoadSample], duration_s: floa
 
 
 def _check_report(report: Path | None) -> None:
-    """Better now than after an hour of load."""
+    """Check the path before the load starts."""
     if report is None:
         return
     if report.suffix not in {".csv", ".json"}:
@@ -228,5 +228,5 @@ def _table(result: LoadResult) -> Table:
     table.add_row("records acknowledged", f"{result.records_acknowledged:,}")
     table.add_row("speed reached", f"{result.bytes_per_s / 1e6:.2f} MB/s")
     table.add_row("records failed", f"{result.records_failed:,}")
-    table.add_row("let go (broker too slow)", f"{result.bytes_let_go / 1e6:.2f} MB")
+    table.add_row("not sent (broker too slow)", f"{result.bytes_skipped / 1e6:.2f} MB")
     return table

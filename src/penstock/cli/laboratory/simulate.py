@@ -1,7 +1,8 @@
-"""`penstock simulate`: what each packing algorithm would do, before anything touches a cluster."""
+"""`penstock simulate`: replays write speeds through packing algorithms, without a cluster."""
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, notes, print_data, say
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
+from penstock.controller.core.settings import controller_settings
 from penstock.errors import UsageError
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
 from penstock.laboratory.packing_replay.picture import Picture, check_format, draw
@@ -28,7 +30,7 @@ from penstock.laboratory.packing_replay.summary import Summary, summarise, table
 from penstock.model import Assignment
 from penstock.packing import ALGORITHMS, PUBLISHED, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import ChainPacking
-from penstock.settings import Settings
+from penstock.settings import LoadedSettings
 from penstock.settings.sections import PackingSettings
 from penstock.settings.units import parse_duration, parse_speed
 
@@ -46,31 +48,31 @@ def simulate(
         ),
     ] = None,
     kind: Annotated[
-        Kind | None, typer.Option("--generate", help="Make up a stream instead.")
+        Kind | None, typer.Option("--generate", help="Generate a stream instead.")
     ] = None,
-    partitions: Annotated[int, typer.Option(help="Generated: how many.")] = 200,
+    partitions: Annotated[int, typer.Option(help="Generated: number of partitions.")] = 200,
     delta: Annotated[
         int, typer.Option(help="Generated: largest step (or noise), in percent of capacity.")
     ] = 10,
     measurements: Annotated[int, typer.Option(help="Generated: rows, the first included.")] = 501,
-    seed: Annotated[int, typer.Option(help="Generated: same seed, same stream.")] = 0,
+    seed: Annotated[int, typer.Option(help="Generated: the same seed gives the same stream.")] = 0,
     start: Annotated[
         str, typer.Option(help="Generated: `uniform`, or one percentage for all.")
     ] = "uniform",
     capacity: Annotated[
         str | None,
         typer.Option(
-            help="What one consumer carries: bytes/s, or like 1.5MB/s. Default: 100 for a "
-            "generated stream, else packing.capacity of the settings.",
+            help="The capacity of one consumer, in bytes/s or like 1.5MB/s. Default: 100 for a "
+            "generated stream, else the setting packing.capacity.",
         ),
     ] = None,
     algorithm: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="May be repeated. A name (see docs/packing.md), `CHAIN@0.3` for a knob, "
-            "`published` for the twelve, `front` for CHAIN along its knob, or `all`. "
-            "Default: the product's own.",
+            help="May be repeated. A name (see docs/sizing.md), `CHAIN@0.3` for a knob, "
+            "`published` for the twelve, `front` for CHAIN with seven knobs, or `all`. "
+            "Default: the algorithm in the settings.",
         ),
     ] = None,
     knob: Annotated[
@@ -88,12 +90,12 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="OUT.jsonl",
-            help="Write who reads what, one line per measurement. With several algorithms one "
+            help="Write the assignment, one line per measurement. With several algorithms one "
             "file each: OUT.MWF.jsonl, OUT.CHAIN.jsonl.",
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: a .png, or a .html of its own.")
+        Path | None, typer.Option(metavar="FILE", help="Draw the result: a .png or .html file.")
     ] = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
@@ -101,14 +103,14 @@ def simulate(
 ) -> None:
     """Show how many consumers each packing algorithm would use, and how much it would move.
 
-    Nothing is touched: speeds come from a file or are made up.
+    It touches no cluster: speeds come from a file or are generated.
 
     Examples:
     `penstock simulate --generate walk --delta 5`
 
     `penstock simulate --stream speeds.csv --capacity 2MB/s --algorithm all --plot all.html`
 
-    `penstock simulate --generate wave --trigger --assignments who-reads-what.jsonl`
+    `penstock simulate --generate wave --trigger --assignments assignments.jsonl`
 
     """
     if (stream is None) == (kind is None):
@@ -117,8 +119,8 @@ def simulate(
         raise UsageError("Give either --every or --trigger.")
     if plot is not None:
         check_format(plot)
-    chosen_settings = effective_settings(settings, overrides).settings
-    packing = chosen_settings.packing
+    loaded = effective_settings(settings, overrides)
+    packing = loaded.settings.packing
     carried = _capacity(capacity, packing, generated=kind is not None)
     chosen = _algorithms(algorithm, knob, packing)
     speeds = (
@@ -127,10 +129,8 @@ def simulate(
         else _generated(kind, partitions, delta, measurements, seed, start, carried)
     )
     interval_s = _interval(interval)
-    way: OnEveryMeasurement | ThroughTrigger = _every(packing, carried)
-    if trigger:
-        way = _way(chosen_settings, carried, interval_s)
-    summaries, last = _run(chosen, speeds, way, assignments)
+    mode = _mode(loaded, carried, speeds, interval_s if trigger else None)
+    summaries, last = _run(chosen, speeds, mode, assignments)
     bounds = lower_bounds(speeds, carried)
     rows = table(summaries, bounds, interval_s)
     if plot is not None:
@@ -157,7 +157,7 @@ def _capacity(given: str | None, packing: PackingSettings, *, generated: bool) -
 def _algorithms(
     names: Sequence[str] | None, knob: float | None, packing: PackingSettings
 ) -> list[PackingAlgorithm]:
-    """What `--algorithm` asks for, each once, in order."""
+    """The algorithms that `--algorithm` names, each once, in that order."""
     try:
         if knob is not None:
             ChainPacking(knob)
@@ -169,7 +169,7 @@ def _algorithms(
             chosen.update((one.name, one) for one in _named(name, knob))
         return list(chosen.values())
     except ValueError as error:
-        raise UsageError(f"{error}", remedy="docs/packing.md says when to use which.") from error
+        raise UsageError(f"{error}", remedy="docs/sizing.md describes the algorithms.") from error
 
 
 def _named(name: str, knob: float | None) -> list[PackingAlgorithm]:
@@ -204,36 +204,39 @@ def _interval(text: str) -> float:
     except ValueError as error:
         raise UsageError(f"--interval: {error}") from error
     if interval_s <= 0:
-        raise UsageError("--interval is longer than 0s")
+        raise UsageError("--interval must be longer than 0s")
     return interval_s
 
 
-def _every(packing: PackingSettings, capacity: float) -> OnEveryMeasurement:
-    return OnEveryMeasurement(
-        capacity, packing.partitions_per_consumer_max or None, packing.consumers_max or None
-    )
+def _mode(
+    loaded: LoadedSettings, capacity: float, stream: Stream, interval_s: float | None
+) -> OnEveryMeasurement | ThroughTrigger:
+    """The live controller's policy, with the capacity of the simulation.
 
-
-def _way(settings: Settings, capacity: float, interval_s: float) -> ThroughTrigger:
-    packing = settings.packing.model_copy(update={"capacity": capacity})
-    policy = packing.trigger_policy(plan_interval_s=settings.controller.plan_interval)
-    return ThroughTrigger(policy, interval_s, look_ahead_s=packing.look_ahead)
+    A simulation shows how many consumers a load needs, so only a maximum that was set bounds it.
+    """
+    policy = replace(controller_settings(loaded.settings).policy, capacity_bytes_per_s=capacity)
+    if ("controller", "consumers_max") not in loaded.origin:
+        policy = replace(policy, consumers_max=len(stream.partitions))
+    if interval_s is not None:
+        return ThroughTrigger(policy, interval_s)
+    return OnEveryMeasurement(capacity, policy.partitions_per_consumer_max, policy.consumers_max)
 
 
 def _run(
     algorithms: Sequence[PackingAlgorithm],
     stream: Stream,
-    way: OnEveryMeasurement | ThroughTrigger,
+    mode: OnEveryMeasurement | ThroughTrigger,
     assignments: Path | None,
 ) -> tuple[list[Summary], Assignment]:
-    """All algorithms over the stream, and the first one's last assignment."""
+    """Replay every algorithm; also return the first one's last assignment."""
     summaries: list[Summary] = []
     lasts: list[Assignment] = []
     with _progress() as progress:
         for algorithm in algorithms:
             several = len(algorithms) > 1
             path = _path_for(assignments, algorithm.name) if several else assignments
-            steps = replay(algorithm, stream, way, perf_counter)
+            steps = replay(algorithm, stream, mode, perf_counter)
             seen = progress.track(steps, total=len(stream), description=algorithm.name)
             kept = list(_written(seen, path))
             lasts.append(kept[-1].assignment)
@@ -259,7 +262,7 @@ def _path_for(assignments: Path | None, name: str) -> Path | None:
 
 
 def _written(steps: Iterator[ReplayStep] | Any, path: Path | None) -> Iterator[ReplayStep]:
-    """Pass the steps on, and write each as a line if a file is asked for."""
+    """Pass the steps on, and write each as a line if there is a file."""
     if path is None:
         yield from steps
         return
@@ -275,7 +278,7 @@ def _written(steps: Iterator[ReplayStep] | Any, path: Path | None) -> Iterator[R
 
 
 def assignment_line(step: ReplayStep) -> str:
-    """`{"measurement": 0, "consumers": {"1": ["orders-0"]}}`, only who holds something."""
+    """`{"measurement": 0, "consumers": {"1": ["orders-0"]}}`, without idle consumers."""
     held = step.assignment
     consumers = {str(c): [str(p) for p in sorted(held[c])] for c in held if held[c]}
     return json.dumps({"measurement": step.measurement, "consumers": consumers})

@@ -85,6 +85,10 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
     """Begin a batch with what can be read now, or wait."""
     looks_again = draft.batches.looks_again
     draft.batches = batches = replace(draft.batches, is_looking=False, looks_again=False)
+    if given.failures:
+        first = given.failures[min(given.failures)]
+        count = len(given.failures)
+        draft.log(LogLevel.WARNING, "ends_unknown", partitions=count, error=str(first))
     for partition, end in given.ends.items():
         if partition in draft.progress:
             _note_end(draft, partition, end)

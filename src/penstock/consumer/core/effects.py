@@ -119,13 +119,7 @@ class KeepTables(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RemoveOrphans(Effect):
-    """Remove files that no commit names and none can name any more.
-
-    With `earlier_incarnations_are_over` all files of earlier incarnations qualify; without it only
-    those that the ledger proves to be over.
-    """
-
-    earlier_incarnations_are_over: bool
+    """Remove files of earlier incarnations that, as the ledger proves, no commit can name."""
 
 
 @dataclass(frozen=True, slots=True)

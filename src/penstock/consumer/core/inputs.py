@@ -70,9 +70,13 @@ class LedgerNotRead(CallFailed):
 
 @dataclass(frozen=True, slots=True)
 class EndsRead(Input):
-    """Answers `ReadEnds`: how far the committed records of each partition reach."""
+    """Answers `ReadEnds`: how far the committed records of each partition reach.
+
+    A partition that cannot be looked up (no leader, no right) is in `failures`; the others go on.
+    """
 
     ends: Mapping[TopicPartition, int]
+    failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

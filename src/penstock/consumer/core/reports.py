@@ -5,6 +5,7 @@ from dataclasses import replace
 from penstock.consumer.core.effects import (
     KeepTables,
     LogLevel,
+    RemoveOrphans,
     SaveMailboxPositions,
     SendToController,
     SetHealth,
@@ -67,6 +68,22 @@ def _measure(draft: StepDraft) -> Measurements:
         cycle=work.measurement(),
         failed=tuple(draft.failed[one] for one in sorted(draft.failed)),
     )
+
+
+# Files of an incarnation that died can be removed once the ledger has moved past them, which takes
+# until the partition is read again: so at once, then after a minute, then after ten.
+_ORPHAN_REMOVALS_MS = (0, 60_000, 600_000)
+
+
+def orphan_removals(now_ms: int) -> tuple[int, ...]:
+    return tuple(now_ms + after_ms for after_ms in _ORPHAN_REMOVALS_MS)
+
+
+def remove_orphans(draft: StepDraft) -> None:
+    """Remove what an earlier incarnation left behind, if that is due."""
+    if draft.orphan_removals_ms and draft.now_ms >= draft.orphan_removals_ms[0]:
+        draft.orphan_removals_ms = draft.orphan_removals_ms[1:]
+        draft.do(RemoveOrphans())
 
 
 def keep_tables(draft: StepDraft) -> None:

@@ -84,6 +84,8 @@ class ConsumerState:
     reported_ms: int
     # None while the tables are being kept, or when upkeep is disabled.
     upkeep_due_ms: int | None
+    # When to remove what an earlier incarnation left behind; empty after a controlled shutdown.
+    orphan_removals_ms: tuple[int, ...] = ()
     progress: Mapping[TopicPartition, PartitionProgress] = field(default_factory=dict)
     # Partitions given up because they cannot be read, until they are started again.
     failed: Mapping[TopicPartition, FailedPartition] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from penstock.consumer.core import (
     shutdown,
     spark,
 )
-from penstock.consumer.core.effects import Effect, Fail, LogLevel, RemoveOrphans, StartSpark
+from penstock.consumer.core.effects import Effect, Fail, LogLevel, StartSpark
 from penstock.consumer.core.inputs import (
     BatchCrashed,
     BatchEnded,
@@ -49,14 +49,18 @@ from penstock.messages import PreviousShutdown
 
 
 def begin(
-    settings: CoreSettings, own: Ownership, *, now_ms: int, is_directory_ours: bool = True
+    settings: CoreSettings, own: Ownership, *, now_ms: int
 ) -> tuple[ConsumerState, tuple[Effect, ...]]:
     """A new incarnation: start Spark, report at once, and clean up after one that was cut short.
 
-    `is_directory_ours` says that the state directory is locked by this process, so that earlier
-    incarnations of this consumer are over.
+    What an earlier incarnation left behind can be removed only after the ledger has moved on, so
+    the clean-up is repeated (see `reports.remove_orphans`).
     """
     period_ms = settings.upkeep_period_ms
+    was_cut_short = own.previous_shutdown in {
+        PreviousShutdown.UNCONTROLLED,
+        PreviousShutdown.UNKNOWN,
+    }
     state = ConsumerState(
         settings=settings,
         ownership=own,
@@ -64,13 +68,10 @@ def begin(
         report_due_ms=now_ms,
         reported_ms=now_ms,
         upkeep_due_ms=now_ms + period_ms if period_ms else None,
+        orphan_removals_ms=reports.orphan_removals(now_ms) if was_cut_short else (),
     )
     draft = StepDraft(state, now_ms)
     draft.do(StartSpark())
-    if own.previous_shutdown is PreviousShutdown.UNCONTROLLED:
-        draft.do(RemoveOrphans(earlier_incarnations_are_over=is_directory_ours))
-    elif own.previous_shutdown is PreviousShutdown.UNKNOWN:
-        draft.do(RemoveOrphans(earlier_incarnations_are_over=False))
     return draft.finish(_due_ms(draft))
 
 
@@ -98,6 +99,7 @@ def _due_ms(draft: StepDraft) -> int:
     due = [draft.report_due_ms]
     if draft.upkeep_due_ms is not None:
         due.append(draft.upkeep_due_ms)
+    due += draft.orphan_removals_ms[:1]
     for part in (ledger_lookup, log_sizes, batch_planning, shutdown):
         due += part.due_times_ms(draft)
     return min(due)
@@ -106,6 +108,7 @@ def _due_ms(draft: StepDraft) -> int:
 def _tick(draft: StepDraft, given: Tick) -> None:
     reports.report(draft, given)
     reports.keep_tables(draft)
+    reports.remove_orphans(draft)
     shutdown.watch(draft)
 
 

@@ -45,6 +45,7 @@ class StepDraft:
         self.report_due_ms = state.report_due_ms
         self.reported_ms = state.reported_ms
         self.upkeep_due_ms = state.upkeep_due_ms
+        self.orphan_removals_ms = state.orphan_removals_ms
         self.shutdown = state.shutdown
         self.effects: list[Effect] = []
         self.events = EventBuilder(own.consumer_id, own.incarnation, own.sequence)
@@ -117,6 +118,7 @@ class StepDraft:
             report_due_ms=self.report_due_ms,
             reported_ms=self.reported_ms,
             upkeep_due_ms=self.upkeep_due_ms,
+            orphan_removals_ms=self.orphan_removals_ms,
             progress=_kept(before.progress, self.progress),
             failed=_kept(before.failed, self.failed),
             lookups=_kept(before.lookups, self.lookups),

@@ -89,7 +89,9 @@ class EffectRunner:
 
     def _read_ends(self, effect: act.ReadEnds) -> None:
         self._looking.ask(
-            lambda: self._systems.read_ends(effect.partitions), inputs.EndsRead, inputs.EndsNotRead
+            lambda: self._systems.read_ends(effect.partitions),
+            lambda now, found: inputs.EndsRead(now, found.offsets, found.failures),
+            inputs.EndsNotRead,
         )
 
     def _read_log_sizes(self, effect: act.ReadLogSizes) -> None:
@@ -152,16 +154,12 @@ class EffectRunner:
             lambda: self._systems.keep_tables(effect.topics), kept, inputs.TablesNotKept
         )
 
-    def _remove_orphans(self, effect: act.RemoveOrphans) -> None:
-        are_over = effect.earlier_incarnations_are_over
-
+    def _remove_orphans(self, _: act.RemoveOrphans) -> None:
         def removed(_: int, files: int) -> None:
             self._log.info("orphans_removed", files=files)
 
         Worker("sweeping", self._inbox).ask(
-            lambda: self._systems.remove_orphans(earlier_incarnations_are_over=are_over),
-            removed,
-            inputs.OrphansNotRemoved,
+            self._systems.remove_orphans, removed, inputs.OrphansNotRemoved
         )
 
     # --- the end ----------------------------------------------------------------------------

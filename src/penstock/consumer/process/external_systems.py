@@ -9,12 +9,10 @@ from penstock.consumer.core.inputs import LedgerEntry
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.log_sizes import LogSizeReader
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
-from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.orphans import remove_orphans
-from penstock.pipeline.storage import table_names
-from penstock.pipeline.upkeep import UpkeepReport, keep_up, sweep_earlier_incarnations
+from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
 
 
@@ -64,21 +62,18 @@ class ExternalSystems:
         finally:
             then()
 
-    def remove_orphans(self, *, earlier_incarnations_are_over: bool) -> int:
-        """Remove files that no commit names and none can name any more; returns how many."""
-        lake = self._settings.lake
-        if earlier_incarnations_are_over:
-            return sweep_earlier_incarnations(lake, self._writer)
-        return sum(remove_orphans(LakeTable(lake, one), lake.group) for one in table_names(lake))
+    def remove_orphans(self) -> int:
+        """Remove this consumer's files that no commit names and none can name; how many."""
+        return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
 
     def keep_tables(self, topics: Iterable[str]) -> list[UpkeepReport]:
         """Join small files and remove what is no longer needed."""
         lake = self._settings.lake
         return list(keep_up(lake, sorted({lake.table_of(topic).table for topic in topics})))
 
-    def read_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How far each partition's committed records reach."""
-        return self._kafka.stable_offsets(partitions)
+    def read_ends(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
+        """How far each partition's committed records reach, and why others cannot be looked up."""
+        return self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
 
     def read_ledger(
         self, partitions: Iterable[TopicPartition]
@@ -86,7 +81,7 @@ class ExternalSystems:
         """Where each partition goes on. A partition that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
-        orders = f"{self._settings.topics.prefix}-controller"
+        orders = self._settings.topics.names.controller
         topics = self._kafka.topics({orders, *(one.topic for one in wanted)})
         self._authority = topics[orders].topic_id if orders in topics else None
         ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}

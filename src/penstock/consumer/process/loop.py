@@ -144,14 +144,13 @@ class ConsumerProcess:
                 previous_shutdown=self._record.previous_shutdown,
             ),
             now_ms=now_ms(),
-            is_directory_ours=self._directory.unusable is None,
         )
         self._runner.run(effects)
 
     def _open_mailbox(self) -> None:
-        prefix = self._settings.topics.prefix
-        commands = TopicPartition(f"{prefix}-controller", self._id)
-        queries = TopicPartition(f"{prefix}-query", self._id)
+        names = self._settings.topics.names
+        commands = TopicPartition(names.controller, self._id)
+        queries = TopicPartition(names.query, self._id)
         found = Administration(self._settings.kafka).topics({commands.topic, queries.topic})
         for one in (commands, queries):
             if one.topic not in found or found[one.topic].partitions <= one.partition:
@@ -216,7 +215,7 @@ class ConsumerProcess:
         self._runner.run(effects)
 
     def _decoded(self, letter: Letter) -> Command | StateQuery | None:
-        role = letter.topic.removeprefix(f"{self._settings.topics.prefix}-")
+        role = self._settings.topics.names.role_of(letter.topic)
         read = decode(letter.value, letter.headers, topic_role=role, mailbox=self._id)
         if isinstance(read, StartConsumingCommand | StopConsumingCommand | StateQuery):
             return read

@@ -13,7 +13,7 @@ UNDELIVERED_MAX = 3
 
 class OutboundMessages:
     def __init__(self, settings: Settings, log: Any) -> None:
-        self._topic = f"{settings.topics.prefix}-controller"
+        self._topic = settings.topics.names.controller
         self._log = log
         self._undelivered = 0
         self._producer = RecordProducer(settings.kafka, **{"linger.ms": 1})

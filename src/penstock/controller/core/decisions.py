@@ -1,16 +1,17 @@
-"""Every decision explains itself: a code for programs, a sentence for people, and what it costs.
+"""Every decision explains itself: a code for programs, a sentence with figures for people, a cost.
 
-History is bounded: the oldest decisions make room.
+The history is bounded: the newest decisions push out the oldest.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Enough for an hour of a restless group; the state file stays small.
 HISTORY_MAX = 200
 
 
 class Code(StrEnum):
-    """Why something was decided, or was not."""
+    """What was decided, or why. The reasons for a plan are those of `packing.trigger.Reason`."""
 
     FIRST_START = "first_start"
     SYNCHRONISED = "synchronised"
@@ -19,6 +20,7 @@ class Code(StrEnum):
 
     UNREAD_PARTITION = "unread_partition"
     CONSUMER_LOST = "consumer_lost"
+    OVER_MAXIMUM = "over_maximum"
     OVER_CAPACITY = "over_capacity"
     FEWER_WOULD_DO = "fewer_would_do"
     ROLL_OUT = "roll_out"
@@ -27,8 +29,6 @@ class Code(StrEnum):
     PLAN_MADE = "plan_made"
     PLAN_DONE = "plan_done"
     NOTHING_TO_GAIN = "nothing_to_gain"
-    HELD_BY_PAUSE = "held_by_pause"
-    HELD_BY_SILENCE = "held_by_silence"
     PACKING_FAILED = "packing_failed"
     OVERSIZE_PARTITION = "oversize_partition"
     MAXIMUM_BINDS = "maximum_binds"
@@ -46,6 +46,7 @@ class Code(StrEnum):
     PARTITION_GIVEN_UP = "partition_given_up"
     STRAY_READER = "stray_reader"
     REQUEST_ANSWERED = "request_answered"
+    SETTING_DROPPED = "setting_dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Decision:
     code: Code
     explanation: str
     plan_number: int
-    # What a plan moves: partitions that pause for a moment, and the speed that is written to them.
+    # What a plan moves: partitions that pause for a moment, and the speed they are written at.
     moves: int = 0
     moved_bytes_per_s: float = 0.0
 

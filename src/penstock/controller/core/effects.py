@@ -1,6 +1,7 @@
-"""Everything the machine can ask the process to do. Values: the machine itself does nothing.
+"""Everything the core can ask the process to do, as values.
 
-The process carries them out in order. `SaveState` stands before whatever depends on what is saved.
+The process carries them out in order. `SaveState` comes before everything that depends on what is
+saved.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class ListDeployments(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CreateConsumer(Effect):
-    """Deploy it if it is not there. It is ready when it reports."""
+    """Deploy it if it is not there. It is ready with its first report."""
 
     consumer: ConsumerId
     version: int
@@ -42,7 +43,7 @@ class DeleteConsumer(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SetDeploymentTemplate(Effect):
-    """What is created from now on is deployed like this, under this version."""
+    """Deploy new consumers like this from now on, under this version."""
 
     version: int
     request: UpdateDeployments
@@ -57,17 +58,16 @@ class Send(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Pack(Effect):
-    """Run the packing algorithm. Answered by `Packed` or `PackingFailed`."""
+    """Run the packing algorithm of this name. Answered by `Packed` or `PackingFailed`."""
 
     number: int
     algorithm: str
-    knob: float | None
     problem: PackingProblem
 
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil(Effect):
-    """Nothing is due before then: the next tick may wait, unless something else comes."""
+    """Nothing is due before then: the next tick may wait, unless an input arrives."""
 
     at_ms: int
 

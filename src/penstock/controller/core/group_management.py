@@ -1,12 +1,12 @@
-"""Group Management: lead the group from where it is to where the plan wants it.
+"""Group Management: carry out the plan.
 
-Consumers that are missing are created. A partition that moves is stopped at its reader as soon as
-its next reader is up, and started there when the stop is acknowledged, or its reader is fenced. A
-partition that nobody reads is started at once. Every start that is acknowledged takes its partition
-off the tracker; when the tracker is empty, consumers that own nothing are removed.
+Consumers that the plan needs are created. A partition that moves is stopped at its consumer as soon
+as the next one is up, and started there when the stop is acknowledged or the consumer is fenced. A
+partition without a reader is started at once. Every acknowledged start takes its partition off the
+tracker; when the tracker is empty, consumers that own nothing are removed.
 
-A plan is overtaken when a consumer it counted on is lost, or when something more urgent came up:
-an overload does not wait behind a slow hand-over.
+A plan is overtaken when a consumer that it needs is lost, or when another consumer is over
+capacity: an overload does not wait for a slow hand-over.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def enter(draft: StepDraft) -> None:
 
 
 def advance(draft: StepDraft, partitions: Iterable[TopicPartition]) -> None:
-    """Take each of these partitions one step further, if a step is due."""
+    """Send the next command for each of these partitions, if one is due."""
     plan = draft.state.plan
     if plan is None:
         raise ValueError("group management without a plan")
@@ -46,7 +46,7 @@ def _advance_one(draft: StepDraft, plan: Plan, partition: TopicPartition) -> Non
         elif draft.is_ready(target):
             draft.start(partition, target)
     elif holding.consumer == target:
-        # Being stopped where it should be (the plan before wanted so): the stop comes first.
+        # The plan before stopped it where this plan wants it: the stop must be finished first.
         if holding.status is HoldingStatus.OWNED:
             draft.close(partition)
     elif holding.status is not HoldingStatus.STOPPING and draft.is_ready(target):
@@ -54,7 +54,7 @@ def _advance_one(draft: StepDraft, plan: Plan, partition: TopicPartition) -> Non
 
 
 def has_lost_a_target(draft: StepDraft) -> bool:
-    """Whether an open partition has nowhere to go any more."""
+    """Whether the consumer that an open partition should go to is lost."""
     plan = draft.state.plan
     if plan is None:
         return False

@@ -1,8 +1,8 @@
-"""What consumers say about partitions, entered into the books.
+"""Which consumer holds which partition, updated from what consumers report.
 
-Three things end a holding: its reader says it stopped, its reader's report does not name any more
-what it named before, or its reader is fenced. Messages are in order here (the door saw to it), so
-the newest word of a consumer about itself is the truth about it.
+A holding ends in three ways: its consumer confirms the stop, its consumer's report no longer names
+the partition, or its consumer is fenced. Messages are checked for order before they come here, so
+a consumer's newest message about itself is right.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from penstock.messages import (
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
-# Reading again at once would fail again: these wait for their time, or for a person.
+# Starting these again at once would fail again: they wait for `failed_partition_retry`.
 FAILURES = frozenset(StopReason) - {
     StopReason.COMMANDED,
     StopReason.SHUTDOWN,
@@ -39,7 +39,7 @@ def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, ep
     """The consumer says that it reads the partition under this epoch."""
     holding = draft.holdings.get(partition)
     if not was_given_out(draft, epoch):
-        # A lie, or a mistake: nothing is done on its word.
+        # A forged or corrupt message: ignored.
         draft.count("impossible_claim")
         return
     if holding is not None and _is_of(holding, consumer, epoch):
@@ -49,16 +49,17 @@ def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, ep
             draft.hold(partition, holding)
         elif not holding.is_acknowledged:
             draft.hold(partition, replace(holding, is_acknowledged=True))
-    elif holding is None and partition in draft.state.partitions:
-        # Nobody else has it: it may keep it. A list that was out of date hid this consumer from us.
+    elif holding is None and partition in draft.state.write_speeds:
+        # No other consumer has it, so it may keep it. A stale list had hidden this consumer.
         draft.count("reader_adopted")
         draft.hold(partition, acknowledged(draft, consumer, epoch))
         draft.save()
     elif holding is None or holding.consumer != consumer:
-        # It reads what it should not: stop it. The epoch fences it off in any case.
+        # It reads a partition of another consumer: stop it. Its epoch is fenced in any case.
         draft.count("stray_reader")
         draft.decide(
-            Code.STRAY_READER, f"consumer {consumer} reads {partition} and should not: stopped"
+            Code.STRAY_READER,
+            f"consumer {consumer} reads {partition} without being assigned to it: stopped",
         )
         draft.send_stop(consumer, draft.consumers[consumer].incarnation, partition, epoch)
 
@@ -69,7 +70,7 @@ def was_given_out(draft: StepDraft, epoch: Epoch) -> bool:
 
 
 def acknowledged(draft: StepDraft, consumer: ConsumerId, epoch: Epoch) -> Holding:
-    """What a consumer says it reads, as the books have it."""
+    """The holding of a partition that its consumer says it reads."""
     return Holding(
         consumer,
         draft.consumers[consumer].incarnation,
@@ -99,23 +100,24 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
         draft.release(partition)
         touched.add(partition)
         if row.reason in FAILURES:
-            until_ms = draft.now_ms + draft.state.settings.retry_failed_ms
+            until_ms = draft.now_ms + draft.state.settings.failed_partition_retry_ms
             draft.parked.put(partition, Parked(until_ms, row.reason.value))
             draft.decide(
                 Code.PARTITION_FAILED,
-                f"{partition} cannot be read: {row.reason.value}; tried again later",
+                f"{partition} stopped ({row.reason.value}); tried again in "
+                f"{draft.state.settings.failed_partition_retry_ms} ms",
             )
             draft.save()
         elif row.reason is StopReason.LEDGER_REFUSED:
             draft.decide(
                 Code.PARTITION_GIVEN_UP,
-                f"consumer {message.sender} gave {partition} up: the ledger refused its commit",
+                f"consumer {message.sender} gave up {partition}: the ledger refused its commit",
             )
     return touched
 
 
 def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
-    """A report is also an acknowledgement: of starts it names and of stops it does not."""
+    """A report also acknowledges: starts of partitions it names, stops of those it does not."""
     consumer = message.sender
     record = draft.consumers[consumer]
     draft.consumers.put(
@@ -148,20 +150,20 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     if message.phase is ConsumerPhase.STOPPING:
         begin_leaving(draft, consumer)
     elif message.phase is ConsumerPhase.STOPPED:
-        _says_goodbye(draft, consumer)
+        _shut_down(draft, consumer)
     return touched
 
 
-def _says_goodbye(draft: StepDraft, consumer: ConsumerId) -> None:
-    """Its last word: what it was still told to start, it will not."""
+def _shut_down(draft: StepDraft, consumer: ConsumerId) -> None:
+    """Its last report: starts that are still on their way will not be carried out."""
     if draft.held_by(consumer):
-        fence(draft, consumer, "has ended")
+        fence(draft, consumer, "shut down")
     else:
-        remove(draft, consumer, "it has ended")
+        remove(draft, consumer, "it shut down")
 
 
 def refused(draft: StepDraft, message: CommandRefusedEvent) -> bool:
-    """A consumer does not obey. True when that means that we are out of step with it."""
+    """A consumer refused a command. True when the controller's view of it is outdated."""
     draft.count("command_refused")
     if message.reason is RefusalReason.SHUTTING_DOWN:
         begin_leaving(draft, message.sender)
@@ -182,9 +184,9 @@ def refused(draft: StepDraft, message: CommandRefusedEvent) -> bool:
 
 
 def heard(draft: StepDraft, message: FromConsumer) -> tuple[set[TopicPartition], bool]:
-    """Enter any message into the books: what it touched, and whether we are out of step.
+    """Apply a message: the partitions it concerns, and whether the controller is out of step.
 
-    Responses to queries are ignored outside of synchronisation, as the notes say.
+    Responses to queries are ignored outside of Synchronize, as the notes say.
     """
     if isinstance(message, ConsumerReport):
         return reported(draft, message), False

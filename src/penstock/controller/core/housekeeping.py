@@ -1,8 +1,10 @@
-"""What is due on every tick in every state but synchronisation: re-sending, giving up, tidying.
+"""What is due on every tick in every state but Synchronize: sending again, fencing, tidying up.
 
-Commands are sent again until they are acknowledged or their bound is reached; then the consumer
-that does not answer is fenced (H5). Nothing here waits for ever.
+Commands are sent again until they are acknowledged or `acknowledge` has passed; then the consumer
+is fenced. Every wait here has a bound.
 """
+
+from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.inputs import SpeedsMeasured, Tick
@@ -14,13 +16,17 @@ from penstock.controller.core.membership import (
     fence_the_silent,
     remove,
 )
-from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Plan, by_name
+from penstock.controller.core.state import ConsumerStatus, HoldingStatus, by_name
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
+from penstock.model.sentences import counted
 from penstock.packing.trend import observe
 
+# Commands sent again by one tick: at least these, so that a small group is done in one.
 RESENT_PER_TICK_MIN = 25
+# A large group sends this share of its partitions, so that no step gets long: all in two seconds.
+RESENT_SHARE_PER_TICK = 1 / 20
 
 
 def tidy(draft: StepDraft, tick: Tick) -> None:
@@ -49,16 +55,19 @@ def _end_pauses(draft: StepDraft, tick: Tick) -> None:
 
 def press_for_acknowledgement(draft: StepDraft) -> None:
     settings = draft.state.settings
-    # Spread over the ticks of a second, so that no step gets long: the rest is due at the next.
-    left = max(RESENT_PER_TICK_MIN, len(draft.holdings) // 20)
+    left = max(RESENT_PER_TICK_MIN, int(len(draft.holdings) * RESENT_SHARE_PER_TICK))
     for partition in sorted(draft.in_flight, key=by_name):
         holding = draft.holdings.get(partition)
-        if holding is None:  # its reader was fenced a moment ago
+        if holding is None:  # its consumer was fenced a moment ago
             continue
-        if draft.now_ms - holding.since_ms > settings.acknowledge_ms_max:
+        if draft.now_ms - holding.since_ms > settings.acknowledge_ms:
             verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
-            fence(draft, holding.consumer, f"did not {verb} {partition} in time")
-        elif left and draft.now_ms - holding.sent_ms >= settings.resend_ms:
+            fence(
+                draft,
+                holding.consumer,
+                f"did not {verb} {partition} within {settings.acknowledge_ms} ms",
+            )
+        elif left and draft.now_ms - holding.sent_ms >= settings.command_resend_ms:
             left -= 1
             draft.resend(partition)
             draft.count("commands_resent")
@@ -72,8 +81,8 @@ def _try_parked_again(draft: StepDraft) -> None:
 
 
 def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
-    """Take a measurement; partitions appear and vanish by it."""
-    before = draft.state.partitions
+    """Take a measurement. The partitions it names are those that exist."""
+    before = draft.state.write_speeds
     speeds = remembered_speeds(
         draft.state.speeds,
         given.bytes_per_s,
@@ -83,20 +92,20 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
     )
     after = speeds.bytes_per_s
     trend = draft.state.trend
-    if draft.state.settings.look_ahead_ms:
-        trend = observe(trend, after, speeds.measured_ms / 1_000)
+    if draft.state.settings.policy.look_ahead_ms:
+        trend = observe(trend, after, speeds.measured_ms)
     draft.change(speeds=speeds, trend=trend)
     if before.keys() == after.keys() and draft.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())
     if appeared:
-        draft.decide(Code.PARTITION_APPEARED, f"{appeared} partitions appeared")
+        draft.decide(Code.PARTITION_APPEARED, f"{counted(appeared, 'partition')} appeared")
     vanished = sorted(before.keys() - after.keys(), key=by_name)
     if vanished:
-        draft.decide(Code.PARTITION_VANISHED, f"{len(vanished)} partitions vanished")
+        draft.decide(Code.PARTITION_VANISHED, f"{counted(len(vanished), 'partition')} vanished")
         forget(draft, vanished)
     if before:
-        # Held, and not named by the monitor since this controller began.
+        # Consumers read these, and no measurement since the start of this controller names them.
         vanished += [p for p in draft.holdings.now if p not in after and p not in before]
     for partition in vanished:
         holding = draft.holdings.get(partition)
@@ -105,7 +114,7 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
 
 
 def forget(draft: StepDraft, partitions: list[TopicPartition]) -> None:
-    """Take partitions that are gone out of the plan."""
+    """Take vanished partitions out of the plan."""
     for partition in partitions:
         draft.close(partition)
         draft.parked.drop(partition)
@@ -113,29 +122,19 @@ def forget(draft: StepDraft, partitions: list[TopicPartition]) -> None:
     if plan is not None:
         gone = set(partitions)
         target = {p: c for p, c in plan.target.items() if p not in gone}
-        draft.change(
-            plan=Plan(
-                plan.number,
-                plan.code,
-                plan.explanation,
-                target,
-                frozenset(draft.open) - gone,
-                plan.made_ms,
-                plan.is_urgent,
-            )
-        )
+        draft.change(plan=replace(plan, target=target, open=frozenset(draft.open) - gone))
     draft.save()
 
 
 def workers(draft: StepDraft) -> set[ConsumerId]:
-    """Consumers that hold something, or are to."""
+    """Consumers that have partitions, or get some by the plan."""
     plan = draft.state.plan
     holders = {consumer for consumer in draft.consumers if draft.held_by(consumer)}
     return holders if plan is None else holders | set(plan.target.values())
 
 
 def idle(draft: StepDraft) -> list[ConsumerId]:
-    """Who has nothing to do; those that are up come first, then the lowest number."""
+    """Consumers without partitions; those that are up first, then the lowest number."""
     busy = workers(draft)
     resting = [consumer for consumer in available(draft) if consumer not in busy]
     return sorted(resting, key=lambda consumer: (not draft.is_ready(consumer), consumer))
@@ -150,14 +149,14 @@ def idle_wanted(draft: StepDraft) -> int:
 
 
 def remove_the_idle(draft: StepDraft) -> None:
-    """Remove who leaves and holds nothing; and the idle, down to the spares that are wanted."""
+    """Remove leaving consumers without partitions, and idle ones beyond the spares."""
     for consumer in sorted(draft.consumers):
         record = draft.consumers[consumer]
         if record.status is ConsumerStatus.LEAVING and not draft.held_by(consumer):
-            remove(draft, consumer, "it owns nothing any more")
+            remove(draft, consumer, "it has no partitions any more")
     roll_out = draft.state.roll_out
     needed = None if roll_out is None else roll_out.replacement
     if not draft.state.is_paused(Direction.DOWN):
         surplus = [c for c in idle(draft) if c != needed][idle_wanted(draft) :]
         for consumer in reversed(surplus):
-            remove(draft, consumer, "it owns nothing, and there are spares enough")
+            remove(draft, consumer, "it has no partitions, and there are enough spares")

@@ -1,7 +1,7 @@
-"""Everything that can reach the machine. Time comes in with each.
+"""Everything that can reach the core, each with the time it arrived.
 
-`now_ms` is the monotonic clock of the process. Messages have passed the codec already, and those
-that came in parts are whole.
+`now_ms` is the monotonic clock of the process. Messages are decoded already, and those that came in
+parts are joined.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Tick(Input):
-    """Time has passed. The wall clock is for pauses with an end, and for nothing else."""
+    """Time has passed. The wall clock serves only pauses that end at a given time."""
 
     unix_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """One consumer that the deployment says is up, and the version it was deployed with."""
+    """The version that a listed consumer was deployed with."""
 
     version: int = 0
 
@@ -40,7 +40,7 @@ class DeploymentsListed(Input):
 
 @dataclass(frozen=True, slots=True)
 class CreationFailed(Input):
-    """A consumer could not be deployed; a later report of it is still welcome."""
+    """A consumer could not be deployed."""
 
     consumer: ConsumerId
     reason: str
@@ -48,7 +48,7 @@ class CreationFailed(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerIncident(Input):
-    """Something befell a consumer's deployment. It is told; what to do about it reports decide."""
+    """Something happened to a consumer's deployment. Recorded in the history only."""
 
     consumer: ConsumerId
     explanation: str
@@ -56,7 +56,7 @@ class ConsumerIncident(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDeleted(Input):
-    """The deployment is gone, or never was. It says nothing about the process (H10)."""
+    """The deployment is gone, or never was. Its process may still run for a while."""
 
     consumer: ConsumerId
 
@@ -70,7 +70,7 @@ class ConsumerSpoke(Input):
 
 @dataclass(frozen=True, slots=True)
 class SpeedsMeasured(Input):
-    """The newest complete measurement: None where a partition's speed is not known."""
+    """The newest complete measurement; None where a partition's speed is not known."""
 
     bytes_per_s: Mapping[TopicPartition, float | None]
     age_ms: int = 0

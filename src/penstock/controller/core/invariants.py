@@ -1,6 +1,8 @@
-"""What must hold after every step, by the names used in the docs and the tests. Runs in production.
+"""What must hold after every step, in production too.
 
-A violation is our own mistake. It stops the process before anything is sent; the next life
+docs/development/invariants.md explains the names.
+
+A violation is a bug of ours. It ends the process before anything is sent; the next controller
 synchronises. `check_step` looks at what the step changed and costs little; `check_whole` looks at
 everything and is for tests and simulations.
 """
@@ -51,7 +53,7 @@ def check_step(
 ) -> None:
     """One step from `before` to `after`, which changed the holdings of `touched`.
 
-    `released` are those whose reader said in this step that it stopped, or was given up.
+    `released` are those whose consumer confirmed a stop in this step, or was fenced.
     """
     _numbers_only_rise(before, after)
     _stop_before_start(before, after, touched, released)
@@ -98,12 +100,12 @@ def _stop_before_start(
         _require(
             partition in released,
             "S4",
-            f"{partition}: started anew before its reader stopped or was fenced",
+            f"{partition}: started again before its consumer stopped or was fenced",
         )
 
 
 def _commands_follow_the_record(after: State, effects: Collection[Effect]) -> None:
-    """A start or stop is sent only for what the books say is starting or stopping."""
+    """A start or stop is sent only for a partition that the state has as starting or stopping."""
     for effect in effects:
         message = effect.message if isinstance(effect, Send) else None
         if isinstance(message, StartConsumingCommand):
@@ -118,7 +120,7 @@ def _commands_follow_the_record(after: State, effects: Collection[Effect]) -> No
                     and holding.status is HoldingStatus.STARTING,
                     "S4",
                     f"{row.topic_partition} is started at {message.consumer_id} "
-                    "and the books do not say so",
+                    "and the state does not say so",
                 )
         elif isinstance(message, StopConsumingCommand):
             _is_not_too_long(len(message.partitions))
@@ -130,7 +132,7 @@ def _commands_follow_the_record(after: State, effects: Collection[Effect]) -> No
                     or holding.consumer != message.consumer_id
                     or Epoch.parse(stop.epoch) < holding.epoch,
                     "S4",
-                    f"{stop.topic_partition} is stopped and the books do not say so",
+                    f"{stop.topic_partition} is stopped and the state does not say so",
                 )
 
 
@@ -161,16 +163,16 @@ def _plan_covers_everything(before: State, after: State) -> None:
         return
     if before.plan is None or plan.number != before.plan.number:
         _require(
-            plan.target.keys() == after.partitions.keys(),
+            plan.target.keys() == after.write_speeds.keys(),
             "S6",
             f"plan {plan.number} does not cover exactly the partitions that exist",
         )
         strangers = set(plan.target.values()) - after.consumers.keys()
-        _require(not strangers, "S6", f"plan {plan.number} counts on unknown {sorted(strangers)}")
+        _require(not strangers, "S6", f"plan {plan.number} needs unknown {sorted(strangers)}")
     elif plan.target is not before.plan.target:
         # Partitions vanish from a plan; those that appear join the next one.
         _require(
-            plan.target.keys() <= after.partitions.keys(),
+            plan.target.keys() <= after.write_speeds.keys(),
             "S6",
             f"plan {plan.number} has partitions that do not exist",
         )
@@ -194,7 +196,7 @@ def _group_is_within_its_bounds(before: State, after: State) -> None:
 
 
 def check_whole(state: State) -> None:
-    """The books agree with one another. Costs as much as the group is large."""
+    """The parts of the state agree with one another. Costs as much as the group is large."""
     held: dict[ConsumerId, set[TopicPartition]] = {}
     in_flight = set()
     for partition, holding in state.holdings.items():
@@ -203,7 +205,9 @@ def check_whole(state: State) -> None:
             in_flight.add(partition)
         record = state.consumers.get(holding.consumer)
         if record is None or record.incarnation != holding.incarnation:
-            raise InvariantError("S3", f"{partition} is held by nobody, or by a former life")
+            raise InvariantError(
+                "S3", f"{partition} is held by no consumer, or by a former incarnation"
+            )
     _require(in_flight == state.in_flight, "S11", "the list of what is in flight is wrong")
     _require(held == state.held_by, "S3", "the index of who holds what is wrong")
     plan = state.plan

@@ -1,7 +1,7 @@
-"""Who carries how much: speeds and backlogs, added up by consumer.
+"""The load of the group: write speeds and backlogs, added up by consumer.
 
 The load that is planned for is the write speed plus what it takes to be rid of a backlog in the
-time the settings allow. Capacity is the operator's figure, or what the consumer has shown.
+time the settings allow. A consumer's capacity is the operator's figure, or what it has measured.
 """
 
 import math
@@ -10,26 +10,27 @@ from dataclasses import replace
 from statistics import median_low
 
 from penstock.controller.core.membership import AVAILABLE
-from penstock.controller.core.policy import trigger_policy
 from penstock.controller.core.state import KnownSpeeds
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
 from penstock.packing.trend import forecast
-from penstock.packing.trigger import GroupView, problem_for
+from penstock.packing.trigger import GroupLoad, problem_for
 
 
 def usual_capacity(draft: StepDraft) -> float:
-    """What a consumer that has shown nothing is taken to carry: the middle of what others have.
+    """The capacity of a consumer that has measured none: the median of those that have.
 
-    The settings' figure is for a group of which none has: with it, the first plan after a backlog
-    would give everything to the one consumer of which nothing is known.
+    The settings' figure is for a group in which none has. With it, the first plan after a backlog
+    would give everything to the one consumer about which nothing is known.
     """
     settings = draft.state.settings
+    usual = settings.policy.capacity_bytes_per_s
     if not settings.capacity_is_learned:
-        return settings.capacity_bytes_per_s
-    shown = [r.capacity_bytes_per_s for r in draft.consumers.now.values() if r.capacity_bytes_per_s]
-    return median_low(shown) if shown else settings.capacity_bytes_per_s
+        return usual
+    measured = [r.capacity_bytes_per_s for r in draft.consumers.now.values()]
+    known = [capacity for capacity in measured if capacity]
+    return median_low(known) if known else usual
 
 
 def _capacities(draft: StepDraft) -> dict[ConsumerId, float]:
@@ -41,6 +42,7 @@ def _capacities(draft: StepDraft) -> dict[ConsumerId, float]:
 
 
 def available(draft: StepDraft) -> list[ConsumerId]:
+    """The consumers that have partitions or may get some."""
     return sorted(c for c, r in draft.consumers.now.items() if r.status in AVAILABLE)
 
 
@@ -55,24 +57,23 @@ def owner_of(draft: StepDraft, partition: TopicPartition) -> ConsumerId | None:
     return target if record is not None and record.status in AVAILABLE else None
 
 
-def view(draft: StepDraft) -> GroupView:
+def group_load(draft: StepDraft) -> GroupLoad:
+    """The group as the trigger and the packer see it."""
     settings = draft.state.settings
     speeds = draft.state.speeds
-    owner: dict[TopicPartition, ConsumerId] = {}
+    current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
     by_consumer: dict[ConsumerId, float] = {}
-    counts: dict[ConsumerId, int] = {}
     unread = []
-    for partition, speed in draft.state.partitions.items():
+    for partition, speed in draft.state.write_speeds.items():
         consumer = owner_of(draft, partition)
         if partition not in draft.holdings and partition not in draft.parked:
             unread.append(partition)
         if consumer is not None:
-            owner[partition] = consumer
+            current[consumer].append(partition)
             by_consumer[consumer] = by_consumer.get(consumer, 0.0) + speed
-            counts[consumer] = counts.get(consumer, 0) + 1
-    load = dict(draft.state.partitions)
+    load = dict(draft.state.write_speeds)
     behind_bytes = 0
-    for consumer, partitions in counts.items():
+    for consumer in by_consumer:
         behind = draft.consumers[consumer].behind_bytes
         behind_bytes += behind
         if behind and settings.catch_up_ms:
@@ -80,49 +81,45 @@ def view(draft: StepDraft) -> GroupView:
             by_consumer[consumer] += extra
             for partition in draft.held_by(consumer):
                 if partition in load:
-                    load[partition] += extra / partitions
+                    load[partition] += extra / len(current[consumer])
     capacities = _capacities(draft)
-    # Judged by what would be left: it is one consumer fewer that has to carry the backlog.
-    at_work = [capacities[consumer] for consumer in counts]
+    # A smaller group would have to carry the backlog without its strongest consumer.
+    at_work = [capacities[consumer] for consumer in by_consumer]
     left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
     tolerated = settings.behind_tolerated_ms / 1_000 * left_bytes_per_s
-    return GroupView(
-        owner=owner,
+    return GroupLoad(
+        current=Assignment(current),
         load_bytes_per_s=load,
         load_by_consumer=by_consumer,
-        partitions_by_consumer=counts,
         capacity_by_consumer=capacities,
         unread=tuple(unread),
         is_fresh=(
-            speeds is not None
-            and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_after_ms
+            speeds is not None and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_ms
         ),
         is_behind=behind_bytes > tolerated,
     )
 
 
-def problem_of(draft: StepDraft, group: GroupView, consumers_max: int) -> PackingProblem:
-    """The question for the packer: spares are part of it, as consumers that own nothing."""
-    current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
-    for partition, consumer in group.owner.items():
-        current[consumer].append(partition)
+def problem_of(draft: StepDraft, consumers_max: int) -> PackingProblem:
+    """The question for the packer. Spares are part of it, as consumers that own nothing."""
+    group = group_load(draft)
     policy = replace(
-        trigger_policy(draft.state.settings),
+        draft.state.settings.policy,
         capacity_bytes_per_s=usual_capacity(draft),
         consumers_max=consumers_max,
     )
-    return problem_for(policy, group, Assignment(current), _expected(draft, group))
+    return problem_for(policy, group, _expected(draft, group))
 
 
-def _expected(draft: StepDraft, group: GroupView) -> dict[TopicPartition, float]:
-    """The load where the speeds are heading; a backlog stays what it is."""
-    horizon_ms = draft.state.settings.look_ahead_ms
-    if not horizon_ms:
+def _expected(draft: StepDraft, group: GroupLoad) -> dict[TopicPartition, float]:
+    """The load when the write speeds follow their trend; backlogs stay what they are."""
+    look_ahead_ms = draft.state.settings.policy.look_ahead_ms
+    if not look_ahead_ms:
         return {}
-    speeds = draft.state.partitions
+    speeds = draft.state.write_speeds
     return {
         partition: speed + group.load_bytes_per_s[partition] - speeds[partition]
-        for partition, speed in forecast(draft.state.trend, horizon_ms / 1_000).items()
+        for partition, speed in forecast(draft.state.trend, look_ahead_ms).items()
         if partition in speeds
     }
 
@@ -134,11 +131,11 @@ def remembered_speeds(
     vanish_after: int,
     topic_ids: Mapping[str, str],
 ) -> KnownSpeeds:
-    """The new measurement, with the last known speed where it is silent.
+    """The new measurement, with the last known speed where it has none.
 
     A partition that is not named at all stays until it was missing often enough. One whose speed
-    was never known counts with the mean of its topic: it must be read by somebody. What is not a
-    finite number of zero or more is not known.
+    was never known counts with the mean of its topic, because a consumer must read it. A speed that
+    is not a finite number of zero or more counts as unknown.
     """
     former = {} if known is None else known.bytes_per_s
     missing_before = {} if known is None else known.missing

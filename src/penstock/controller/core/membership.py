@@ -1,8 +1,8 @@
-"""Consumers come, speak, fall silent and go.
+"""Which consumers there are: created, reporting, silent, removed.
 
-A consumer that is not heard of within its bound is fenced: whatever it held is free to be started
-elsewhere under a higher epoch, and its deployment is deleted. It may still run (H10); the lake
-refuses what it then tries to commit.
+A consumer that does not report in time is fenced: its partitions are started elsewhere under a
+higher epoch, and its deployment is deleted. Its process may still run; the ledger refuses what it
+then tries to commit.
 """
 
 from dataclasses import replace
@@ -15,16 +15,20 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     DeploymentsListed,
 )
-from penstock.controller.core.state import ConsumerRecord, ConsumerStatus, Departing
+from penstock.controller.core.state import ConsumerRecord, ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import FromConsumer
 from penstock.model import ConsumerId
+from penstock.model.sentences import counted
+
+# The window of `creations_per_minute_max`.
+MINUTE_MS = 60_000
 
 AVAILABLE = frozenset({ConsumerStatus.WANTED, ConsumerStatus.CREATING, ConsumerStatus.READY})
 
 
 def admit(draft: StepDraft, message: FromConsumer) -> bool:
-    """Whether the message is from a consumer of ours, of its present life, and in order."""
+    """Whether the message is from a known consumer, of its current incarnation, and in order."""
     consumer = message.sender
     record = draft.consumers.get(consumer)
     if record is None:
@@ -35,7 +39,7 @@ def admit(draft: StepDraft, message: FromConsumer) -> bool:
             draft.ask_for_list()
         return False
     if message.incarnation < max(draft.floor.get(consumer) or 0, record.incarnation):
-        draft.count("former_life_spoke")
+        draft.count("former_incarnation_spoke")
         return False
     if message.incarnation == record.incarnation and message.sequence <= record.sequence:
         draft.count("out_of_order")
@@ -48,14 +52,14 @@ def admit(draft: StepDraft, message: FromConsumer) -> bool:
 
 
 def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) -> None:
-    """A consumer has started, or started again: whatever its former life held is free."""
+    """A consumer has started, or started again: the partitions it had before are free."""
     held = sorted(draft.held_by(consumer))
     for partition in held:
         draft.release(partition)
     if draft.consumers[consumer].incarnation:
         draft.decide(
             Code.CONSUMER_RESTARTED,
-            f"consumer {consumer} started again; {len(held)} partitions it had are free",
+            f"consumer {consumer} started again; {counted(len(held), 'partition')} to start anew",
         )
     draft.consumers.put(
         consumer, replace(draft.consumers[consumer], incarnation=incarnation, sequence=0)
@@ -72,7 +76,7 @@ def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
 
 
 def begin_leaving(draft: StepDraft, consumer: ConsumerId) -> None:
-    """It gets nothing more. Its partitions must find another target."""
+    """It gets no more partitions, and those it has need another consumer."""
     record = draft.consumers[consumer]
     if record.status is not ConsumerStatus.LEAVING:
         draft.consumers.put(
@@ -83,19 +87,19 @@ def begin_leaving(draft: StepDraft, consumer: ConsumerId) -> None:
 
 
 def fence(draft: StepDraft, consumer: ConsumerId, why: str) -> None:
-    """Give up on a consumer: take what it holds away, and delete its deployment."""
+    """Give up on a consumer: take its partitions away, and delete its deployment."""
     held = sorted(draft.held_by(consumer))
     for partition in held:
         draft.release(partition)
     draft.decide(
         Code.CONSUMER_FENCED,
-        f"consumer {consumer} {why}: it is fenced, {len(held)} partitions it had are free",
+        f"consumer {consumer} {why}: fenced, {counted(len(held), 'partition')} to start elsewhere",
     )
     _depart(draft, consumer)
 
 
 def remove(draft: StepDraft, consumer: ConsumerId, why: str) -> None:
-    """Take away a consumer that holds nothing (S8)."""
+    """Remove a consumer that has no partitions (S8)."""
     draft.decide(Code.CONSUMER_REMOVED, f"consumer {consumer} is removed: {why}")
     _depart(draft, consumer)
 
@@ -104,17 +108,17 @@ def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
     record = draft.consumers[consumer]
     draft.consumers.drop(consumer)
     if record.incarnation:
-        # Its next life is accepted under this number again; the one that ends here is not.
+        # The number may be used again, but only by a later incarnation.
         draft.floor.put(consumer, record.incarnation + 1)
     draft.has_lost_a_target = True
     draft.save()
     if record.status is not ConsumerStatus.WANTED:
-        draft.departing.put(consumer, Departing(draft.now_ms, draft.now_ms))
+        draft.departing.put(consumer, draft.now_ms)
         draft.do(DeleteConsumer(consumer))
 
 
-def want(draft: StepDraft, version: int | None = None) -> ConsumerId:
-    """The number of a consumer to be created: the lowest that is free."""
+def want(draft: StepDraft) -> ConsumerId:
+    """Ask for a new consumer, under the lowest free number."""
     number = 1
     while ConsumerId(number) in draft.consumers or ConsumerId(number) in draft.departing:
         number += 1
@@ -124,7 +128,7 @@ def want(draft: StepDraft, version: int | None = None) -> ConsumerId:
         ConsumerRecord(
             ConsumerStatus.WANTED,
             draft.now_ms,
-            deployment_version=draft.state.deployment_version if version is None else version,
+            deployment_version=draft.state.deployment_version,
         ),
     )
     draft.save()
@@ -139,10 +143,8 @@ def create_what_is_wanted(draft: StepDraft) -> None:
     if not wanted or draft.now_ms < draft.state.creation_blocked_until_ms:
         return
     settings = draft.state.settings
-    recent = tuple(
-        at for at in draft.state.creations_ms if draft.now_ms - at < settings.creation_window_ms
-    )
-    allowed = wanted[: max(0, settings.creations_per_window_max - len(recent))]
+    recent = tuple(at for at in draft.state.creations_ms if draft.now_ms - at < MINUTE_MS)
+    allowed = wanted[: max(0, settings.creations_per_minute_max - len(recent))]
     for consumer in allowed:
         record = draft.consumers[consumer]
         draft.consumers.put(
@@ -155,44 +157,44 @@ def create_what_is_wanted(draft: StepDraft) -> None:
 
 
 def fence_the_silent(draft: StepDraft) -> None:
-    """Nothing waits for ever: neither for a report nor for a first one."""
+    """Give up on consumers that stopped reporting, and on new ones that never did."""
     settings = draft.state.settings
     for consumer in sorted(draft.consumers):
         record = draft.consumers[consumer]
         if record.status in {ConsumerStatus.READY, ConsumerStatus.LEAVING}:
-            if draft.now_ms - record.heard_ms > settings.silence_ms_max:
-                fence(draft, consumer, f"was not heard of for {settings.silence_ms_max} ms")
+            if draft.now_ms - record.heard_ms > settings.silence_ms:
+                fence(draft, consumer, f"did not report for {settings.silence_ms} ms")
         elif (
             record.status is ConsumerStatus.CREATING
-            and draft.now_ms - record.since_ms > settings.creation_ms_max
+            and draft.now_ms - record.since_ms > settings.creation_timeout_ms
         ):
-            fence(draft, consumer, f"did not come up within {settings.creation_ms_max} ms")
+            fence(draft, consumer, f"did not come up within {settings.creation_timeout_ms} ms")
             _hold_creations_back(draft)
 
 
 def delete_again(draft: StepDraft) -> None:
-    """A deletion that was not confirmed is asked for again; deleting twice does no harm."""
+    """Ask again for deletions that were not confirmed; deleting twice does no harm."""
     for consumer in sorted(draft.departing):
-        departing = draft.departing[consumer]
-        if draft.now_ms - departing.sent_ms >= draft.state.settings.delete_resend_ms:
-            draft.departing.put(consumer, replace(departing, sent_ms=draft.now_ms))
+        asked_ms = draft.departing[consumer]
+        if draft.now_ms - asked_ms >= draft.state.settings.delete_resend_ms:
+            draft.departing.put(consumer, draft.now_ms)
             draft.do(DeleteConsumer(consumer))
 
 
 def deleted(draft: StepDraft, given: ConsumerDeleted) -> None:
     draft.departing.drop(given.consumer)
     if given.consumer in draft.consumers:
-        # Somebody else deleted it, or an old answer came late: the list will tell.
+        # Another program deleted it, or an old answer came late: the list shows which.
         draft.ask_for_list()
 
 
 def incident(draft: StepDraft, given: ConsumerIncident) -> None:
-    """For whoever looks at the history. A consumer that does not come up is given up in time."""
+    """Recorded in the history only: a consumer that does not come up is fenced in time."""
     draft.decide(Code.CONSUMER_INCIDENT, f"consumer {given.consumer}: {given.explanation[:200]}")
 
 
 def creation_failed(draft: StepDraft, given: CreationFailed) -> None:
-    """It could not be deployed: what it should have carried needs another plan."""
+    """It could not be deployed: the partitions meant for it need another plan."""
     record = draft.consumers.get(given.consumer)
     if record is None or record.status is not ConsumerStatus.CREATING:
         draft.count("late_creation_failure")
@@ -203,14 +205,14 @@ def creation_failed(draft: StepDraft, given: CreationFailed) -> None:
 
 
 def _hold_creations_back(draft: StepDraft) -> None:
-    draft.change(creation_blocked_until_ms=draft.now_ms + draft.state.settings.creation_backoff_ms)
+    draft.change(creation_blocked_until_ms=draft.now_ms + draft.state.settings.creation_retry_ms)
 
 
 def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
-    """Adopt what is deployed and unknown; forget what departs and is gone.
+    """Adopt deployed consumers that are unknown; forget departing ones that are gone.
 
-    A consumer of ours that is not listed is left to its silence: a list may be stale (K2), and
-    only reports tell whether a process lives.
+    A known consumer that is not listed stays: a list may be stale, and only missing reports show
+    that a process is gone.
     """
     draft.change(listed_ms=draft.now_ms)
     for consumer in sorted(draft.departing):

@@ -1,78 +1,84 @@
-"""From the packer's answer to a plan: who gets which real consumer, what moves, what it costs.
+"""From the packer's answer to a plan. Every plan begins as `future - current`.
 
-The packer names consumers as it likes. Numbers that are not ours become spares first, then
-consumers to be created. A plan covers every existing partition exactly once (S6).
+The packer invents names for new consumers: they become idle consumers first, then consumers to be
+created. A plan covers every existing partition exactly once (S6).
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle
-from penstock.controller.core.load import available, owner_of
+from penstock.controller.core.load import available, group_load, owner_of
 from penstock.controller.core.membership import want
-from penstock.controller.core.policy import after_plan
-from penstock.controller.core.state import HoldingStatus, Plan
+from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Plan
 from penstock.controller.core.step_draft import StepDraft
-from penstock.model import ConsumerId, TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a plan does to the group."""
-
-    moves: int
-    moved_bytes_per_s: float
-    starts: int
-    created: int
+from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
+from penstock.model.sentences import counted, speed_text
+from penstock.packing.trigger import Reason, after_repack
 
 
 def with_real_consumers(
     draft: StepDraft, answer: Mapping[TopicPartition, ConsumerId]
 ) -> dict[TopicPartition, ConsumerId]:
-    """Give the packer's new consumers numbers of ours: the warm ones first."""
-    known = set(available(draft))
-    foreign = sorted(set(answer.values()) - known)
-    taken = set(answer.values())
-    warm = [consumer for consumer in idle(draft) if consumer not in taken]
+    """Replace the packer's new names: by idle consumers, by those it leaves empty, by new ones.
+
+    A full group gets no new consumer (S7). Then the least loaded one takes the partitions.
+    """
+    known = available(draft)
+    used = set(answer.values())
+    unused = [consumer for consumer in idle(draft) if consumer not in used]
+    unused += [consumer for consumer in known if consumer not in {*used, *unused}]
     names = {consumer: consumer for consumer in known}
-    for consumer in foreign:
-        names[consumer] = warm.pop(0) if warm else want(draft)
+    for consumer in sorted(used - set(known)):
+        if unused:
+            names[consumer] = unused.pop(0)
+        elif len(available(draft)) < draft.state.settings.consumers_max:
+            names[consumer] = want(draft)
+        else:
+            names[consumer] = _least_loaded(draft)
     return {partition: names[consumer] for partition, consumer in answer.items()}
+
+
+def _least_loaded(draft: StepDraft) -> ConsumerId:
+    loads = group_load(draft).load_by_consumer
+    return min(available(draft), key=lambda consumer: (loads.get(consumer, 0.0), consumer))
+
+
+def difference(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> ConsumerListDiff:
+    """`future - current`: consumers to create and to empty, partitions to stop and to start.
+
+    `current` is what consumers hold and were not told to stop, so what is being stopped is started
+    again even at the same consumer. Idle consumers and those being created are in both.
+    """
+    current: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition, holding in draft.holdings.now.items():
+        if holding.status is not HoldingStatus.STOPPING and partition in target:
+            current.setdefault(holding.consumer, []).append(partition)
+    future: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition, consumer in target.items():
+        future.setdefault(consumer, []).append(partition)
+    idle_consumers: dict[ConsumerId, list[TopicPartition]] = {
+        consumer: []
+        for consumer in available(draft)
+        if consumer not in current and draft.consumers[consumer].status is not ConsumerStatus.WANTED
+    }
+    return Assignment({**idle_consumers, **future}) - Assignment({**idle_consumers, **current})
 
 
 def open_partitions(
     draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]
 ) -> frozenset[TopicPartition]:
-    """The tracker of the notes: partitions that are not in their final state."""
-    found = set()
-    for partition, consumer in target.items():
-        holding = draft.holdings.get(partition)
-        is_final = (
-            holding is not None
-            and holding.consumer == consumer
-            and holding.status is HoldingStatus.OWNED
-        )
-        if not is_final and not (holding is None and partition in draft.parked):
-            found.add(partition)
-    return frozenset(found)
+    """The tracker of the notes: partitions that are not in their final state.
 
-
-def cost_of(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> Cost:
-    speeds = draft.state.partitions
-    moving = [
-        partition
-        for partition, consumer in target.items()
-        if (holding := draft.holdings.get(partition)) is not None and holding.consumer != consumer
-    ]
-    created = {c for c in target.values() if not draft.is_ready(c)}
-    return Cost(
-        moves=len(moving),
-        moved_bytes_per_s=math.fsum(speeds[partition] for partition in moving),
-        starts=sum(1 for partition in target if partition not in draft.holdings),
-        created=len(created),
-    )
+    These are the starts of `future - current`, and starts that are sent and not acknowledged yet.
+    A partition that failed and has no reader waits for its own time instead.
+    """
+    diff = difference(draft, target)
+    started = {partition for partitions in diff.start.values() for partition in partitions}
+    unfinished = {partition for partition in draft.in_flight if partition in target}
+    waiting = {p for p in started if p not in draft.holdings and p in draft.parked}
+    return frozenset((started | unfinished) - waiting)
 
 
 def changes(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> bool:
@@ -82,16 +88,16 @@ def changes(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> bo
     )
 
 
+def reason_of(code: Code) -> Reason:
+    """The trigger's reason for a plan. A lost consumer leaves partitions that no consumer reads."""
+    return Reason(code.value) if code.value in set(Reason) else Reason.UNREAD_PARTITION
+
+
 def adopt(
-    draft: StepDraft,
-    target: Mapping[TopicPartition, ConsumerId],
-    code: Code,
-    explanation: str,
-    *,
-    is_urgent: bool,
+    draft: StepDraft, target: Mapping[TopicPartition, ConsumerId], code: Code, explanation: str
 ) -> None:
-    """Make it the plan, under the next number, and say what it costs."""
-    cost = cost_of(draft, target)
+    """Make it the plan, under the next number, and record what it costs."""
+    diff = difference(draft, target)
     number = draft.state.plan_number + 1
     draft.forget_open()
     draft.change(
@@ -103,17 +109,18 @@ def adopt(
             target=target,
             open=open_partitions(draft, target),
             made_ms=draft.now_ms,
-            is_urgent=is_urgent,
         ),
-        trigger=after_plan(draft.state.trigger, code, draft.now_ms, changed=True),
+        trigger=after_repack(draft.state.trigger, reason_of(code), draft.now_ms, changed=True),
     )
-    consumers = len(set(target.values()))
+    moved = math.fsum(draft.state.write_speeds[partition] for partition in diff.moves)
+    starts = sum(len(partitions) for partitions in diff.start.values()) - len(diff.moves)
     draft.decide(
         Code.PLAN_MADE,
-        f"plan {number} ({code.value}): {explanation}; {len(target)} partitions on {consumers} "
-        f"consumers, {cost.moves} moves of {cost.moved_bytes_per_s:.0f} bytes/s, "
-        f"{cost.starts} starts, {cost.created} consumers to come",
-        moves=cost.moves,
-        moved_bytes_per_s=cost.moved_bytes_per_s,
+        f"plan {number} ({code.value}): {explanation}; {counted(len(target), 'partition')} on "
+        f"{counted(len(set(target.values())), 'consumer')}, {counted(len(diff.moves), 'move')} of "
+        f"{speed_text(moved)}, {counted(starts, 'start')}, {len(diff.create)} to create, "
+        f"{len(diff.remove)} to empty",
+        moves=len(diff.moves),
+        moved_bytes_per_s=moved,
     )
     draft.save()

@@ -1,7 +1,7 @@
-"""Reassign: ask the packer, look at its answer, and make a plan of it or leave things be.
+"""Reassign: ask the packer, then make a plan of its answer or keep the assignment.
 
-The packer runs outside of the step (it may take long at ten thousand partitions), so the group may
-have changed when it answers: then it is asked again. An answer that is not worth its moves is
+The packer runs outside of the step (it may take long at ten thousand partitions). When the group
+has changed by the time it answers, it is asked again. An answer that is not worth its moves is
 dropped, with the reason in the history.
 """
 
@@ -9,38 +9,37 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Pack
 from penstock.controller.core.group_management import enter as manage_group
 from penstock.controller.core.inputs import Packed, PackingFailed
-from penstock.controller.core.load import available, owner_of, problem_of, view
-from penstock.controller.core.plan import adopt, changes, with_real_consumers
-from penstock.controller.core.policy import after_plan
+from penstock.controller.core.load import available, owner_of, problem_of
+from penstock.controller.core.plan import adopt, changes, reason_of, with_real_consumers
 from penstock.controller.core.state import Phase
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
-from penstock.model.wording import some
+from penstock.model.sentences import counted, shortened_list
 from penstock.packing import Packing
+from penstock.packing.trigger import after_repack, is_worthwhile
 
 
-def enter(draft: StepDraft, code: Code, explanation: str, *, is_urgent: bool) -> None:
-    draft.change(packing_code=code, packing_explanation=explanation, packing_urgent=is_urgent)
+def enter(draft: StepDraft, code: Code, explanation: str) -> None:
+    draft.change(packing_code=code, packing_explanation=explanation)
     ask(draft)
 
 
 def ask(draft: StepDraft) -> None:
-    """Put the question to the packer, or give up when there is none to put."""
+    """Ask the packer, or give up when there is nothing to ask about."""
     consumers_max = _consumers_max(draft)
-    if not draft.state.partitions or consumers_max < 1:
-        _leave(draft, Code.NOTHING_TO_GAIN, "there is no consumer to be had")
+    if not draft.state.write_speeds or consumers_max < 1:
+        _leave(draft, Code.NOTHING_TO_GAIN, "no consumer can be created now")
         return
-    settings = draft.state.settings
     number = draft.state.packing_number + 1
     draft.change(packing_number=number, packing_consumers=frozenset(available(draft)))
-    problem = problem_of(draft, view(draft), consumers_max)
-    draft.do(Pack(number, settings.algorithm, settings.algorithm_knob, problem))
+    problem = problem_of(draft, consumers_max)
+    draft.do(Pack(number, draft.state.settings.algorithm, problem))
 
 
 def _consumers_max(draft: StepDraft) -> int:
-    """How many consumers the packer may use: no growth while it is paused or fails."""
+    """How many consumers the packer may use: no growth while it is paused or creations fail."""
     number = len(available(draft))
     maximum = draft.state.settings.consumers_max
     if draft.now_ms < draft.state.creation_blocked_until_ms:
@@ -51,7 +50,7 @@ def _consumers_max(draft: StepDraft) -> int:
 
 
 def tick(draft: StepDraft) -> None:
-    if draft.now_ms - draft.state.phase_since_ms > draft.state.settings.packing_ms_max:
+    if draft.now_ms - draft.state.phase_since_ms > draft.state.settings.packing_timeout_ms:
         _leave(draft, Code.PACKING_FAILED, "the packer did not answer in time")
 
 
@@ -63,13 +62,14 @@ def failed(draft: StepDraft, given: PackingFailed) -> None:
 
 
 def packed(draft: StepDraft, given: Packed) -> None:
-    """Judge the answer."""
+    """Make a plan of the packer's answer, if it is still right and worth its moves."""
     if given.number != draft.state.packing_number:
         draft.count("late_packing")
         return
     answer = dict(given.packing.assignment.owners)
-    existing = draft.state.partitions
-    # Any other number the packer made up: also one that a consumer happens to have who is leaving.
+    existing = draft.state.write_speeds
+    # Ignore names invented by the packer when looking for lost consumers: one of them may be the
+    # number of a consumer that is leaving.
     counted_on = draft.state.packing_consumers & set(answer.values())
     is_lost = not counted_on <= set(available(draft))
     if is_lost or any(partition not in answer for partition in existing):
@@ -80,18 +80,17 @@ def packed(draft: StepDraft, given: Packed) -> None:
     code, explanation = _asked_for(draft), draft.state.packing_explanation
     if draft.state.is_paused(Direction.BOTH):
         target = _kept_in_place(draft, target)
-    if code is Code.FEWER_WOULD_DO:
-        saved = len({owner_of(draft, p) for p in existing}) - len(set(target.values()))
-        if saved < draft.state.settings.consumers_saved_min:
-            explanation = f"the packer saves {max(saved, 0)} consumers, too few for the moves"
-            _leave(draft, Code.NOTHING_TO_GAIN, explanation)
-            return
-    _say_what_cannot_be_helped(draft, given.packing)
+    before, after = len({owner_of(draft, p) for p in existing}), len(set(target.values()))
+    if not is_worthwhile(draft.state.settings.policy, reason_of(code), before, after):
+        explanation = f"{explanation}, but the best packing found needs {after} of {before}"
+        _leave(draft, Code.NOTHING_TO_GAIN, explanation)
+        return
+    _record_overload(draft, given.packing)
     target = with_real_consumers(draft, target)
     if not changes(draft, target):
         _leave(draft, Code.NOTHING_TO_GAIN, f"{explanation}, but no better assignment was found")
         return
-    adopt(draft, target, code, explanation, is_urgent=draft.state.packing_urgent)
+    adopt(draft, target, code, explanation)
     go(draft, Phase.GROUP_MANAGEMENT, "a plan is made")
     manage_group(draft)
 
@@ -99,24 +98,28 @@ def packed(draft: StepDraft, given: Packed) -> None:
 def _kept_in_place(
     draft: StepDraft, target: dict[TopicPartition, ConsumerId]
 ) -> dict[TopicPartition, ConsumerId]:
-    """While everything is paused, only what nobody reads gets a new place."""
+    """While everything is paused, only partitions without a reader get a consumer."""
     return {p: owner_of(draft, p) or consumer for p, consumer in target.items()}
 
 
-def _say_what_cannot_be_helped(draft: StepDraft, packing: Packing) -> None:
+def _record_overload(draft: StepDraft, packing: Packing) -> None:
+    """What no packing can help goes into the history."""
     if packing.oversize:
-        names = some([str(partition) for partition in packing.oversize])
+        names = shortened_list([str(partition) for partition in packing.oversize])
         draft.decide(
-            Code.OVERSIZE_PARTITION, f"faster than a whole consumer, alone on one: {names}"
+            Code.OVERSIZE_PARTITION, f"more than one consumer's capacity, each on its own: {names}"
         )
     if packing.overloaded:
-        names = some([str(consumer) for consumer in packing.overloaded])
-        draft.decide(Code.MAXIMUM_BINDS, f"the maximum of consumers overloads {names}")
+        names = shortened_list([str(consumer) for consumer in packing.overloaded])
+        most = draft.state.settings.consumers_max
+        explanation = f"with at most {counted(most, 'consumer')} these are over capacity: {names}"
+        draft.decide(Code.MAXIMUM_BINDS, explanation)
 
 
 def _leave(draft: StepDraft, code: Code, explanation: str) -> None:
     draft.decide(code, explanation)
-    trigger = after_plan(draft.state.trigger, _asked_for(draft), draft.now_ms, changed=False)
+    reason = reason_of(_asked_for(draft))
+    trigger = after_repack(draft.state.trigger, reason, draft.now_ms, changed=False)
     draft.change(packing_number=draft.state.packing_number + 1, trigger=trigger)
     go(draft, Phase.SENTINEL, "no better plan")
 

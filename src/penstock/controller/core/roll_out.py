@@ -1,24 +1,26 @@
-"""A change of deployments, one consumer after the other, without a stop of the group.
+"""A change of deployments, one consumer after the other, while the group keeps running.
 
-For each consumer of the old version a new one comes up, takes all its partitions by an ordinary
-plan, and the old one is removed. At the maximum of consumers the others take them instead. A
-replacement that does not come up ends the roll-out, and the answer says so.
+For each consumer of the old version a new one is created and takes all its partitions by an
+ordinary plan; then the old one is removed. At the maximum of consumers the others take the
+partitions instead. A replacement that does not come up ends the roll-out, and the answer says so.
 """
 
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.effects import Send, SetDeploymentTemplate
+from penstock.controller.core.effects import SetDeploymentTemplate
 from penstock.controller.core.group_management import enter as manage_group
 from penstock.controller.core.housekeeping import idle
-from penstock.controller.core.load import available, owner_of, view
+from penstock.controller.core.load import available, group_load, owner_of
 from penstock.controller.core.membership import begin_leaving, remove, want
 from penstock.controller.core.plan import adopt
+from penstock.controller.core.service_answers import answer
 from penstock.controller.core.state import ConsumerStatus, Phase, RollOut
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
-from penstock.messages import ServiceAnswer, ServiceOutcome, UpdateDeployments
+from penstock.messages import ServiceOutcome, UpdateDeployments
 from penstock.model import ConsumerId, TopicPartition
+from penstock.model.sentences import counted
 
 
 def begin(draft: StepDraft, request: UpdateDeployments) -> None:
@@ -29,21 +31,11 @@ def begin(draft: StepDraft, request: UpdateDeployments) -> None:
     draft.save()
 
 
-def answer(
-    draft: StepDraft, request_id: str, outcome: ServiceOutcome, detail: str, left: int = 0
+def _answer(
+    draft: StepDraft, roll_out: RollOut, outcome: ServiceOutcome, detail: str, left: int
 ) -> None:
-    roll_out = draft.state.roll_out
-    total = None if roll_out is None else roll_out.total
-    message = ServiceAnswer(
-        request_id=request_id,
-        controller_epoch=draft.state.controller_epoch,
-        outcome=outcome,
-        detail=detail[:100],
-        done=None if total is None else max(0, total - left),
-        of=total,
-    )
-    draft.do(Send(message))
-    draft.decide(Code.REQUEST_ANSWERED, f"request {request_id}: {outcome.value}, {detail}")
+    done = max(0, roll_out.total - left)
+    answer(draft, roll_out.request.request_id, outcome, detail, (done, roll_out.total))
 
 
 def advance(draft: StepDraft) -> bool:
@@ -55,13 +47,11 @@ def advance(draft: StepDraft) -> bool:
     if roll_out.replacing is not None and roll_out.replacing not in draft.consumers:
         roll_out = replace(roll_out, replacing=None, replacement=None)
         draft.change(roll_out=roll_out)
-        explanation = f"{len(old)} consumers are left"
-        answer(
-            draft, roll_out.request.request_id, ServiceOutcome.IN_PROGRESS, explanation, len(old)
-        )
+        explanation = f"{counted(len(old), 'consumer')} of the old version left"
+        _answer(draft, roll_out, ServiceOutcome.IN_PROGRESS, explanation, len(old))
     if roll_out.replacing is None:
         if not old:
-            answer(draft, roll_out.request.request_id, ServiceOutcome.DONE, "all are replaced")
+            _answer(draft, roll_out, ServiceOutcome.DONE, "every consumer is replaced", 0)
             draft.change(roll_out=None)
             draft.save()
             return False
@@ -70,10 +60,10 @@ def advance(draft: StepDraft) -> bool:
 
 
 def _choose_next(draft: StepDraft, roll_out: RollOut, old: list[ConsumerId]) -> RollOut:
-    """Idle ones simply go; then the lowest number is replaced."""
+    """Remove idle consumers of the old version; then replace the lowest number."""
     resting = [consumer for consumer in idle(draft) if consumer in old]
     for consumer in resting:
-        remove(draft, consumer, "it is of the old version")
+        remove(draft, consumer, "idle, and of the old version")
     old = [consumer for consumer in old if consumer not in resting]
     if not old:
         return roll_out
@@ -100,7 +90,7 @@ def _replace_one(draft: StepDraft, roll_out: RollOut) -> bool:
             left = sum(
                 r.deployment_version < roll_out.version for r in draft.consumers.now.values()
             )
-            answer(draft, roll_out.request.request_id, ServiceOutcome.FAILED, explanation, left)
+            _answer(draft, roll_out, ServiceOutcome.FAILED, explanation, left)
             draft.change(roll_out=None)
             draft.save()
             return False
@@ -112,7 +102,7 @@ def _replace_one(draft: StepDraft, roll_out: RollOut) -> bool:
     begin_leaving(draft, leaving)
     explanation = f"consumer {leaving} is replaced by one of version {roll_out.version}"
     go(draft, Phase.REASSIGN, "a reassignment is due")
-    adopt(draft, target, Code.ROLL_OUT, explanation, is_urgent=False)
+    adopt(draft, target, Code.ROLL_OUT, explanation)
     go(draft, Phase.GROUP_MANAGEMENT, "a plan is made")
     manage_group(draft)
     return True
@@ -121,11 +111,11 @@ def _replace_one(draft: StepDraft, roll_out: RollOut) -> bool:
 def _target_without(
     draft: StepDraft, leaving: ConsumerId, replacement: ConsumerId | None
 ) -> dict[TopicPartition, ConsumerId] | None:
-    """Everything where it is, but for what leaves; None when it cannot be placed now."""
-    group = view(draft)
+    """All partitions stay but those of the leaving one; None when no other consumer is left."""
+    group = group_load(draft)
     others = {c: group.load_by_consumer.get(c, 0.0) for c in available(draft) if c != leaving}
     target: dict[TopicPartition, ConsumerId] = {}
-    for partition in sorted(draft.state.partitions):
+    for partition in sorted(draft.state.write_speeds):
         owner = owner_of(draft, partition)
         if owner is None or owner == leaving:
             owner = replacement or min(others, key=lambda c: (others[c], c), default=None)

@@ -1,19 +1,18 @@
-"""The controller's state as it is kept, and read back with distrust.
+"""The controller's state as it is saved, and checked when it is read back.
 
-`state_directory` gives it a head, a checksum and a place on disk. What is refused here is ignored:
-synchronisation rebuilds the state from what the consumers say.
+`state_directory` adds a head and a checksum and writes it to disk. A state that is refused here is
+ignored: synchronisation rebuilds it from the consumers' answers. Settings are not saved, because
+the operator's file has them; what requests changed of them is.
 """
 
 import json
-from dataclasses import asdict, fields
 from typing import Any
 
 from penstock.controller.core.decisions import Code, Decision
-from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
-    Departing,
     Holding,
     HoldingStatus,
     PauseRecord,
@@ -24,6 +23,7 @@ from penstock.controller.core.state import (
 )
 from penstock.messages import Direction, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.settings.sections import Settings
 from penstock.state_directory import BrokenState, state_file
 
 OWNER = "controller"
@@ -33,16 +33,16 @@ def encode_state(state: State) -> bytes:
     return state_file.encode_state(OWNER, state_as_json(state))
 
 
-def decode_state(raw: bytes) -> State | BrokenState:
-    """The saved state, or why it cannot be trusted. Raises for nothing that may be in a file."""
+def decode_state(raw: bytes, chosen: Settings) -> State | BrokenState:
+    """The saved state, or why it cannot be used. Never raises, whatever the file holds."""
     content = state_file.decode_state(OWNER, raw)
-    return content if isinstance(content, BrokenState) else read_content(content)
+    return content if isinstance(content, BrokenState) else read_content(content, chosen)
 
 
-def read_content(content: dict[str, Any]) -> State | BrokenState:
-    """What the state directory gave back, if it makes sense as a state."""
+def read_content(content: dict[str, Any], chosen: Settings) -> State | BrokenState:
+    """The content of a state file as a state of a controller with these settings."""
     try:
-        return state_from_json(content)
+        return state_from_json(content, chosen)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         return BrokenState(f"a field is wrong: {type(error).__name__}")
 
@@ -56,7 +56,6 @@ def state_as_json(state: State) -> dict[str, Any]:
         "epochs_used": state.epochs_used,
         "queries_sent": state.queries_sent,
         "deployment_version": state.deployment_version,
-        "settings": asdict(state.settings),
         "overrides": dict(state.overrides),
         "consumers": {
             str(c): [r.status.value, r.incarnation, r.deployment_version]
@@ -88,6 +87,7 @@ def state_as_json(state: State) -> dict[str, Any]:
             "total": roll_out.total,
         },
         "requests": list(state.requests),
+        "bounds_requests": list(state.bounds_requests),
         "history": [
             [d.at_ms, d.code.value, d.explanation, d.plan_number, d.moves, d.moved_bytes_per_s]
             for d in state.history
@@ -96,17 +96,7 @@ def state_as_json(state: State) -> dict[str, Any]:
     }
 
 
-def _settings(saved: dict[str, Any]) -> ControllerSettings:
-    known: dict[str, Any] = {
-        field.name: tuple(value) if isinstance(value, list) else value
-        for field in fields(ControllerSettings)
-        if field.name in saved  # a newer release has more of them
-        for value in (saved[field.name],)
-    }
-    return ControllerSettings(**known)
-
-
-def state_from_json(saved: dict[str, Any]) -> State:
+def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
     holdings = {
         TopicPartition.parse(name): Holding(
             ConsumerId(int(row[0])),
@@ -128,18 +118,16 @@ def state_from_json(saved: dict[str, Any]) -> State:
         epochs_used=int(saved["epochs_used"]),
         queries_sent=int(saved["queries_sent"]),
         deployment_version=int(saved["deployment_version"]),
-        settings=_settings(saved["settings"]),
-        overrides={
-            str(name): tuple(value) if isinstance(value, list) else value
-            for name, value in saved["overrides"].items()
-        },
+        chosen=chosen,
+        settings=controller_settings(chosen),
+        overrides={str(name): value for name, value in saved["overrides"].items()},
         consumers={
             ConsumerId(int(c)): ConsumerRecord(
                 ConsumerStatus(row[0]), 0, incarnation=int(row[1]), deployment_version=int(row[2])
             )
             for c, row in saved["consumers"].items()
         },
-        departing={ConsumerId(int(c)): Departing(0, 0) for c in saved["departing"]},
+        departing={ConsumerId(int(c)): 0 for c in saved["departing"]},
         incarnation_floor={
             ConsumerId(int(c)): int(f) for c, f in saved["incarnation_floor"].items()
         },
@@ -152,6 +140,8 @@ def state_from_json(saved: dict[str, Any]) -> State:
         ),
         roll_out=_roll_out(saved["roll_out"]),
         requests=tuple(str(r) for r in saved["requests"]),
+        # Absent in the files of older releases.
+        bounds_requests=tuple(str(r) for r in saved.get("bounds_requests", ())),
         history=tuple(
             Decision(int(d[0]), Code(d[1]), str(d[2]), int(d[3]), int(d[4]), float(d[5]))
             for d in saved["history"]

@@ -1,93 +1,154 @@
 """Everything the controller's decisions depend on that a person may choose.
 
-Times are in milliseconds on the monotonic clock of the process. The defaults are for consumers that
-report every second and batches of a few seconds.
+`controller_settings` is the only builder: the controller, `up --recommend` and `simulate` all use
+it, and every default comes from the settings catalogue. Durations are seconds in the catalogue and
+milliseconds from here on, like the controller's clock.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import SettingsError
 from penstock.messages import ChangeSettings
+from penstock.packing.trigger import TriggerPolicy
+from penstock.settings.change import changed_settings
+from penstock.settings.sections import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    # What a consumer carries until it has shown what it can do, in log bytes.
-    capacity_bytes_per_s: float = 10_000_000.0
-    # Whether the capacity that consumers report replaces the figure above.
-    capacity_is_learned: bool = False
-    target_utilisation: float = 0.85
-    # The time in which a backlog should be gone; it adds to the load that is planned for.
-    catch_up_ms: int = 120_000
-    # A group that would be further behind than this with one consumer fewer is not made smaller.
-    behind_tolerated_ms: int = 5_000
-    partitions_per_consumer_max: int | None = None
+    """The options of `controller` and `packing` as the core uses them; docs/options.md has each."""
 
-    consumers_min: int = 0
-    consumers_max: int = 100
-    spare_consumers: int = 1
-    # How fast the group may grow: a lying monitor cannot start a thousand consumers.
-    creations_per_window_max: int = 20
-    creation_window_ms: int = 60_000
-    creation_backoff_ms: int = 10_000
+    policy: TriggerPolicy
+    # An algorithm's name, with its knob: `CHAIN@0.3`.
+    algorithm: str
+    capacity_is_learned: bool
+    catch_up_ms: int
+    behind_tolerated_ms: int
 
-    algorithm: str = ""
-    algorithm_knob: float | None = None
-    topics_include: tuple[str, ...] = ()
-    topics_exclude: tuple[str, ...] = ()
+    consumers_min: int
+    spare_consumers: int
+    creations_per_minute_max: int
+    creation_timeout_ms: int
+    creation_retry_ms: int
+    idle_grace_ms: int
+    delete_resend_ms: int
+    list_period_ms: int
 
-    tick_busy_ms: int = 100
-    tick_idle_ms: int = 500
-    query_resend_ms: int = 1_000
-    synchronise_ms_max: int = 8_000
-    resend_ms: int = 1_000
-    acknowledge_ms_max: int = 20_000
-    silence_ms_max: int = 8_000
-    creation_ms_max: int = 90_000
-    packing_ms_max: int = 30_000
-    list_period_ms: int = 30_000
-    delete_resend_ms: int = 5_000
+    packing_timeout_ms: int
+    overtake_after_ms: int
+    silence_ms: int
+    command_resend_ms: int
+    acknowledge_ms: int
+    synchronise_ms: int
+    failed_partition_retry_ms: int
+    speeds_stale_ms: int
+    vanish_after_measurements: int
 
-    # Two plans are at least this far apart, unless a partition has no reader.
-    plan_interval_ms: int = 3_000
-    scale_down_period_ms: int = 60_000
-    # The fewest consumers that a plan must save when nothing forces it.
-    consumers_saved_min: int = 1
-    # How long a consumer must be over its capacity before that is a reason.
-    over_capacity_ms: int = 0
-    # How far to follow the trend of the speeds when choosing where a partition goes; 0 is not.
-    look_ahead_ms: int = 0
-    supersede_after_ms: int = 2_000
-    # A plan that changed nothing is not asked for again before this.
-    fruitless_backoff_ms: int = 15_000
-    speeds_stale_after_ms: int = 10_000
-    # A partition is gone when so many measurements in a row do not name it.
-    vanish_after_measurements: int = 3
-    # A partition that its reader had to give up is tried again after this.
-    retry_failed_ms: int = 60_000
-    idle_grace_ms: int = 30_000
+    @property
+    def consumers_max(self) -> int:
+        return self.policy.consumers_max
 
-    def __post_init__(self) -> None:
-        if self.consumers_min > self.consumers_max:
-            raise ValueError(
-                f"consumers_min {self.consumers_min} is above consumers_max {self.consumers_max}"
-            )
-        if not 0 < self.target_utilisation <= 1:
-            raise ValueError(
-                f"target_utilisation is above 0 and at most 1, not {self.target_utilisation}"
-            )
 
-    def with_overrides(self, overrides: Mapping[str, Any]) -> "ControllerSettings":
-        """With some of it replaced. ValueError when the result makes no sense."""
-        return replace(self, **overrides)
+def controller_settings(settings: Settings) -> ControllerSettings:
+    """The operator's settings, as the core and the trigger use them."""
+    own, packing = settings.controller, settings.packing
+    return ControllerSettings(
+        policy=TriggerPolicy(
+            capacity_bytes_per_s=packing.capacity,
+            target_utilisation=packing.target_utilisation,
+            scale_down_period_ms=_ms(packing.scale_down_period),
+            consumers_saved_min=packing.consumers_saved_min,
+            over_capacity_ms=_ms(packing.over_capacity_for),
+            plan_interval_ms=_ms(own.plan_interval),
+            no_gain_wait_ms=_ms(packing.no_gain_wait),
+            look_ahead_ms=_ms(packing.look_ahead),
+            partitions_per_consumer_max=packing.partitions_per_consumer_max or None,
+            consumers_max=own.consumers_max,
+        ),
+        algorithm=packing.chosen_algorithm().name,
+        capacity_is_learned=own.capacity_is_learned,
+        catch_up_ms=_ms(own.catch_up),
+        behind_tolerated_ms=_ms(own.behind_tolerated),
+        consumers_min=own.consumers_min,
+        spare_consumers=own.spare_consumers,
+        creations_per_minute_max=own.creations_per_minute_max,
+        creation_timeout_ms=_ms(own.creation_timeout),
+        creation_retry_ms=_ms(own.creation_retry),
+        idle_grace_ms=_ms(own.idle_grace),
+        delete_resend_ms=_ms(own.delete_resend),
+        list_period_ms=_ms(own.list_period),
+        packing_timeout_ms=_ms(own.packing_timeout),
+        overtake_after_ms=_ms(own.overtake_after),
+        silence_ms=_ms(own.silence),
+        command_resend_ms=_ms(own.command_resend),
+        acknowledge_ms=_ms(own.acknowledge),
+        synchronise_ms=_ms(own.synchronise),
+        failed_partition_retry_ms=_ms(own.failed_partition_retry),
+        speeds_stale_ms=_ms(own.speeds_stale),
+        vanish_after_measurements=own.vanish_after_measurements,
+    )
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+# The option that each field of `ChangeSettings` changes. Fields carry their unit in their name,
+# options in their value.
+_OPTIONS = {
+    "capacity_bytes_per_s": "packing.capacity",
+    "target_utilisation": "packing.target_utilisation",
+    "algorithm": "packing.algorithm",
+    "algorithm_knob": "packing.knob",
+    "consumers_min": "controller.consumers_min",
+    "consumers_max": "controller.consumers_max",
+    "spare_consumers": "controller.spare_consumers",
+    "catch_up_ms": "controller.catch_up",
+}
 
 
 def overrides_of(request: ChangeSettings) -> dict[str, Any]:
     """What a request asks to change: the fields that are not absent."""
-    return {
-        name: value
-        for name in sorted(ChangeSettings.model_fields)
-        if name not in {"request_id", "requested_by"}
-        and (value := getattr(request, name)) is not None
-    }
+    return {name: value for name in _OPTIONS if (value := getattr(request, name)) is not None}
+
+
+def with_overrides(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+    """The operator's settings as requests have changed them since.
+
+    SettingsError when the settings file could not have such a value.
+    """
+    changes = {}
+    for name, value in overrides.items():
+        if name not in _OPTIONS:
+            raise SettingsError(f"unknown setting {name}.")
+        changes[_OPTIONS[name]] = _as_in_a_file(name, value)
+    return changed_settings(settings, changes)
+
+
+def _as_in_a_file(name: str, value: Any) -> Any:
+    if name.endswith("_bytes_per_s"):
+        return f"{value!r}B/s"
+    return f"{value!r}ms" if name.endswith("_ms") else value
+
+
+def valid_overrides(
+    settings: Settings, overrides: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The saved overrides that still make sense, and why each of the others does not.
+
+    An older release may have saved what this one refuses. One may depend on another (a minimum
+    above the file's maximum on a raised maximum), so what fails is tried again after the rest.
+    """
+    kept: dict[str, Any] = {}
+    dropped: dict[str, str] = {}
+    for name, value in [*overrides.items(), *overrides.items()]:
+        try:
+            with_overrides(settings, {**kept, name: value})
+        except SettingsError as error:
+            dropped[name] = error.message.rstrip(".")
+        else:
+            kept[name] = value
+            dropped.pop(name, None)
+    return kept, dropped

@@ -1,13 +1,13 @@
-"""The controller's state as people and other programs see it. Pure.
+"""The controller's state for people and other programs.
 
-What `penstock status`, `plan` and `history` show, and what the demo draws. Ages instead of times of
-a monotonic clock, names instead of numbers of states.
+`penstock status`, `plan` and `history` show it, and the demo draws it. Times of the monotonic clock
+become ages.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.controller.core.load import problem_of, view
+from penstock.controller.core.load import problem_of
 from penstock.controller.core.state import ConsumerRecord, HoldingStatus, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId
@@ -16,8 +16,7 @@ SNAPSHOT_VERSION = 1
 
 
 def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]:
-    speeds = state.speeds
-    written = {} if speeds is None else speeds.bytes_per_s
+    policy, speeds, written = state.settings.policy, state.speeds, state.write_speeds
     consumers = [
         _consumer(state, consumer, record) for consumer, record in sorted(state.consumers.items())
     ]
@@ -31,15 +30,14 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         "plan_number": state.plan_number,
         "is_degraded": is_degraded,
         "measurement_age_ms": None if speeds is None else state.now_ms - speeds.measured_ms,
-        "capacity_bytes_per_s": state.settings.capacity_bytes_per_s,
-        "target_utilisation": state.settings.target_utilisation,
+        "capacity_bytes_per_s": policy.capacity_bytes_per_s,
+        "target_utilisation": policy.target_utilisation,
         "settings": {
             "consumers_min": state.settings.consumers_min,
-            "consumers_max": state.settings.consumers_max,
+            "consumers_max": policy.consumers_max,
             "spare_consumers": state.settings.spare_consumers,
             "algorithm": state.settings.algorithm,
-            "algorithm_knob": state.settings.algorithm_knob,
-            "partitions_per_consumer_max": state.settings.partitions_per_consumer_max,
+            "partitions_per_consumer_max": policy.partitions_per_consumer_max,
         },
         "written_bytes_per_s": sum(written.values()),
         "behind_bytes": behind_bytes,
@@ -85,14 +83,14 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
 
 
 def _held(state: State) -> list[tuple[Any, Any]]:
-    names = sorted({*state.partitions, *state.holdings})
+    names = sorted({*state.write_speeds, *state.holdings})
     return [(partition, state.holdings.get(partition)) for partition in names]
 
 
 def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dict[str, Any]:
     held = sorted(state.held_by.get(consumer, ()))
-    written: Mapping[Any, float] = state.partitions
-    capacity = state.settings.capacity_bytes_per_s
+    written: Mapping[Any, float] = state.write_speeds
+    capacity = state.settings.policy.capacity_bytes_per_s
     if state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
         capacity = record.capacity_bytes_per_s
     load = sum(written.get(partition, 0.0) for partition in held)
@@ -113,9 +111,9 @@ def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dic
 
 
 def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | None:
-    """How much writing waits: at a steady speed, the age of the oldest record that does.
+    """The backlog in seconds of writing: at a steady speed, the age of its oldest record.
 
-    None when something waits and nothing is written: then its age cannot be told from here.
+    None when there is a backlog and nothing is written: then the age is unknown here.
     """
     if behind_bytes == 0:
         return 0.0
@@ -123,11 +121,11 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
 
 
 def _question(state: State) -> dict[str, Any]:
-    """What the packer would be asked if a plan were due now: `penstock plan` asks it."""
+    """What the packer would be asked now; `penstock plan` asks it."""
     draft = StepDraft(state, state.now_ms)
-    problem = problem_of(draft, view(draft), state.settings.consumers_max)
+    problem = problem_of(draft, state.settings.consumers_max)
     return {
-        "load_bytes_per_s": {str(p): x for p, x in problem.write_speed_bytes_per_s.items()},
+        "load_bytes_per_s": {str(p): x for p, x in problem.load_bytes_per_s.items()},
         "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},
         "capacity_bytes_per_s": problem.capacity_bytes_per_s,
         "capacity_bytes_per_s_by_consumer": {
@@ -140,7 +138,7 @@ def _question(state: State) -> dict[str, Any]:
 
 
 def _moves(state: State) -> list[dict[str, Any]]:
-    """Partitions that are on their way, with where they should be."""
+    """Partitions that are not in their final state, with where they should be."""
     plan = state.plan
     moves = []
     for partition in sorted({*state.in_flight, *(plan.open if plan else ())}):

@@ -1,7 +1,7 @@
 """What the controller knows. A value: `step` makes a new one and never changes an old one.
 
-Mappings in here are plain dictionaries that nobody writes to after the step that made them. They
-are copied only when a step changes them, so that a step costs what it touches.
+The mappings are plain dictionaries. Only the step that makes one writes to it, and a step copies
+only those that it changes, so that a step costs what it touches.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.packing.trend import Trend
 from penstock.packing.trigger import TriggerMemory
+from penstock.settings.sections import Settings
 
 
 class Phase(StrEnum):
@@ -37,10 +38,10 @@ class HoldingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One partition at one life of one consumer, under one epoch.
+    """One partition at one incarnation of one consumer, under one epoch.
 
-    A partition has at most one holding. A new start is made only when there is none, that is,
-    after the stop was acknowledged or the holder was fenced (S4).
+    A partition has at most one holding. It is started again only when it has none: after its stop
+    was acknowledged, or its consumer was fenced (S4).
     """
 
     consumer: ConsumerId
@@ -49,26 +50,26 @@ class Holding:
     status: HoldingStatus
     since_ms: int
     sent_ms: int
-    # Whether its reader ever said that it reads it. Only then does a report that does not name it
-    # mean that it stopped: otherwise the start may still be on its way.
+    # Whether its consumer ever confirmed the start. Only then does a report without the partition
+    # mean that it stopped: before, the start may still be on its way.
     is_acknowledged: bool = False
 
 
 class ConsumerStatus(StrEnum):
-    """Where a consumer is on its way."""
+    """From the first mention of a consumer to its removal."""
 
-    QUERIED = "queried"  # it is deployed, and has not yet said what it owns
-    WANTED = "wanted"  # a plan needs it; the limit on growth lets it wait
-    CREATING = "creating"  # the deployment was asked for; it has not reported yet
+    QUERIED = "queried"  # deployed; it has not answered yet what it owns
+    WANTED = "wanted"  # a plan needs it; the limit on creations may delay it
+    CREATING = "creating"  # its deployment is asked for; it has not reported yet
     READY = "ready"
-    LEAVING = "leaving"  # it gets no partition any more, and goes when it has none
+    LEAVING = "leaving"  # gets no more partitions, and is removed when it has none
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord:
     status: ConsumerStatus
     since_ms: int
-    incarnation: int = 0  # 0: not heard of yet
+    incarnation: int = 0  # 0: it has not reported yet
     sequence: int = 0
     heard_ms: int = 0
     deployment_version: int = 0
@@ -78,16 +79,8 @@ class ConsumerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Departing:
-    """A consumer whose deployment is being deleted. Its number is not used until it is gone."""
-
-    since_ms: int
-    sent_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Parked:
-    """A partition that its reader had to give up: when it may be tried again."""
+    """A partition that its consumer had to give up: when it is tried again."""
 
     until_ms: int
     reason: str
@@ -103,7 +96,6 @@ class Plan:
     target: Mapping[TopicPartition, ConsumerId]
     open: frozenset[TopicPartition]
     made_ms: int
-    is_urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +119,7 @@ class RollOut:
 
 @dataclass(frozen=True, slots=True)
 class KnownSpeeds:
-    """The newest complete measurement, with what was last known where it is silent."""
+    """The newest complete measurement, with the last known speed where it has none."""
 
     measured_ms: int
     bytes_per_s: Mapping[TopicPartition, float]
@@ -141,8 +133,10 @@ class State:
     phase: Phase
     controller_epoch: int
     plan_number: int
+    # The operator's settings, before any request changed them; requests are checked against them.
+    chosen: Settings
     settings: ControllerSettings
-    # What requests have changed of the settings: it outlives a restart.
+    # What requests have changed. Saved, so that a restart keeps it.
     overrides: Mapping[str, Any] = field(default_factory=dict)
     now_ms: int = 0
     phase_since_ms: int = 0
@@ -151,7 +145,9 @@ class State:
     queries_sent: int = 0
 
     consumers: Mapping[ConsumerId, ConsumerRecord] = field(default_factory=dict)
-    departing: Mapping[ConsumerId, Departing] = field(default_factory=dict)
+    # Consumers whose deployments are being deleted, and when that was last asked for. Their numbers
+    # are not reused until they are gone.
+    departing: Mapping[ConsumerId, int] = field(default_factory=dict)
     incarnation_floor: Mapping[ConsumerId, int] = field(default_factory=dict)
 
     holdings: Mapping[TopicPartition, Holding] = field(default_factory=dict)
@@ -164,6 +160,8 @@ class State:
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
     requests: tuple[str, ...] = ()
+    # Settings requests whose bounds the group does not keep yet: answered when it does.
+    bounds_requests: tuple[str, ...] = ()
     deployment_version: int = 0
 
     # Synchronisation.
@@ -174,15 +172,14 @@ class State:
     asked_ms: int = 0
     answers: Mapping[ConsumerId, StateQueryResponse] = field(default_factory=dict)
 
-    # Reassignment: what was asked of the packer.
+    # Reassignment: what the packer was asked, and why.
     packing_number: int = 0
     packing_code: Code | None = None
     packing_explanation: str = ""
-    packing_urgent: bool = False
-    # Who was there when the packer was asked: the numbers in its answer that mean somebody.
+    # The consumers of the question. Other numbers in the answer are names for new consumers.
     packing_consumers: frozenset[ConsumerId] = frozenset()
 
-    # What the trigger remembers, and where the speeds are heading.
+    # What the trigger remembers, and where the write speeds are heading.
     trigger: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
     creation_blocked_until_ms: int = 0
@@ -193,8 +190,8 @@ class State:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def partitions(self) -> Mapping[TopicPartition, float]:
-        """Every existing partition, as the monitor last named them, with its speed."""
+    def write_speeds(self) -> Mapping[TopicPartition, float]:
+        """The write speed of every partition that exists, as the monitor last named them."""
         return {} if self.speeds is None else self.speeds.bytes_per_s
 
     def is_paused(self, direction: Direction) -> bool:
@@ -202,5 +199,5 @@ class State:
 
 
 def by_name(partition: TopicPartition) -> tuple[str, int]:
-    """The order in which partitions are gone through; a key is far cheaper than comparing."""
+    """Sort key for partitions; far cheaper than comparing them."""
     return partition.topic, partition.partition

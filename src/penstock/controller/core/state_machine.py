@@ -1,8 +1,8 @@
-"""The controller: `step(state, given) -> (state, effects)`. Everything else here is a detail.
+"""The controller's core: `step(state, given) -> (state, effects)`.
 
-One door for every input: the clock, then the epoch, then who speaks and in which life; only then a
-state sees it. The table below says which handler takes which input in which state. What is not in
-it raises. Invariants are checked after every step, in production too.
+Every input passes the same checks before a state sees it: the clock, then the controller's epoch,
+then the sender and its incarnation. The table at the end says which handler takes which input in
+which state; what is not in it raises. Invariants are checked after every step, in production too.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,28 +36,42 @@ from penstock.controller.core.inputs import (
     Tick,
 )
 from penstock.controller.core.invariants import check_step
-from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.settings import (
+    controller_settings,
+    valid_overrides,
+    with_overrides,
+)
 from penstock.controller.core.state import ConsumerStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
+from penstock.packing.trigger import Reason
+from penstock.settings.sections import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine. It keeps nothing: all that changes is in the state."""
+    """The core without a state of its own: all that changes is in `State`.
+
+    How often it wants a tick is no setting: a busy group waits for acknowledgements that come
+    within milliseconds, a calm one looks at measurements that come every second.
+    """
+
+    tick_busy_ms: int = 100
+    tick_idle_ms: int = 500
 
     def begin(
         self,
         *,
         controller_epoch: int,
-        settings: ControllerSettings,
+        settings: Settings,
         now_ms: int,
         saved: State | None = None,
     ) -> tuple[State, tuple[Effect, ...]]:
-        """A new life of a controller. It always synchronises, whatever was saved.
+        """Start a controller. It always synchronises, whatever was saved.
 
-        Of the saved state it keeps what consumers cannot tell: settings that were changed, pauses,
-        a roll-out, the history, numbers that only rise; and whom to ask. The epoch must be new.
+        From the saved state it takes what consumers cannot report: changed settings, pauses, a
+        roll-out, the history, numbers that only rise, and which consumers to query. The epoch must
+        be new.
         """
         if saved is not None and controller_epoch <= saved.controller_epoch:
             raise ValueError(
@@ -67,37 +81,41 @@ class Machine:
             phase=Phase.SYNCHRONIZE,
             controller_epoch=controller_epoch,
             plan_number=0,
-            settings=settings,
+            chosen=settings,
+            settings=controller_settings(settings),
             now_ms=now_ms,
             phase_since_ms=now_ms,
             ticked_ms=now_ms,
         )
+        dropped: Mapping[str, str] = {}
         if saved is not None:
+            overrides, dropped = valid_overrides(settings, saved.overrides)
             state = replace(
                 state,
-                settings=settings.with_overrides(saved.overrides),
-                overrides=saved.overrides,
+                settings=controller_settings(with_overrides(settings, overrides)),
+                overrides=overrides,
                 plan_number=saved.plan_number,
                 queries_sent=saved.queries_sent,
                 incarnation_floor=saved.incarnation_floor,
                 pauses=saved.pauses,
                 roll_out=saved.roll_out,
                 requests=saved.requests,
+                bounds_requests=saved.bounds_requests,
                 consumers=saved.consumers,
                 deployment_version=saved.deployment_version,
-                departing={
-                    c: replace(d, since_ms=now_ms, sent_ms=now_ms)
-                    for c, d in saved.departing.items()
-                },
+                departing=dict.fromkeys(saved.departing, now_ms),
                 history=saved.history,
                 counts=saved.counts,
             )
         draft = StepDraft(state, now_ms)
+        for name, why in dropped.items():
+            explanation = f"{name} from an earlier request is no longer valid: {why}"
+            draft.decide(Code.SETTING_DROPPED, explanation)
         synchronisation.enter(draft)
         return self._finished(draft)
 
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
-        """One input, one new state, and what is to be done."""
+        """The state after one input, and what the process must do."""
         draft = StepDraft(state, given.now_ms)
         if isinstance(given, Tick):
             draft.change(ticked_ms=draft.now_ms)
@@ -111,30 +129,29 @@ class Machine:
         return self._finished(draft)
 
     def _finished(self, draft: StepDraft) -> tuple[State, tuple[Effect, ...]]:
-        settings = draft.state.settings
         is_calm = draft.state.phase is Phase.SENTINEL and not draft.in_flight
-        wait_ms = settings.tick_idle_ms if is_calm else settings.tick_busy_ms
-        # Counted from the last tick, not from now: a busy mailbox must not put the clock off.
+        wait_ms = self.tick_idle_ms if is_calm else self.tick_busy_ms
+        # Counted from the last tick, not from now: many messages must not delay the next tick.
         after, effects = draft.finish(max(draft.now_ms, draft.state.ticked_ms + wait_ms))
         check_step(draft.before, after, effects, draft.holdings.touched, draft.released)
         return after, effects
 
 
 def _is_from_the_future(state: State, given: Input) -> bool:
-    """Whether a consumer has obeyed a newer controller than this one."""
+    """Whether a consumer has already obeyed a newer controller."""
     return (
         isinstance(given, ConsumerSpoke) and given.message.controller_epoch > state.controller_epoch
     )
 
 
 def _react(draft: StepDraft) -> None:
-    """What any input may have caused: a plan that lost a consumer is overtaken at once."""
+    """After any input: a plan that lost a consumer is overtaken at once."""
     if (
         draft.has_lost_a_target
         and draft.state.phase is Phase.GROUP_MANAGEMENT
         and group_management.has_lost_a_target(draft)
     ):
-        overtake(draft, Code.CONSUMER_LOST, "a consumer that the plan counted on is lost")
+        overtake(draft, Code.CONSUMER_LOST, "a consumer that the plan needs is lost")
 
 
 def supersede(draft: StepDraft) -> None:
@@ -148,16 +165,18 @@ def supersede(draft: StepDraft) -> None:
 def overtake(draft: StepDraft, code: Code, explanation: str) -> None:
     draft.decide(Code.PLAN_OVERTAKEN, f"plan {draft.state.plan_number} is overtaken: {explanation}")
     go(draft, Phase.REASSIGN, "the plan is overtaken")
-    reassignment.enter(draft, code, explanation, is_urgent=True)
+    reassignment.enter(draft, code, explanation)
 
 
 def resynchronise(draft: StepDraft) -> None:
-    draft.decide(Code.OUT_OF_STEP, "a consumer knows more than we do: we ask them all")
+    draft.decide(
+        Code.OUT_OF_STEP, "a consumer refused a start as outdated: all consumers are queried"
+    )
     go(draft, Phase.SYNCHRONIZE, "out of step")
     synchronisation.enter(draft)
 
 
-# Handlers, for what more than one room has a hand in.
+# Handlers that call more than one module.
 
 
 def _tick_watching(draft: StepDraft, given: Tick) -> None:
@@ -173,16 +192,16 @@ def _tick_reassigning(draft: StepDraft, given: Tick) -> None:
 def _tick_managing(draft: StepDraft, given: Tick) -> None:
     housekeeping.tidy(draft, given)
     if group_management.has_lost_a_target(draft):
-        draft.has_lost_a_target = True  # `_react` sees to it
+        draft.has_lost_a_target = True  # handled by `_react`
         return
     plan = draft.state.plan
     if (
         plan is not None
-        and draft.now_ms - plan.made_ms >= draft.state.settings.supersede_after_ms
-        and (verdict := sentinel.judge(draft)) is not None
-        and verdict.code is Code.OVER_CAPACITY
+        and draft.now_ms - plan.made_ms >= draft.state.settings.overtake_after_ms
+        and (due := sentinel.repack_due(draft)) is not None
+        and due.reason is Reason.OVER_CAPACITY
     ):
-        overtake(draft, verdict.code, verdict.explanation)
+        overtake(draft, Code.OVER_CAPACITY, due.explanation)
         return
     group_management.advance(draft, draft.open)
 

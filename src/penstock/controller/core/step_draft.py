@@ -1,8 +1,8 @@
-"""One step's working copy of the state. It lives for one step and is then frozen again.
+"""The working copy of the state for one step.
 
-Handlers read and change it; nothing outside the controller ever sees one. It keeps the books that
-belong together in step with one another (who holds what, what is in flight, what is still open in
-the plan), and gathers commands so that each consumer gets few messages, none too long.
+Handlers read and change it; nothing outside the core sees it. It keeps the parts of the state that
+depend on one another in agreement (who holds what, what is in flight, what is open in the plan),
+and gathers commands so that each consumer gets few messages, none too long.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ class StepDraft:
     """The working copy. `state` holds what is not drafted; `change` replaces parts of it."""
 
     def __init__(self, state: State, now_ms: int) -> None:
-        # A clock that runs backwards stands still here: no wait gets longer by it.
+        # A clock that runs backwards stands still here, so that no wait gets longer.
         self.now_ms = max(now_ms, state.now_ms)
         self.before = state
         self.state = state
@@ -112,7 +112,7 @@ class StepDraft:
         self._counts[name] = self._counts.get(name, 0) + by
 
     def save(self) -> None:
-        """What follows depends on what this step changed: it must be durable first (S9)."""
+        """The effects of this step depend on what it changed: save first (S9)."""
         self._must_save = True
 
     def decide(
@@ -159,7 +159,7 @@ class StepDraft:
             self._in_flight.add(partition)
 
     def release(self, partition: TopicPartition) -> None:
-        """Nobody holds it any more: its reader said so, or is fenced."""
+        """No consumer holds it any more: its stop is confirmed, or its consumer is fenced."""
         holding = self.holdings[partition]
         self.holdings.drop(partition)
         self._own_held(holding.consumer).discard(partition)
@@ -192,13 +192,13 @@ class StepDraft:
         return self._open
 
     def forget_open(self) -> None:
-        """A new plan brings its own."""
+        """A new plan has its own open partitions."""
         self._open = None
 
     # Commands
 
     def start(self, partition: TopicPartition, consumer: ConsumerId) -> None:
-        """A start always takes a new epoch (S5), and only where nobody holds the partition (S4)."""
+        """Start under a new epoch (S5) a partition that no consumer holds (S4)."""
         self.epochs_used += 1
         epoch = Epoch(self.state.controller_epoch, self.epochs_used)
         incarnation = self.consumers[consumer].incarnation
@@ -220,7 +220,7 @@ class StepDraft:
                 sent_ms=self.now_ms,
             ),
         )
-        # A start that this same step was about to send is not sent at all.
+        # A start that this step was about to send is not sent.
         self._starts.get(holding.consumer, {}).pop(partition, None)
         self.send_stop(holding.consumer, holding.incarnation, partition, holding.epoch)
 
@@ -240,7 +240,7 @@ class StepDraft:
     # The end
 
     def finish(self, wait_until_ms: int) -> tuple[State, tuple[Effect, ...]]:
-        """Freeze. What must be durable stands before what depends on it."""
+        """The new state and its effects. Saving comes before what depends on it."""
         self._flush_commands()
         if self._asks_for_list and self.state.phase is not Phase.SUPERSEDED:
             self.change(asked_ms=self.now_ms)
@@ -251,7 +251,7 @@ class StepDraft:
         return replace(self.state, now_ms=self.now_ms, **self._frozen()), tuple(self.effects)
 
     def _frozen(self) -> dict[str, Any]:
-        """The drafts that were changed, as they stay."""
+        """The parts of the state that this step changed."""
         state = self.state
         drafts: dict[str, DraftMapping[Any, Any]] = {
             "consumers": self.consumers,
@@ -279,7 +279,7 @@ class StepDraft:
         return changes
 
     def _flush_commands(self) -> None:
-        """Stops before starts, by consumer and by name, cut to the limit."""
+        """Stops before starts, by consumer and by partition, cut to the length of a message."""
         epoch, plan = self.state.controller_epoch, self.state.plan_number
         for (consumer, incarnation), stops in sorted(self._stops.items()):
             rows = [

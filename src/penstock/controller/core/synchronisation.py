@@ -1,9 +1,9 @@
 """Synchronize: learn what every consumer owns, before anything is decided.
 
-List the deployments, ask each consumer for its state, take nothing but answers, and go on when all
-have answered. The notes would wait for ever for a dead one; here the wait is bounded, and whoever
-is silent is fenced (H4). When nothing is deployed this is the first start, and there is nothing to
-learn.
+List the deployments, query each consumer, take nothing but answers, and go on when all have
+answered. The notes would wait for ever for a dead consumer; here the wait is bounded by
+`synchronise`, and consumers that do not answer are fenced. When nothing is deployed this is the
+first start, and there is nothing to learn.
 """
 
 from penstock.controller.core.decisions import Code
@@ -21,10 +21,11 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import StateQuery, StateQueryResponse
 from penstock.model import ConsumerId, TopicPartition
+from penstock.model.sentences import counted
 
 
 def enter(draft: StepDraft) -> None:
-    """Forget what was believed about consumers and partitions, and ask."""
+    """Forget what was known of consumers and partitions, and query."""
     for partition in sorted(draft.holdings):
         draft.release(partition)
     for consumer in sorted(draft.consumers):
@@ -47,25 +48,25 @@ def enter(draft: StepDraft) -> None:
 
 
 def tick(draft: StepDraft, _: Tick) -> None:
-    """Ask again; when the bound is reached, go on without those who are silent."""
+    """Query again; after `synchronise`, go on without the consumers that do not answer."""
     settings = draft.state.settings
     if not draft.state.is_listed:
-        if draft.now_ms - draft.state.asked_ms >= settings.query_resend_ms:
+        if draft.now_ms - draft.state.asked_ms >= settings.command_resend_ms:
             draft.ask_for_list()
         return
-    if draft.now_ms - draft.state.listed_ms >= settings.synchronise_ms_max:
+    if draft.now_ms - draft.state.listed_ms >= settings.synchronise_ms:
         _finish(draft)
-    elif draft.now_ms - draft.state.asked_ms >= settings.query_resend_ms:
+    elif draft.now_ms - draft.state.asked_ms >= settings.command_resend_ms:
         _ask(draft, [c for c in sorted(draft.consumers) if c not in draft.state.answers])
         if draft.state.is_confirming:
             draft.ask_for_list()
 
 
 def listed(draft: StepDraft, given: DeploymentsListed) -> None:
-    """The deployments that are up with our label: send each a query.
+    """Query every consumer that is deployed with the group's label.
 
-    A list may be out of date. So whoever the last life knew is asked too, and before leaving the
-    list is looked at once more.
+    A list may be stale. So it also queries consumers from the saved state, and lists once more
+    before it goes on.
     """
     known = set(draft.consumers)
     for consumer in sorted(draft.departing):
@@ -108,9 +109,9 @@ def deleted(draft: StepDraft, given: ConsumerDeleted) -> None:
 
 
 def spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
-    """Take answers to our own queries; ignore everything else on partition 0.
+    """Take answers to this controller's queries; ignore everything else on partition 0.
 
-    But for one thing: whoever speaks and is not expected is there, and is asked as well.
+    A consumer that reports and is not in the list is queried too.
     """
     message = given.message
     if message.sender not in draft.consumers and message.sender not in draft.departing:
@@ -146,28 +147,31 @@ def _finish_if_all_answered(draft: StepDraft) -> None:
 
 
 def _finish(draft: StepDraft) -> None:
-    """Enter the answers into the books. Of two who claim a partition, the higher epoch has it."""
+    """Take over the answers. Of two consumers that claim a partition, the higher epoch has it."""
     answers = draft.state.answers
     for consumer in sorted(draft.consumers):
         if consumer not in answers:
-            fence(draft, consumer, "did not say what it owns")
+            fence(
+                draft, consumer, f"did not answer within {draft.state.settings.synchronise_ms} ms"
+            )
     claims: dict[TopicPartition, Holding] = {}
     for consumer in sorted(answers):
-        _enter_answer(draft, answers[consumer], claims)
+        _take_over(draft, answers[consumer], claims)
     for partition, holding in claims.items():
         draft.hold(partition, holding)
     draft.change(answers={})
     if answers:
         draft.decide(
             Code.SYNCHRONISED,
-            f"{len(answers)} consumers said what they own: {len(claims)} partitions",
+            f"{counted(len(answers), 'consumer')} answered, "
+            f"{counted(len(claims), 'partition')} owned",
         )
     else:
         draft.decide(Code.FIRST_START, "nothing is deployed: this is a first start")
     go(draft, Phase.SENTINEL, "all consumers answered, or are fenced")
 
 
-def _enter_answer(
+def _take_over(
     draft: StepDraft,
     answer: StateQueryResponse,
     claims: dict[TopicPartition, Holding],
@@ -200,7 +204,7 @@ def _enter_answer(
             draft.count("stray_reader")
             draft.decide(
                 Code.STRAY_READER,
-                f"consumers {loser.consumer} and another read {row.topic_partition}: "
-                f"{loser.consumer} is stopped",
+                f"two consumers read {row.topic_partition}: consumer {loser.consumer} has the "
+                "lower epoch and is stopped",
             )
             draft.send_stop(loser.consumer, loser.incarnation, row.topic_partition, loser.epoch)

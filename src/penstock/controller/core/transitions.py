@@ -1,6 +1,6 @@
-"""The table of transitions: where the machine may go from where, and why.
+"""The table of transitions: which state may follow which, and why.
 
-What is not in the table raises. The picture in docs/protocol.md is drawn from it.
+Any other transition raises. The picture in docs/development/protocol.md is drawn from the table.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from penstock.controller.core.step_draft import StepDraft
 
 
 class TransitionError(Exception):
-    """The machine tried to go where the table does not let it: a mistake of ours."""
+    """The controller tried a transition that is not in the table: a bug of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _ALLOWED = frozenset((t.origin, t.destination, t.why) for t in TRANSITIONS)
 
 
 def go(draft: StepDraft, destination: Phase, why: str) -> None:
-    """Change the phase, if the table has it."""
+    """Change the phase, if the table has that transition."""
     origin = draft.state.phase
     if (origin, destination, why) not in _ALLOWED:
         raise TransitionError(f"no transition from {origin} to {destination} because {why}")

@@ -1,8 +1,8 @@
-"""The controller's only door to the outside world: Kafka, the deployment, the disk, the clock.
+"""The controller's process: Kafka, the deployment, the disk and the clock.
 
-    mail thread ----letters---\
-    speeds thread --measured---> inbox -> the loop (one thread, owns the state) -> hands
-    workers --------results---/
+    messages thread --messages----\
+    speeds thread ----measurements--> inbox -> the loop (one thread, owns the state) -> effects
+    worker threads ---results-----/
 
 The loop saves before it sends, and sends what one step asks for in one transaction.
 """

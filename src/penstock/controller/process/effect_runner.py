@@ -1,7 +1,8 @@
-"""What the controller does: every effect carried out, its result put into the inbox.
+"""Carries out the core's effects and puts their results into the inbox.
 
-What may take long (deploying, ending a consumer, packing) runs on workers; the loop never waits for
-them. Creating and deleting may be repeated, so a controller that crashed in between repeats them.
+Deploying, ending a consumer and packing may take long, so they run on worker threads and the loop
+never waits for them. Creating and deleting may be repeated, so a controller that crashed in between
+repeats them.
 """
 
 import time
@@ -40,7 +41,9 @@ from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import algorithm_named
 
+# Creations and deletions mostly wait for other processes: a few at once keep a large plan quick.
 WORKERS = 8
+# After a failed listing: the core asks again every second, and a broken back-end needs no more.
 LIST_AGAIN_S = 2.0
 
 
@@ -59,7 +62,7 @@ class EffectRunner:
         self._log = log
         self._make_mailboxes = make_mailboxes
         self.template = template
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="hands")
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="effects")
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
             ListDeployments: self._list,
             CreateConsumer: self._create,
@@ -68,15 +71,15 @@ class EffectRunner:
         }
 
     def do(self, effect: Effect) -> None:
-        """Begin it; the result comes through the inbox."""
+        """Start an effect; its result comes through the inbox."""
         if isinstance(effect, SetDeploymentTemplate):
             self.template = _updated(self.template, effect.version, effect.request)
             return
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
 
-    def tend(self) -> None:
-        """Look after what runs; somebody reads the log."""
-        self._workers.submit(self._guarded, self._tend, None)
+    def repair(self) -> None:
+        """Let the back-end restart what died; incidents go to the log and the history."""
+        self._workers.submit(self._guarded, self._repair_now, None)
 
     def close(self) -> None:
         self._workers.shutdown(wait=True, cancel_futures=True)
@@ -92,11 +95,11 @@ class EffectRunner:
 
     def _list(self, _: ListDeployments) -> None:
         try:
-            found = self._deployment.listed()
+            found = self._deployment.list_consumers()
         except DeploymentError as error:
-            # The machine asks again by itself; an old list would be worse than none.
+            # The core asks again by itself; an old list would be worse than none.
             self._log.warning("list_failed", error=str(error))
-            time.sleep(LIST_AGAIN_S)  # on a worker of its own: nobody waits
+            time.sleep(LIST_AGAIN_S)  # on a worker thread: the loop does not wait
             return
         consumers = {consumer: Deployed(one.version) for consumer, one in found.items()}
         self._say(lambda now_ms: DeploymentsListed(now_ms, consumers))
@@ -118,17 +121,17 @@ class EffectRunner:
         try:
             self._deployment.delete(consumer)
         except StillEndingError:
-            self._log.info("consumer_still_ends", consumer=consumer)
-            return  # likewise: its number is not given out again before it is gone
+            self._log.info("consumer_still_ending", consumer=consumer)
+            return  # the core asks again; the number is not reused before it is gone
         except DeploymentError as error:
             self._log.error("delete_failed", consumer=consumer, error=str(error))
-            return  # the machine sends it again
+            return  # the core asks again
         self._log.info("consumer_deleted", consumer=consumer)
         self._say(lambda now_ms: ConsumerDeleted(now_ms, consumer))
 
-    def _tend(self, _: None) -> None:
+    def _repair_now(self, _: None) -> None:
         try:
-            incidents = self._deployment.tend()
+            incidents = self._deployment.repair()
         except DeploymentError as error:
             self._log.warning("tending_failed", error=str(error))
             return
@@ -140,8 +143,7 @@ class EffectRunner:
 
     def _pack(self, effect: Pack) -> None:
         try:
-            algorithm = algorithm_named(effect.algorithm or "CHAIN", effect.knob)
-            packing = algorithm.pack(effect.problem)
+            packing = algorithm_named(effect.algorithm).pack(effect.problem)
         except ValueError as error:
             reason = str(error)
             self._say(lambda now_ms: PackingFailed(now_ms, effect.number, reason))
@@ -152,7 +154,7 @@ class EffectRunner:
 def _updated(
     template: DeploymentTemplate, version: int, request: UpdateDeployments
 ) -> DeploymentTemplate:
-    """What a request changes; the rest stays as the requests before it left it."""
+    """The template as a request changes it; what the request does not name stays."""
     resources = request.resources
     return DeploymentTemplate(
         version=version,

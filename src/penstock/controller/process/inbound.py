@@ -1,7 +1,7 @@
-"""What the controller hears: two threads that read Kafka and put inputs into the loop's inbox.
+"""Two threads that read Kafka and put inputs into the loop's inbox.
 
-A broker that is away is logged once and waited for. What is malformed, foreign or from the future
-is counted, logged and passed over; an operator's request that cannot be read is answered.
+While no broker answers, the threads log it once and keep trying. Malformed and foreign messages and
+those of a newer version are logged and skipped; an unreadable request of an operator is answered.
 """
 
 import queue
@@ -17,18 +17,20 @@ from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import (
     ConsumerReport,
     FromConsumer,
-    NewestMeasurement,
     PartAssembler,
     Refusal,
     ServiceRequest,
     StateQueryResponse,
+    WholeMeasurement,
     decode,
     joined,
 )
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 
+# How long to wait before reading again while no broker answers.
 AWAY_PAUSE_S = 1.0
+# How long one read waits: also how long the threads take to notice that they should end.
 READ_WAIT_S = 0.5
 
 Inbox = queue.Queue[Callable[[int], Input] | Exception]
@@ -53,17 +55,17 @@ class InboundReaders:
         self._responses: PartAssembler[StateQueryResponse] = PartAssembler()
         self._reports: PartAssembler[ConsumerReport] = PartAssembler()
         self._on_unreadable_request = on_unreadable_request
-        prefix = settings.topics.prefix
-        self._own = TopicPartition(f"{prefix}-controller", 0)
-        self._service = TopicPartition(f"{prefix}-service", 0)
+        names = settings.topics.names
+        self._own = TopicPartition(names.controller, 0)
+        self._service = TopicPartition(names.service, 0)
         # Opened here and not in the thread: a missing topic must stop the controller at once.
-        self._mail = FollowedTopics(
+        self._topics = FollowedTopics(
             settings.kafka, {self._own: AT_THE_END, self._service: service_since}
         )
-        # A number from the first moment on: what is asked while nobody leads is read by the next.
-        self.service_next_offset = self._mail.starts[self._service]
+        # Saved from the start, so that the next controller reads requests sent while none leads.
+        self.service_next_offset = self._topics.starts[self._service]
         self._threads = [
-            threading.Thread(target=self._guarded, args=(self._read_mail,), daemon=True),
+            threading.Thread(target=self._guarded, args=(self._read_messages,), daemon=True),
             threading.Thread(target=self._guarded, args=(self._read_speeds,), daemon=True),
         ]
 
@@ -75,17 +77,17 @@ class InboundReaders:
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
-        self._mail.close()
+        self._topics.close()
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Trouble that passes is waited out; what nobody expected ends the process by the inbox."""
+        """Try again after an outage; pass any other error to the loop, which ends with it."""
         is_away = False
         while not self._stop.is_set():
             try:
                 work()
             except PenstockError as error:
                 if not is_away:
-                    self._log.warning("kafka_away", error=str(error))
+                    self._log.warning("kafka_unreachable", error=str(error))
                 is_away = True
                 self._stop.wait(AWAY_PAUSE_S)
             except Exception as error:  # noqa: BLE001 -- handed to the loop, which ends with it
@@ -94,8 +96,8 @@ class InboundReaders:
             else:
                 is_away = False
 
-    def _read_mail(self) -> None:
-        record = self._mail.read(READ_WAIT_S)
+    def _read_messages(self) -> None:
+        record = self._topics.read(READ_WAIT_S)
         if record is None:
             return
         is_service = record.partition == self._service
@@ -131,7 +133,7 @@ class InboundReaders:
                 newest = reader.newest(wait_s=READ_WAIT_S)
                 if newest is None:
                     continue
-                key = (newest.measurement.monitor_incarnation, newest.measurement.sequence)
+                key = (newest.monitor_incarnation, newest.sequence)
                 if key != last:
                     last = key
                     self._inbox.put(_measured(newest))
@@ -139,8 +141,8 @@ class InboundReaders:
             reader.close()
 
 
-def _measured(newest: NewestMeasurement) -> Callable[[int], Input]:
-    rows = newest.measurement.partitions
+def _measured(newest: WholeMeasurement) -> Callable[[int], Input]:
+    rows = newest.partitions
     speeds = {TopicPartition(row.topic, row.partition): row.write_speed_bytes_per_s for row in rows}
     topic_ids = {row.topic: row.topic_id for row in rows if row.topic_id is not None}
 

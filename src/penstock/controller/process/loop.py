@@ -1,8 +1,8 @@
-"""One controller's life: take the lead, synchronise, then step by step until told to end.
+"""The controller's process: take the lead, synchronise, then one step for each input.
 
-Order of every step: the new state is made durable, then what it depends on is sent, in one
-transaction under the controller's fixed name. A controller that finds itself fenced ends with exit
-code 8. Consumers stay when it ends: whoever leads next finds them.
+Every step first saves the new state, then sends its messages in one transaction under the
+controller's fixed transactional id. A controller that the broker has fenced ends with exit code 8.
+Consumers keep running when it ends; the next controller finds them.
 """
 
 import dataclasses
@@ -21,7 +21,6 @@ from typing import Any
 from penstock.controller.core.effects import Effect, SaveState, Send, StepDown, WaitUntil
 from penstock.controller.core.inputs import Input, LeadershipLost, Tick
 from penstock.controller.core.saved_state import read_content, state_as_json
-from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
@@ -40,12 +39,15 @@ from penstock.messages import (
     ServiceOutcome,
     encode,
 )
+from penstock.messages.fields import SENTENCE_LENGTH_MAX
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
 
-TEND_EVERY_S = 0.5
+# How often the back-end looks for consumers that died.
+REPAIR_EVERY_S = 0.5
+# How often the file behind `penstock status` is written.
 STATUS_EVERY_S = 1.0
 STATUS_NAME = "status.json"
 
@@ -62,14 +64,14 @@ class ControllerProcess:
         self._settings = settings
         self._machine = machine or Machine()
         self._health = health or Health()
-        self._log = get_logger(room="controller")
+        self._log = get_logger(component="controller")
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
         owner = f"{settings.lake.group}/controller"
         self._directory = StateDirectory(self._path / "controller", owner)
         self._deployment = deployment
         self._producer = LeadingProducer(
-            settings.kafka, f"{settings.topics.prefix}-{settings.lake.group}-controller"
+            settings.kafka, settings.topics.names.transactional_id(settings.lake.group)
         )
         self._mailboxes = 0
         self._mailboxes_lock = threading.Lock()
@@ -77,7 +79,7 @@ class ControllerProcess:
         self._is_degraded = False
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT (returns), or until a newer controller leads (raises)."""
+        """Lead until SIGTERM or SIGINT; raises when a newer controller leads."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
         with self._directory:
@@ -118,7 +120,7 @@ class ControllerProcess:
             return None, DeploymentTemplate(), AT_THE_END
         if isinstance(content, BrokenState):
             return self._forgotten(content.why)
-        saved = read_content(content.get("state", {}))
+        saved = read_content(content.get("state", {}), self._settings)
         if isinstance(saved, BrokenState):
             return self._forgotten(saved.why)
         try:
@@ -128,7 +130,7 @@ class ControllerProcess:
             return self._forgotten(str(error))
 
     def _forgotten(self, why: str) -> tuple[State | None, DeploymentTemplate, int]:
-        """Nothing is lost that synchronisation does not bring back."""
+        """Go on without the saved state: synchronisation brings back what matters."""
         self._log.warning("state_ignored", why=why)
         return None, DeploymentTemplate(), AT_THE_END
 
@@ -140,11 +142,14 @@ class ControllerProcess:
     def _lead_on(self, epoch: int, saved: State | None) -> None:
         state, effects = self._machine.begin(
             controller_epoch=epoch,
-            settings=controller_settings(self._settings),
+            settings=self._settings,
             now_ms=_now_ms(),
             saved=saved,
         )
         self._state = state
+        for name in sorted((saved.overrides if saved else {}).keys() - state.overrides.keys()):
+            # The history says why; `penstock history` shows it.
+            self._log.warning("override_dropped", setting=name)
         self._inbound.listen()
         self._health.begun()
         wait_until_ms = self._carry_out(effects)
@@ -153,8 +158,8 @@ class ControllerProcess:
             self._health.beat()
             now_s = time.monotonic()
             if now_s >= tend_at_s:
-                self._effect_runner.tend()
-                tend_at_s = now_s + TEND_EVERY_S
+                self._effect_runner.repair()
+                tend_at_s = now_s + REPAIR_EVERY_S
             if now_s >= status_at_s:
                 self._write_status()
                 status_at_s = now_s + STATUS_EVERY_S
@@ -206,7 +211,8 @@ class ControllerProcess:
             }
         )
         if not saved and not self._is_degraded:
-            # Synchronisation would rebuild it: leading on without memory is the lesser evil.
+            # A restart would synchronise anyway, so leading without a saved state is better than
+            # not leading.
             self._log.error("state_not_saved", why=self._directory.unusable)
         self._is_degraded = not saved
 
@@ -214,11 +220,11 @@ class ControllerProcess:
         try:
             self._producer.send(messages)
         except FencedError:
-            # The machine notes it down and steps down, in that order.
+            # The core records it and steps down, in that order.
             self._step(LeadershipLost(_now_ms()))
             raise
         except PenstockError as error:
-            # Not sent. The machine sends again whatever is not acknowledged.
+            # Not sent. The core sends again whatever is not acknowledged.
             self._log.warning("not_sent", error=str(error), messages=len(messages))
             self._health.lacks("kafka", "the broker takes no commands")
         else:
@@ -227,11 +233,11 @@ class ControllerProcess:
 
     def _outgoing(self, message: Message) -> Outgoing:
         encoded = encode(message)
-        topic = f"{self._settings.topics.prefix}-{message.topic_role}"
+        topic = self._settings.topics.names.of_role(message.topic_role)
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 
     def _answer_unreadable(self, record: Followed, refusal: Refusal) -> None:
-        """Called by the mail thread: an operator hears of a request that could not be read."""
+        """Called by the messages thread: answer a request that could not be read."""
         named = dict(record.headers).get("request_id") or b""
         request_id = named.decode(errors="replace")
         try:
@@ -239,10 +245,10 @@ class ControllerProcess:
                 request_id=request_id or f"offset-{record.offset}",
                 controller_epoch=self._state.controller_epoch,
                 outcome=ServiceOutcome.REFUSED,
-                detail=f"{refusal.code}: {refusal.detail}"[:300],
+                detail=f"{refusal.code}: {refusal.detail}"[:SENTENCE_LENGTH_MAX],
             )
         except ValueError:
-            return  # not even its name can be repeated; it is logged and counted
+            return  # not even its name can be repeated; the refusal is in the log
         self._inbox.put(lambda now_ms: self._answered(answer, now_ms))
 
     def _answered(self, answer: ServiceAnswer, now_ms: int) -> Input:
@@ -250,8 +256,8 @@ class ControllerProcess:
         return Tick(now_ms, _unix_ms())
 
     def _make_mailboxes(self, consumer: ConsumerId) -> None:
-        """Called by a worker before a consumer is made: it must find its partitions."""
-        with self._mailboxes_lock:  # several consumers are made at once
+        """Called by a worker thread before a consumer is created: it must find its mailboxes."""
+        with self._mailboxes_lock:  # several consumers are created at once
             if consumer < self._mailboxes:
                 return
             for line in make_control_topics(self._settings, highest_consumer_id=consumer):
@@ -259,7 +265,7 @@ class ControllerProcess:
             self._mailboxes = consumer + self._settings.topics.consumers_ahead
 
     def _write_status(self) -> None:
-        """For `penstock status`: information, so a full disk is no reason to stop."""
+        """For `penstock status`. A full disk does not end the controller."""
         status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
         write_status(self._path / STATUS_NAME, status, self._log)
 
@@ -271,38 +277,6 @@ def write_status(file: Path, status: dict[str, Any], log: Any) -> None:
         partial.replace(file)
     except OSError as error:
         log.warning("status_not_written", why=str(error))
-
-
-def controller_settings(settings: Settings) -> ControllerSettings:
-    """The operator's settings in the machine's words."""
-    own, packing = settings.controller, settings.packing
-    return ControllerSettings(
-        capacity_bytes_per_s=packing.capacity,
-        capacity_is_learned=own.capacity_is_learned,
-        target_utilisation=1 - packing.hysteresis,
-        catch_up_ms=_ms(own.catch_up),
-        behind_tolerated_ms=_ms(own.behind_tolerated),
-        partitions_per_consumer_max=packing.partitions_per_consumer_max or None,
-        consumers_min=own.consumers_min,
-        consumers_max=packing.consumers_max or own.consumers_max,
-        spare_consumers=own.spare_consumers,
-        creations_per_window_max=own.creations_per_minute_max,
-        algorithm=packing.algorithm,
-        algorithm_knob=packing.knob,
-        synchronise_ms_max=_ms(own.synchronise),
-        acknowledge_ms_max=_ms(own.acknowledge),
-        silence_ms_max=_ms(own.silence),
-        plan_interval_ms=_ms(own.plan_interval),
-        scale_down_period_ms=_ms(packing.scale_down_period),
-        consumers_saved_min=packing.consumers_saved_min,
-        over_capacity_ms=_ms(packing.over_capacity_for),
-        look_ahead_ms=_ms(packing.look_ahead),
-        speeds_stale_after_ms=_ms(own.speeds_stale),
-    )
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)
 
 
 def _now_ms() -> int:

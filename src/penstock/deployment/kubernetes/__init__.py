@@ -1,10 +1,12 @@
-"""Consumers on Kubernetes: one Deployment of one replica, and one volume, for each.
+"""Consumers on Kubernetes: each has one Deployment with one replica, and one volume.
 
-names, manifests, pod_template     what we ask for              pure
-status, care, refusals             what the answers mean        pure
-credentials, api, watching, events what touches the API server
-backend                            the interface, made of these
-opening                            from settings to a back-end
+core/names, manifests, pod_template      the objects to request          pure
+core/status, repairs, conditions         what the cluster's objects mean pure
+core/refusals                            what the API's answers mean     pure
+credentials, api, watched_objects        access to the API server
+events, condition_writer                 information for `kubectl describe`
+backend                                  implements the deployment interface
+from_settings                            builds the back-end
 """
 
 from penstock.deployment.kubernetes.backend import KubernetesDeployment

@@ -1,8 +1,8 @@
-"""The one door to the API server: every call the product makes goes through here.
+"""Every call to the Kubernetes API server goes through this module.
 
-The official client carries it (addresses, certificates, tokens); bodies stay plain JSON values,
-because turning 500 Deployments into the client's classes takes seconds, and values are what the
-pure half understands. Passing trouble is tried again here; see refusals.py for what that means.
+The official client handles addresses, certificates and tokens. Bodies stay plain JSON values:
+converting 500 Deployments into the client's classes takes seconds, and the pure modules work on
+plain values. Temporary failures are retried here; core/refusals.py decides which ones those are.
 """
 
 import json
@@ -20,7 +20,7 @@ from penstock.deployment.interface import DeploymentError
 from penstock.deployment.kubernetes.core.refusals import (
     ATTEMPTS_MAX,
     ApiAnswer,
-    ApiAwayError,
+    ApiUnavailableError,
     Meaning,
     MissingRightError,
     Right,
@@ -33,14 +33,14 @@ from penstock.deployment.kubernetes.credentials import Access
 Object = dict[str, Any]
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 20.0
-# The server marks a quiet watch every minute; one that is quieter still is broken.
+# The server sends a bookmark on a quiet watch every minute; a longer silence means it is broken.
 WATCH_SILENCE_S = 100.0
-# A list comes in pages of so many, so that no answer is huge.
+# Objects on one page of a list, so that no answer is huge.
 PAGE = 500
-# So long after an outage no refusal is believed.
-AWAY_REMEMBERED_S = 60.0
-# How long a refusal for lack of a right is believed without asking again.
-REFUSAL_BELIEVED_S = 300.0
+# For this long after an outage a refusal is treated as temporary.
+OUTAGE_REMEMBERED_S = 60.0
+# How long a missing right is remembered before the call is tried again.
+REFUSAL_REMEMBERED_S = 300.0
 
 DEPLOYMENTS = ("apis/apps/v1", "deployments")
 CLAIMS = ("api/v1", "persistentvolumeclaims")
@@ -50,11 +50,11 @@ Resource = tuple[str, str]
 
 
 class ConflictError(DeploymentError):
-    """Somebody changed or made it in between."""
+    """The object was created or changed by another client in between."""
 
 
 class GoneError(DeploymentError):
-    """A watch asked for a past that the server no longer has."""
+    """The server no longer has the changes since the version that the watch asked for."""
 
 
 class Api:
@@ -74,9 +74,9 @@ class Api:
         self._attempts_max = attempts_max
         self._chance = random.Random()
         self._refused: dict[Right, tuple[float, DeploymentError]] = {}
-        # A server that has just come back refuses what it allows: it has not read its roles yet.
-        self._worked: set[Right] = set()
-        self._away_s = -AWAY_REMEMBERED_S
+        # Rights that worked before. A restarted server refuses them until it has read its roles.
+        self._granted: set[Right] = set()
+        self._last_outage_s = -OUTAGE_REMEMBERED_S
         self._lock = threading.Lock()
 
     @property
@@ -92,8 +92,8 @@ class Api:
         answer = self._asked(_right("get", resource), "GET", self._path(resource, name))
         return None if answer is None else _parsed(answer)
 
-    def listed(self, resource: Resource, selector: str) -> tuple[list[Object], str]:
-        """All that carry the labels, and the resource version of the list: never from a cache."""
+    def list_objects(self, resource: Resource, selector: str) -> tuple[list[Object], str]:
+        """All objects with the labels, and the list's resource version; never from a cache."""
         items: list[Object] = []
         query = {"labelSelector": selector, "limit": str(PAGE)}
         while True:
@@ -108,24 +108,24 @@ class Api:
                 return items, str(page["metadata"]["resourceVersion"])
 
     def create(self, resource: Resource, body: Mapping[str, Any]) -> Object:
-        """ConflictError when there is one of that name, also when it is our own of a moment ago."""
+        """ConflictError when the name exists, even if an earlier attempt of ours created it."""
         answer = self._asked(_right("create", resource), "POST", self._path(resource), body=body)
         return {} if answer is None else _parsed(answer)
 
     def replace(self, resource: Resource, body: Mapping[str, Any]) -> Object | None:
-        """ConflictError when its resource version is no longer the newest; None: it is gone."""
+        """ConflictError when a newer resource version exists; None when the object is gone."""
         path = self._path(resource, body["metadata"]["name"])
         answer = self._asked(_right("update", resource), "PUT", path, body=body)
         return None if answer is None else _parsed(answer)
 
     def patch_status(self, resource: Resource, name: str, body: Mapping[str, Any]) -> None:
-        """Lay this over its status: lists are merged as Kubernetes merges them."""
+        """Merge this into its status; Kubernetes merges the lists."""
         right = _right("patch", (resource[0], f"{resource[1]}/status"))
         path = self._path(resource, f"{name}/status")
         self._asked(right, "PATCH", path, body=body)
 
     def delete(self, resource: Resource, name: str, uid: str) -> bool:
-        """Ask for the end of exactly this object and, first, of what it owns. False: gone."""
+        """Delete exactly this object, after the objects it owns. False when it is already gone."""
         body = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -136,27 +136,27 @@ class Api:
         return self._asked(_right("delete", resource), "DELETE", path, body=body) is not None
 
     def log_lines(self, pod: str, container: str, lines: int, *, previous: bool) -> list[str]:
-        """The end of a container's log; empty when there is none (yet)."""
+        """The last lines of a container's log; empty when there is none yet."""
         query = {"container": container, "tailLines": str(lines)}
         if previous:
             query["previous"] = "true"
         right = Right("get", "pods/log")
         try:
-            # Once: a node that does not answer is no reason to keep anybody waiting.
+            # Tried once: a node that does not answer must not delay the caller.
             path = self._path(PODS, f"{pod}/log")
             answer = self._asked(right, "GET", path, query, attempts_max=1)
         except DeploymentError as error:
-            if not isinstance(error, ApiAwayError) and error.is_passing:
+            if not isinstance(error, ApiUnavailableError) and error.is_retryable:
                 raise
             if right in self._refused:
                 raise
             return []
         return [] if answer is None else answer.body.decode(errors="replace").splitlines()
 
-    def watched(
+    def watch(
         self, resource: Resource, selector: str, since: str, timeout_s: float
     ) -> Iterator[Object]:
-        """Changes as they happen, until the server ends the watch; GoneError: list again."""
+        """Yield changes until the server ends the watch. After a GoneError, list again."""
         query = {
             "labelSelector": selector,
             "watch": "true",
@@ -165,12 +165,12 @@ class Api:
             "timeoutSeconds": str(round(timeout_s)),
         }
         right = _right("watch", resource)
-        self._believe_refusal(right)
+        self._raise_known_refusal(right)
         url = f"{self._path(resource)}?{urlencode(query)}"
         try:
             response = self._sent(right, "GET", url, None, WATCH_SILENCE_S)
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
-            self._away_s = time.monotonic()
+            self._last_outage_s = time.monotonic()
             raise _broken(resource, error) from None
         try:
             if response.status != 200:
@@ -192,7 +192,7 @@ class Api:
             return GoneError("The watch is too far behind.")
         return self._final(right, answer)
 
-    # How
+    # Requests
 
     def _path(self, resource: Resource, name: str = "") -> str:
         base, kind = resource
@@ -209,8 +209,8 @@ class Api:
         body: Mapping[str, Any] | None = None,
         attempts_max: int | None = None,
     ) -> ApiAnswer | None:
-        """The answer; None where there is no such object. All else is an error of ours."""
-        self._believe_refusal(right)
+        """Call the server, with retries. None when the object does not exist; else an error."""
+        self._raise_known_refusal(right)
         given = {name: value for name, value in (query or {}).items() if value}
         url = f"{path}?{urlencode(given)}" if given else path
         attempts = attempts_max or self._attempts_max
@@ -218,7 +218,7 @@ class Api:
             answer = self._once(right, method, url, body)
             match meaning(answer.status):
                 case Meaning.DONE:
-                    self._worked.add(right)
+                    self._granted.add(right)
                     return answer
                 case Meaning.NOT_FOUND:
                     return None
@@ -226,7 +226,7 @@ class Api:
                     raise ConflictError(str(error_of(right, answer, self.namespace)))
                 case Meaning.TRY_AGAIN if attempt + 1 < attempts:
                     self._sleep(pause_s(attempt, answer.retry_after_s, self._chance.random()))
-                case Meaning.FORBIDDEN if self._is_doubtful(right) and attempt + 1 < attempts:
+                case Meaning.FORBIDDEN if self._may_be_granted(right) and attempt + 1 < attempts:
                     self._sleep(pause_s(attempt, None, self._chance.random()))
                 case _:
                     break
@@ -240,8 +240,8 @@ class Api:
             response = self._sent(right, method, url, body, ANSWER_TIMEOUT_S)
             content = response.data
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
-            # Unknown: it may have happened. Every call of ours may be repeated.
-            self._away_s = time.monotonic()
+            # The call may have succeeded; every call here is safe to repeat.
+            self._last_outage_s = time.monotonic()
             if response is not None:
                 response.close()
             explanation = json.dumps({"message": f"no answer ({type(error).__name__})"})
@@ -273,24 +273,24 @@ class Api:
         found: urllib3.BaseHTTPResponse = response.response
         return found
 
-    def _believe_refusal(self, right: Right) -> None:
+    def _raise_known_refusal(self, right: Right) -> None:
         with self._lock:
             since_s, error = self._refused.get(right, (0.0, None))
-        if error is not None and time.monotonic() - since_s < REFUSAL_BELIEVED_S:
+        if error is not None and time.monotonic() - since_s < REFUSAL_REMEMBERED_S:
             raise error
 
-    def _was_away(self) -> bool:
-        return time.monotonic() - self._away_s < AWAY_REMEMBERED_S
+    def _had_outage(self) -> bool:
+        return time.monotonic() - self._last_outage_s < OUTAGE_REMEMBERED_S
 
-    def _is_doubtful(self, right: Right) -> bool:
-        return self._was_away() or right in self._worked
+    def _may_be_granted(self, right: Right) -> bool:
+        return self._had_outage() or right in self._granted
 
     def _final(self, right: Right, answer: ApiAnswer) -> DeploymentError:
-        """The error for an answer that stays; a refusal that is believed is remembered."""
+        """The error after the last attempt. A missing right is remembered."""
         error = error_of(right, answer, self.namespace)
         if isinstance(error, MissingRightError):
-            if self._was_away():
-                return ApiAwayError(f"Kubernetes was away, and refuses now: {error.message}")
+            if self._had_outage():
+                return ApiUnavailableError(f"Kubernetes refuses after an outage: {error.message}")
             with self._lock:
                 self._refused[right] = (time.monotonic(), error)
         return error
@@ -305,14 +305,14 @@ def _content_type(method: str) -> str:
     return f"application/{'strategic-merge-patch+' if method == 'PATCH' else ''}json"
 
 
-def _broken(resource: Resource, error: Exception) -> ApiAwayError:
-    return ApiAwayError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
+def _broken(resource: Resource, error: Exception) -> ApiUnavailableError:
+    return ApiUnavailableError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
 
 
 def _parsed(answer: ApiAnswer) -> Object:
     found = json.loads(answer.body)
     if not isinstance(found, dict):
-        raise ApiAwayError("Kubernetes answered with something that is no object.")
+        raise ApiUnavailableError("Kubernetes answered with something that is not an object.")
     return found
 
 

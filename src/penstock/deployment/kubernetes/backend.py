@@ -1,8 +1,9 @@
 """Consumers as Deployments of a Kubernetes cluster.
 
-Made and deleted through the API; looked after by a copy that list and watch keep. Kubernetes itself
-starts again what ends; this back-end tells what happened and why, makes again what somebody deleted
-and scales back what somebody scaled. Only objects with the group's labels are seen or touched.
+Kubernetes itself restarts a container that ends. This back-end creates and deletes the objects,
+reports incidents with their cause, recreates a Deployment that another client deleted and scales
+back one that was scaled. It inspects a watched copy of the objects, and only those with the group's
+labels.
 """
 
 import threading
@@ -42,20 +43,24 @@ from penstock.deployment.kubernetes.core.names import (
 )
 from penstock.deployment.kubernetes.core.pod_template import CONTAINER
 from penstock.deployment.kubernetes.core.refusals import NameTakenError, pause_s
-from penstock.deployment.kubernetes.core.repairs import Happening, Repair, Seen, look
+from penstock.deployment.kubernetes.core.repairs import (
+    ObservedConsumer,
+    PodIncident,
+    Repair,
+    inspect_consumers,
+)
 from penstock.deployment.kubernetes.core.status import (
     consumer_of_object,
     current_pod,
     deployed,
     is_ending,
     labels_of,
-    version_of,
 )
 from penstock.deployment.kubernetes.events import EventWriter
-from penstock.deployment.kubernetes.watching import Watching
+from penstock.deployment.kubernetes.watched_objects import WatchedObjects
 from penstock.model import ConsumerId
 
-# How long a deletion waits for the pod's end before it says that it is still ending.
+# How long a deletion waits for the pod to end before it raises StillEndingError.
 END_WAITED_S = 3.0
 CONFLICTS_MAX = 5
 REPAIRS_AT_ONCE = 20
@@ -66,7 +71,7 @@ Arguments = Callable[[DeploymentTemplate], Sequence[str]]
 
 
 class KubernetesDeployment:
-    """Safe to call from several threads; one consumer's calls wait for one another."""
+    """Safe to call from several threads. Calls for the same consumer run one after another."""
 
     def __init__(
         self,
@@ -81,23 +86,23 @@ class KubernetesDeployment:
         self._arguments = arguments
         self._selector = selector_text(plan.group)
         self._changed = threading.Condition()
-        self._deployments = Watching(api, DEPLOYMENTS, self._selector, on_change=self._notify)
-        self._pods = Watching(api, PODS, self._selector)
+        self._deployments = WatchedObjects(api, DEPLOYMENTS, self._selector, on_change=self._notify)
+        self._pods = WatchedObjects(api, PODS, self._selector)
         self._background_calls = BackgroundCalls()
         self._events = EventWriter(api, self._background_calls, instance or plan.group)
         self._conditions = ConditionWriter(api, self._background_calls)
         self._wanted: dict[ConsumerId, DeploymentTemplate] = {}
-        self._seen: dict[ConsumerId, Seen] = {}
-        # Which Deployment of a consumer we let go last: a list read before that does not count.
-        self._let_go: dict[ConsumerId, str] = {}
+        self._observed: dict[ConsumerId, ObservedConsumer] = {}
+        # The Deployment of each consumer that was deleted last: an older list may still show it.
+        self._deleted_uids: dict[ConsumerId, str] = {}
         self._repair_not_before_s: dict[ConsumerId, float] = {}
-        self._told_trouble = False
+        self._is_trouble_reported = False
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._guard = threading.Lock()
-        self._tending = threading.Lock()
+        self._repairing = threading.Lock()
 
     def start(self) -> "KubernetesDeployment":
-        """Begin to watch. What is refused or does not answer is heard of here."""
+        """Begin to watch. Raises at once when the API server refuses or does not answer."""
         self._deployments.start()
         self._pods.start()
         return self
@@ -107,11 +112,11 @@ class KubernetesDeployment:
         self._pods.close()
         self._api.close()
 
-    # What the controller asks
+    # The deployment interface
 
-    def listed(self) -> Mapping[ConsumerId, DeployedConsumer]:
-        deployments = self._of_consumers(self._api.listed(DEPLOYMENTS, self._selector)[0])
-        # Who is there is asked for; how each one does is information, and comes from the copy.
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        deployments = self._of_consumers(self._api.list_objects(DEPLOYMENTS, self._selector)[0])
+        # Which consumers exist is read from the server; their state comes from the watched copy.
         pods = _grouped(self._pods.objects())
         for consumer, found in deployments.items():
             if not is_ending(found):
@@ -130,33 +135,13 @@ class KubernetesDeployment:
         with self._lock(consumer):
             with self._guard:
                 self._wanted.pop(consumer, None)
-                self._seen.pop(consumer, None)
+                self._observed.pop(consumer, None)
             self._end(consumer)
             if self._plan.settings.remove_volumes:
                 self._remove_claim(consumer)
 
-    def update(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
-        with self._lock(consumer):
-            for attempt in range(CONFLICTS_MAX):
-                found = self._own(DEPLOYMENTS, consumer)
-                if found is None:
-                    self._make(consumer, template)
-                    return
-                if version_of(found) == template.version:
-                    return
-                try:
-                    self._replace(consumer, found, template)
-                except ConflictError:
-                    time.sleep(pause_s(attempt, None, 0.5))  # somebody else wrote: read it again
-                else:
-                    self._events.tell(
-                        found, "Updated", f"now of version {template.version}", is_warning=False
-                    )
-                    return
-        raise DeploymentError(f"Consumer {consumer} is changed by somebody else all the time.")
-
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        pods = _grouped(self._api.listed(PODS, self._selector)[0]).get(consumer, ())
+        pods = _grouped(self._api.list_objects(PODS, self._selector)[0]).get(consumer, ())
         pod = current_pod(pods)
         if pod is None:
             return []
@@ -164,54 +149,56 @@ class KubernetesDeployment:
         found = self._api.log_lines(name, CONTAINER, lines, previous=False)
         return found or self._api.log_lines(name, CONTAINER, lines, previous=True)
 
-    def tend(self) -> Sequence[Incident]:
-        if not self._tending.acquire(blocking=False):
-            return []  # the last round still runs
+    def repair(self) -> Sequence[Incident]:
+        if not self._repairing.acquire(blocking=False):
+            return []  # the previous call still runs
         try:
             if self._is_out_of_touch():
                 return []
-            return self._tend()
+            return self._repair_now()
         finally:
-            self._tending.release()
+            self._repairing.release()
 
-    # Looking after
+    # Repairs
 
     def _is_out_of_touch(self) -> bool:
-        """Nobody acts on an old copy. It is said once, when it begins."""
+        """True while the watched copy is outdated. Raises once, when that begins."""
         trouble = self._deployments.trouble or self._pods.trouble
-        was_told, self._told_trouble = self._told_trouble, trouble is not None
-        if trouble is not None and not was_told:
+        was_reported, self._is_trouble_reported = self._is_trouble_reported, trouble is not None
+        if trouble is not None and not was_reported:
             raise trouble
         return trouble is not None
 
-    def _tend(self) -> list[Incident]:
+    def _repair_now(self) -> list[Incident]:
         deployments = self._of_consumers(self._deployments.objects())
         with self._guard:
-            wanted, before = sorted(self._wanted), dict(self._seen)
-        now = look(wanted, deployments, _grouped(self._pods.objects()), before, time.time())
+            wanted, before = sorted(self._wanted), dict(self._observed)
+        now = inspect_consumers(
+            wanted, deployments, _grouped(self._pods.objects()), before, time.time()
+        )
         with self._guard:
-            self._seen.update({c: s for c, s in now.seen.items() if c in self._wanted})
-        self._conditions.show(deployments, now.seen)
-        incidents = self._repaired(now.repairs)
+            self._observed.update({c: s for c, s in now.observed.items() if c in self._wanted})
+        self._conditions.write_changed(deployments, now.observed)
+        incidents = self._carry_out(now.repairs)
         last_lines = _LOGS_AT_ONCE
-        for one in now.happenings:
+        for one in now.incidents:
             explanation = one.explanation
             if one.is_restart and last_lines:
                 last_lines -= 1
                 explanation = f"{explanation}{self._last_line(one)}"
             incidents.append(Incident(one.consumer, explanation))
-            self._events.tell(deployments[one.consumer], one.reason, one.explanation)
+            self._events.write(deployments[one.consumer], one.reason, one.explanation)
         return incidents
 
-    def _last_line(self, happening: Happening) -> str:
+    def _last_line(self, incident: PodIncident) -> str:
         try:
-            lines = self._api.log_lines(happening.pod, CONTAINER, 1, previous=True)
+            lines = self._api.log_lines(incident.pod, CONTAINER, 1, previous=True)
         except DeploymentError:
-            return ""  # what happened is told without it
+            return ""  # the incident is reported without it
         return f". Last line: {lines[-1][:300]}" if lines else ""
 
-    def _repaired(self, repairs: Mapping[ConsumerId, Repair]) -> list[Incident]:
-        told: list[Incident] = []
+    def _carry_out(self, repairs: Mapping[ConsumerId, Repair]) -> list[Incident]:
+        incidents: list[Incident] = []
         now_s = time.monotonic()
         due = [c for c in repairs if self._repair_not_before_s.get(c, 0.0) <= now_s]
         for consumer in due[:REPAIRS_AT_ONCE]:
@@ -219,18 +206,18 @@ class KubernetesDeployment:
             if not lock.acquire(blocking=False):
                 continue  # it is being created or deleted right now
             try:
-                explanation = self._repair(consumer, repairs[consumer])
+                explanation = self._repair_one(consumer, repairs[consumer])
             except DeploymentError as error:
-                # One that cannot be helped does not keep the others from being helped.
+                # One failed repair must not stop the others.
                 self._repair_not_before_s[consumer] = now_s + REPAIR_AGAIN_S
-                explanation = f"it could not be repaired: {error}"
+                explanation = f"repair failed: {error}"
             finally:
                 lock.release()
             if explanation:
-                told.append(Incident(consumer, explanation))
-        return told
+                incidents.append(Incident(consumer, explanation))
+        return incidents
 
-    def _repair(self, consumer: ConsumerId, repair: Repair) -> str:
+    def _repair_one(self, consumer: ConsumerId, repair: Repair) -> str:
         with self._guard:
             template = self._wanted.get(consumer)
         if template is None:
@@ -239,8 +226,8 @@ class KubernetesDeployment:
         if repair is Repair.MAKE_AGAIN and found is None:
             has_claim = self._own(CLAIMS, consumer, must_be_ours=True) is not None
             made = self._make(consumer, template, has_claim=has_claim)
-            explanation = "its Deployment was deleted by somebody else and was made again"
-            self._events.tell(made, "MadeAgain", explanation)
+            explanation = "its Deployment was deleted by another client and was made again"
+            self._events.write(made, "MadeAgain", explanation)
             return explanation
         if repair is Repair.SCALE_TO_ONE and found is not None and not is_ending(found):
             replicas = found["spec"].get("replicas", 1)
@@ -250,9 +237,9 @@ class KubernetesDeployment:
             try:
                 self._replace(consumer, found, template)
             except ConflictError:
-                return ""  # the next round looks again
-            explanation = f"it was scaled to {replicas} by somebody else and was scaled back to 1"
-            self._events.tell(found, "ScaledBack", explanation)
+                return ""  # the next call inspects it again
+            explanation = f"it was scaled to {replicas} by another client and was scaled back to 1"
+            self._events.write(found, "ScaledBack", explanation)
             return explanation
         if found is not None:
             self._deployments.put(found)
@@ -263,7 +250,7 @@ class KubernetesDeployment:
     def _make(
         self, consumer: ConsumerId, template: DeploymentTemplate, *, has_claim: bool = False
     ) -> Object:
-        """The claim, then the Deployment; what is there and ours stays as it is."""
+        """Create the claim, then the Deployment; existing objects of ours stay unchanged."""
         if not has_claim:
             self._make_one(CLAIMS, claim_manifest(self._plan, consumer), consumer)
         manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
@@ -271,11 +258,11 @@ class KubernetesDeployment:
         self._deployments.put(made)
         with self._guard:
             self._wanted[consumer] = template if is_new else _template_of(made, template)
-            if is_new or consumer not in self._seen:
-                self._seen[consumer] = Seen()
+            if is_new or consumer not in self._observed:
+                self._observed[consumer] = ObservedConsumer()
         if is_new:
             explanation = f"consumer {consumer} of version {template.version}"
-            self._events.tell(made, "Created", explanation, is_warning=False)
+            self._events.write(made, "Created", explanation, is_warning=False)
         return made
 
     def _make_one(
@@ -294,7 +281,9 @@ class KubernetesDeployment:
                     ) from None
                 else:
                     return found, False
-        raise DeploymentError(f"Consumer {consumer}: somebody makes and deletes its {resource[1]}.")
+        raise DeploymentError(
+            f"Consumer {consumer}: its {resource[1]} keep appearing and vanishing."
+        )
 
     def _replace(self, consumer: ConsumerId, found: Object, template: DeploymentTemplate) -> None:
         manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
@@ -303,8 +292,6 @@ class KubernetesDeployment:
         if made is None:
             raise ConflictError(f"Consumer {consumer} was deleted in between.")
         self._deployments.put(made)
-        with self._guard:
-            self._wanted[consumer] = template
 
     def _end(self, consumer: ConsumerId) -> None:
         found = self._own(DEPLOYMENTS, consumer)
@@ -312,11 +299,11 @@ class KubernetesDeployment:
             return
         name, uid = found["metadata"]["name"], found["metadata"]["uid"]
         with self._guard:
-            self._let_go[consumer] = uid
+            self._deleted_uids[consumer] = uid
         try:
             is_there = self._api.delete(DEPLOYMENTS, name, uid)
         except ConflictError:
-            is_there = True  # another of that name came in between: look again below
+            is_there = True  # replaced by another of that name: checked again below
         if is_there and not self._is_gone(name, uid):
             again = self._own(DEPLOYMENTS, consumer)
             if again is not None:
@@ -324,7 +311,7 @@ class KubernetesDeployment:
         self._deployments.drop(name, uid)
 
     def _is_gone(self, name: str, uid: str) -> bool:
-        """By the copy, without asking; False when it is still there after a moment."""
+        """True once the watched copy no longer has it; False after END_WAITED_S."""
 
         def gone() -> bool:
             return not any(
@@ -343,7 +330,7 @@ class KubernetesDeployment:
     def _own(
         self, resource: Resource, consumer: ConsumerId, *, must_be_ours: bool = False
     ) -> Object | None:
-        """The consumer's object as it is now; None when there is none, or it is not ours."""
+        """The consumer's object, read now; None when it does not exist or is not ours."""
         name = object_name(self._plan.group, consumer)
         found = self._api.read(resource, name)
         if found is None:
@@ -352,20 +339,20 @@ class KubernetesDeployment:
             return found
         if must_be_ours:
             raise NameTakenError(
-                f"{name} ({resource[1]}) exists in namespace {self._api.namespace} and is not "
-                f"of group {self._plan.group}.",
+                f"{name} ({resource[1]}) exists in namespace {self._api.namespace} and does not "
+                f"belong to group {self._plan.group}.",
                 remedy="Rename or remove it, or choose another lake.group or namespace.",
-                is_passing=False,
+                is_retryable=False,
             )
         return None
 
     def _adopt(self, consumer: ConsumerId, found: Object) -> None:
         with self._guard:
-            if self._let_go.get(consumer) != found["metadata"]["uid"]:
+            if self._deleted_uids.get(consumer) != found["metadata"]["uid"]:
                 self._wanted.setdefault(consumer, _template_of(found, DeploymentTemplate()))
 
     def _of_consumers(self, objects: Sequence[Object]) -> dict[ConsumerId, Object]:
-        """By consumer; one whose name is not what its label says is not ours to judge."""
+        """The objects by consumer. An object whose name contradicts its label is left out."""
         found = {}
         for one in objects:
             consumer = consumer_of_object(one)

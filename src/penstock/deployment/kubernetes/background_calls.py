@@ -1,6 +1,6 @@
-"""Calls that only inform, Events and conditions: a thread makes them, and nobody waits.
+"""Makes calls that only inform people (Events, conditions) on a thread of their own.
 
-They are information: one that cannot be made is dropped and counted.
+No caller waits for them. A call that fails or does not fit in the queue is dropped and counted.
 """
 
 import queue
@@ -16,7 +16,7 @@ class BackgroundCalls:
     def __init__(self) -> None:
         self._waiting: queue.Queue[Callable[[], object]] = queue.Queue(WAITING_MAX)
         self.dropped = 0
-        threading.Thread(target=self._run, name="penstock-informing", daemon=True).start()
+        threading.Thread(target=self._run, name="penstock-background-calls", daemon=True).start()
 
     def later(self, call: Callable[[], object]) -> None:
         try:

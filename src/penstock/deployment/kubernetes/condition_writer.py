@@ -1,7 +1,7 @@
-"""Writes the condition of every consumer's Deployment when it is no longer true.
+"""Writes the condition of a consumer's Deployment whenever it is out of date.
 
-Compared with the watched copy, so that a condition that somebody removed comes back, and one that
-could not be written is tried again.
+The condition is compared with the watched copy, so that a removed one comes back and a failed write
+is repeated.
 """
 
 import time
@@ -17,11 +17,11 @@ from penstock.deployment.kubernetes.core.conditions import (
     condition_patch,
     shown_condition,
 )
-from penstock.deployment.kubernetes.core.repairs import Seen
+from penstock.deployment.kubernetes.core.repairs import ObservedConsumer
 from penstock.deployment.kubernetes.core.status import is_ending
 from penstock.model import ConsumerId
 
-# So long the copy may take to show what was written, before it is written again.
+# How long the copy may take to show a written condition before it is written again.
 WRITTEN_AGAIN_S = 10.0
 
 
@@ -38,10 +38,12 @@ class ConditionWriter:
         self._monotonic = monotonic
         self._written: dict[ConsumerId, tuple[str, Condition, float]] = {}
 
-    def show(
-        self, deployments: Mapping[ConsumerId, Object], seen: Mapping[ConsumerId, Seen]
+    def write_changed(
+        self,
+        deployments: Mapping[ConsumerId, Object],
+        observed: Mapping[ConsumerId, ObservedConsumer],
     ) -> None:
-        for consumer, one in seen.items():
+        for consumer, one in observed.items():
             deployment = deployments[consumer]
             condition = condition_of(deployment, one.trouble)
             if is_ending(deployment) or shown_condition(deployment) == condition:
@@ -52,7 +54,7 @@ class ConditionWriter:
                 self._background_calls.later(
                     partial(self._api.patch_status, DEPLOYMENTS, name, patch)
                 )
-        for gone in self._written.keys() - seen.keys():
+        for gone in self._written.keys() - observed.keys():
             del self._written[gone]
 
     def _is_due(self, consumer: ConsumerId, uid: str, condition: Condition) -> bool:

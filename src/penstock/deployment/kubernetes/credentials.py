@@ -1,7 +1,7 @@
-"""Who we are to the API server: the pod's own token, a kubeconfig, or a token file and a CA.
+"""Credentials for the API server: the pod's own token, a kubeconfig, or a token file and a CA.
 
-A token file is read again whenever it changes, so that a rotated token is used at once. Nothing
-here is ever printed: errors name files, not what is in them.
+A token file is read again whenever it changes, so that a rotated token is used at once. Secrets are
+never printed: errors name files, not their content.
 """
 
 import os
@@ -24,16 +24,16 @@ _KEY = "BearerToken"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A client that is let in, and the namespace it works in."""
+    """An authenticated client, and the namespace it works in."""
 
     client: ApiClient
     namespace: str
-    # How it was found, for people; no secret in it.
+    # Where the credentials come from, for people; contains no secret.
     origin: str
 
 
 def access(settings: KubernetesSettings, *, service_account: Path = SERVICE_ACCOUNT) -> Access:
-    """As the settings say; see `kubernetes.kubeconfig` for the order."""
+    """Access from the settings; `kubernetes.kubeconfig` describes the order."""
     if settings.api_server:
         configuration = _with_token_file(
             settings.api_server,
@@ -48,7 +48,7 @@ def access(settings: KubernetesSettings, *, service_account: Path = SERVICE_ACCO
         configuration, namespace = _from_kubeconfig(settings)
         origin = "kubeconfig"
     configuration.connection_pool_maxsize = CONNECTIONS_MAX
-    configuration.retries = False  # ours are counted and have pauses
+    configuration.retries = False  # api.py retries, with a limit and pauses
     configuration.keep_alive = True
     return Access(ApiClient(configuration), settings.namespace or namespace, origin)
 
@@ -58,7 +58,7 @@ def _in_cluster(service_account: Path) -> Configuration:
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise SettingsError(
-            "There is a service account's token, but KUBERNETES_SERVICE_HOST is not set.",
+            "A service account token exists, but KUBERNETES_SERVICE_HOST is not set.",
             remedy="Run in a pod, or set kubernetes.kubeconfig.",
         )
     address = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
@@ -74,7 +74,7 @@ def _namespace_in_cluster(service_account: Path) -> str:
 
 def _with_token_file(address: str, token: Path, authority: Path) -> Configuration:
     if not authority.is_file():
-        raise SettingsError(f"The certificate file {authority} is not there.")
+        raise SettingsError(f"The certificate file {authority} does not exist.")
     configuration = Configuration()
     configuration.host = address
     configuration.ssl_ca_cert = str(authority)
@@ -89,7 +89,7 @@ def _with_token_file(address: str, token: Path, authority: Path) -> Configuratio
 
 
 class TokenFile:
-    """Read again when it changes. One that cannot be read for a moment leaves the old token."""
+    """Reads the token again when the file changes; keeps the old one while it is unreadable."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,7 +101,7 @@ class TokenFile:
 
     def header(self) -> str:
         try:
-            found = self._path.stat()  # through the links that Kubernetes swaps on rotation
+            found = self._path.stat()  # follows the links that Kubernetes swaps on rotation
             stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
             if stamp != self._stamp:
                 token = self._path.read_text(encoding="utf-8").strip()
@@ -135,7 +135,7 @@ def _from_kubeconfig(settings: KubernetesSettings) -> tuple[Configuration, str]:
 
 
 def _namespace_of_context(named: str, context: str) -> str:
-    """The client library does not tell it; where several files are named the first counts."""
+    """The client library does not return it. With several files the first one counts."""
     try:
         first = Path(named.split(os.pathsep, maxsplit=1)[0]).expanduser()
         content: Any = yaml.safe_load(first.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""Kubernetes Events: what happened to a consumer, where `kubectl describe` shows it.
+"""Writes Kubernetes Events about consumers; `kubectl describe` shows them.
 
-The same words about the same consumer at most once in half an hour.
+The same text about the same consumer is written at most once in half an hour.
 """
 
 import time
@@ -62,9 +62,9 @@ class EventWriter:
         self._background_calls = background_calls
         self._instance = instance
         self._monotonic = monotonic
-        self._told: dict[tuple[str, str, str], float] = {}
+        self._written_at_s: dict[tuple[str, str, str], float] = {}
 
-    def tell(
+    def write(
         self, about: Object, reason: str, explanation: str, *, is_warning: bool = True
     ) -> None:
         if not self._is_new((about["metadata"]["uid"], reason, explanation)):
@@ -81,9 +81,9 @@ class EventWriter:
 
     def _is_new(self, key: tuple[str, str, str]) -> bool:
         now_s = self._monotonic()
-        if now_s - self._told.get(key, -REPEATED_AFTER_S) < REPEATED_AFTER_S:
+        if now_s - self._written_at_s.get(key, -REPEATED_AFTER_S) < REPEATED_AFTER_S:
             return False
-        if len(self._told) >= _REMEMBERED_MAX:
-            self._told.clear()
-        self._told[key] = now_s
+        if len(self._written_at_s) >= _REMEMBERED_MAX:
+            self._written_at_s.clear()
+        self._written_at_s[key] = now_s
         return True

@@ -1,8 +1,8 @@
-"""From the settings to a back-end that works: everything that can be wrong is said here, at once.
+"""Builds the Kubernetes back-end from the settings, and reports wrong settings at once.
 
-Consumers get the controller's settings: by the ConfigMap that both mount, or, where none is named,
-as flags. Flags that the controller was given come last and win. Secrets are never among them: they
-reach consumers by the pod template.
+Consumers get the controller's settings from the ConfigMap that both mount, or as flags if none is
+set. The controller's own flags come last and win. Secrets are never passed as flags; the pod
+template provides them.
 """
 
 import json
@@ -17,7 +17,7 @@ from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
 from penstock.deployment.kubernetes.backend import KubernetesDeployment
 from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
-from penstock.deployment.kubernetes.core.pod_template import complaint
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.deployment.kubernetes.credentials import Access, access
 from penstock.deployment.launching import template_arguments
@@ -37,7 +37,7 @@ def kubernetes_deployment(
     allowed: Access | None = None,
     on_call: Callable[[Right], None] = lambda _: None,
 ) -> KubernetesDeployment:
-    """Connected, watching; SettingsError, MissingRightError or ApiAwayError when it cannot be."""
+    """Connect and watch. Raises SettingsError, MissingRightError or ApiUnavailableError."""
     settings = loaded.settings
     require_usable(settings)
     api = Api(allowed or access(settings.kubernetes), on_call=on_call)
@@ -60,19 +60,19 @@ def require_usable(settings: Settings) -> None:
     kubernetes = settings.kubernetes
     if not kubernetes.image:
         raise SettingsError(
-            "kubernetes.image is not set: which image do consumers run?",
-            remedy="Set kubernetes.image to the image that `deploy/Dockerfile` makes.",
+            "kubernetes.image is not set, so consumers have no image to run.",
+            remedy="Set kubernetes.image to the image built from `deploy/Dockerfile`.",
         )
     if kubernetes.grace_period <= settings.consumer.grace:
         raise SettingsError(
             f"kubernetes.grace_period ({kubernetes.grace_period:g}s) is not longer than "
-            f"consumer.grace ({settings.consumer.grace:g}s): pods would be killed in mid-batch.",
+            f"consumer.grace ({settings.consumer.grace:g}s): pods would be killed during a batch.",
             remedy="Raise kubernetes.grace_period, or lower consumer.grace.",
         )
 
 
 def consumer_arguments(loaded: LoadedSettings, flags: Sequence[str]) -> list[str]:
-    """The settings that consumers need as flags; with a ConfigMap only the controller's own."""
+    """The consumers' settings as flags; with a ConfigMap only the controller's own flags."""
     arguments: list[str] = []
     if not loaded.settings.kubernetes.settings_config_map:
         shown = loaded.settings.model_dump(mode="json")
@@ -90,7 +90,7 @@ def _flag_text(shown: Mapping[str, Any], path: Sequence[str]) -> str:
 
 
 def read_pod_template(named: str) -> Mapping[str, Any]:
-    """The user's pod template, or nothing."""
+    """The user's pod template; empty when none is set."""
     if not named:
         return {}
     try:
@@ -102,7 +102,7 @@ def read_pod_template(named: str) -> Mapping[str, Any]:
     except yaml.YAMLError:
         raise SettingsError(f"kubernetes.pod_template: {named} is not valid YAML.") from None
     content = {} if content is None else content
-    wrong = complaint(content)
+    wrong = invalid_reason(content)
     if wrong is not None:
         raise SettingsError(f"kubernetes.pod_template: {named}: {wrong}.")
     found: Mapping[str, Any] = content

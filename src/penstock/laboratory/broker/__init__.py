@@ -9,5 +9,5 @@ __all__ = ["BrokerPlan", "BrokerStartError", "EmbeddedKafka", "Listener", "Node"
 
 
 def small_broker(data_directory: Path) -> EmbeddedKafka:
-    """One broker for one group on this machine; it keeps its data in the given folder."""
+    """One broker for one group on this machine, with its data in the given folder."""
     return EmbeddedKafka(BrokerPlan(heap_mib=512), data_directory=data_directory)

@@ -1,11 +1,11 @@
-"""Starts, stops, kills and revives a real Kafka cluster on free loopback ports.
+"""Starts, stops, kills and restarts a real Kafka cluster on free loopback ports.
 
     with EmbeddedKafka() as kafka:
         kafka.bootstrap_servers
 
-A node is ready when the whole cluster answers metadata through it. Nodes end with the process that
-started them, whatever ends it (unless started `detached`, for `penstock broker start`). A node that
-fails to start is quoted, and nothing is left running.
+A node is ready when it answers with the metadata of the whole cluster. Nodes end with the process
+that started them, even if it is killed, unless `detached` (for `penstock broker start`). If a node
+fails to start, the error quotes its log and nothing is left running.
 """
 
 import shutil
@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from penstock.errors import PenstockError, UnreachableError
@@ -86,12 +85,7 @@ class EmbeddedKafka:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -108,7 +102,7 @@ class EmbeddedKafka:
         return self._given_directory is None
 
     def start(self) -> Self:
-        """Bring every node up; on any failure nothing is left running."""
+        """Start every node; on any failure nothing is left running."""
         self._java = find_java().path
         self._classpath = classpath(JarSet.BROKER)
         self.directory = self._make_directory()
@@ -211,7 +205,7 @@ class EmbeddedKafka:
         self.nodes[plan.node_id] = Node(plan, process, log_file)
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Every node that should live lives, and through each the whole cluster answers."""
+        """Wait until every node answers with the whole cluster's metadata."""
         deadline = time.monotonic() + timeout_s
         for node in list(self.nodes.values()):
             alone = KafkaSettings(bootstrap_servers=f"{self.plan.host}:{node.plan.port}")
@@ -222,12 +216,12 @@ class EmbeddedKafka:
                         f"The broker did not answer within {timeout_s:.0f} s."
                         + _quoted(node.log_file)
                     )
-                time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
+                time.sleep(_LOOK_AGAIN_S)  # there is no notification to wait for
 
     def _answers(self, kafka: KafkaSettings) -> bool:
         port = int(kafka.bootstrap_servers.rpartition(":")[2])
         if not _is_listening(self.plan.host, port):
-            return False  # cheaper to ask than a whole client
+            return False  # cheaper than starting a client
         try:
             cluster = Administration(kafka).cluster(timeout_s=2)
         except UnreachableError:
@@ -243,7 +237,7 @@ class EmbeddedKafka:
         raise BrokerStartError(f"The broker died while starting.{_quoted(node.log_file)}")
 
     def kill(self, node_id: int) -> None:
-        """End a node with -9, as a power cut would."""
+        """Kill a node with SIGKILL, like a power cut."""
         send_signal(self.nodes[node_id].process, signal.SIGKILL)
         stop_all([self.nodes[node_id].process], grace_s=STOP_GRACE_S)
 
@@ -257,12 +251,12 @@ class EmbeddedKafka:
         send_signal(self.nodes[node_id].process, signal.SIGCONT)
 
     def restart(self, node_id: int) -> None:
-        """Bring a dead node back on its old port and data."""
+        """Restart a dead node on its old port and data."""
         self._launch(self.nodes[node_id].plan)
         self.wait_until_ready()
 
     def stop(self) -> None:
-        """End every node cleanly, remove temporary data. Safe to call twice."""
+        """Stop every node and remove temporary data. Safe to call twice."""
         self._abandon(remove_data=True)
 
     def _abandon(self, *, remove_data: bool = False) -> None:
@@ -273,11 +267,11 @@ class EmbeddedKafka:
 
 
 class _PortTakenError(Exception):
-    """Somebody else took the free port between our look and the broker's."""
+    """Another process took the port between our check and the broker's start."""
 
 
 def _free_ports(host: str, count: int) -> list[int]:
-    """Ports that are free now; held open together so that they differ."""
+    """Ports that are free now, all bound at once so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -307,7 +301,7 @@ def _is_listening(host: str, port: int) -> bool:
 
 
 def _last_lines(text: str) -> str:
-    """The end of a log, without the stack frames: they bury what went wrong."""
+    """The last lines of a log, without stack frames."""
     lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
     return "\n".join(f"    {line}" for line in lines[-QUOTED_LINES:])
 

@@ -1,7 +1,7 @@
-"""What each Kafka node is told at its start. Pure: a plan in, a properties file out.
+"""The properties file of each Kafka node, made from a plan. Pure.
 
-Every node is broker and controller at once (KRaft), which suits a laptop. Topics are never made by
-accident, and the internal topics are small so that a new cluster is ready in seconds.
+Every node is broker and controller at once (KRaft), which suits a laptop. Topics are not created
+automatically, and the internal topics are small so that a new cluster is ready in seconds.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ REPLICAS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """How clients reach a broker. TLS and SASL listeners add their protocol and properties here."""
+    """How clients connect; TLS and SASL listeners set their protocol and properties here."""
 
     protocol: str = "PLAINTEXT"
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True)
 class BrokerPlan:
-    """A cluster to start: how many nodes, where they listen, how much memory each may take."""
+    """A cluster to start: the number of nodes, where they listen, and the memory of each."""
 
     brokers: int = 1
     host: str = "127.0.0.1"
@@ -83,7 +83,7 @@ def properties_text(properties: Mapping[str, str]) -> str:
 
 
 def log4j2_text() -> str:
-    """Everything worth reading to stdout, which goes to the node's log file."""
+    """Log to stdout, which goes to the node's log file."""
     return (
         '<Configuration status="ERROR"><Appenders><Console name="out">'
         '<PatternLayout pattern="%d{ISO8601} %p %m (%c)%n"/></Console></Appenders><Loggers>'

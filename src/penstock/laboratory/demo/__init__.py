@@ -1,1 +1,1 @@
-"""The main job on one machine, with things dying on the way, and the proof that all is there."""
+"""The demo: a group on one machine, parts of which are killed, and a check for lost records."""

@@ -1,7 +1,7 @@
-"""Kills the controller the moment it has told a consumer to stop: then a move is under way.
+"""Kills the controller right after it commands a consumer to stop: then a move is under way.
 
-A hand-over is over in a fraction of a second, so whoever looks once in a while rarely sees one. The
-commands themselves are followed, by a thread that does nothing else.
+A hand-over takes a fraction of a second, so polling the status would rarely see one. Instead a
+thread follows the commands on the controller's topic.
 """
 
 import signal
@@ -19,44 +19,44 @@ _LOOK_EVERY_S = 0.2
 
 
 class KillDuringMove:
-    """Laid when it is first asked about."""
+    """Starts to follow the commands at the first call of `has_killed`."""
 
     def __init__(self, settings: Settings, controller: Callable[[], ProcessIdentity]) -> None:
         self._settings = settings
         self._controller = controller
         self._stop = threading.Event()
-        self._has_struck = threading.Event()
-        self._thread = threading.Thread(target=self._wait, name="ambush")
+        self._has_killed = threading.Event()
+        self._thread = threading.Thread(target=self._wait, name="kill-during-a-move")
 
-    def has_struck(self) -> bool:
-        """Whether the controller was killed; the first question lays the ambush."""
+    def has_killed(self) -> bool:
+        """Whether the controller was killed; the first call starts the thread."""
         if self._thread.ident is None:
             self._thread.start()
-        return self._has_struck.is_set()
+        return self._has_killed.is_set()
 
-    def leave(self) -> None:
-        """Whether it struck or not; also when it was never laid."""
+    def stop(self) -> None:
+        """Stop the thread, whether it has killed the controller or not, or was never started."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _wait(self) -> None:
-        topic = f"{self._settings.topics.prefix}-controller"
+        topic = self._settings.topics.names.controller
         count = Administration(self._settings.kafka).cluster().partition_counts[topic]
         mailboxes = {TopicPartition(topic, number): AT_THE_END for number in range(1, count)}
         follower = FollowedTopics(self._settings.kafka, mailboxes)
         try:
             while not self._stop.is_set():
-                letter = follower.read(_LOOK_EVERY_S)
-                if letter is None:
+                record = follower.read(_LOOK_EVERY_S)
+                if record is None:
                     continue
-                mailbox = letter.partition.partition
-                said = decode(
-                    letter.value, letter.headers, topic_role="controller", mailbox=mailbox
+                mailbox = record.partition.partition
+                message = decode(
+                    record.value, record.headers, topic_role="controller", mailbox=mailbox
                 )
-                if isinstance(said, StopConsumingCommand):
+                if isinstance(message, StopConsumingCommand):
                     send_signal(self._controller(), signal.SIGKILL)
-                    self._has_struck.set()
+                    self._has_killed.set()
                     return
         finally:
             follower.close()

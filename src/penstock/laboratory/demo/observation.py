@@ -1,4 +1,4 @@
-"""What is seen of the group during the demo, and what it adds up to. Pure."""
+"""Observations of the group during the demo, and their summary. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from penstock.packing.lower_bound import consumers_at_least
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The group at one moment, as the controller told it."""
+    """The group at one moment, from the controller's status."""
 
     at_s: float
     phase: str
@@ -47,7 +47,7 @@ def moment(at_s: float, status: dict[str, Any], capacity_bytes_per_s: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A partition that nobody read for a moment, from the stop to the next start."""
+    """A move of one partition; no consumer reads it between the stop and the next start."""
 
     partition: str
     from_consumer: int
@@ -56,8 +56,8 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidByConsumer:
-    """A stop or start that a consumer reported, with the broker's time."""
+class ConsumptionChange:
+    """A stop or start that a consumer reported, with the broker's timestamp."""
 
     at_ms: int
     consumer: int
@@ -65,11 +65,11 @@ class SaidByConsumer:
     is_start: bool
 
 
-def hand_overs(said: Sequence[SaidByConsumer]) -> list[HandOver]:
-    """Every stop with the start that followed it at another consumer."""
-    stopped: dict[str, SaidByConsumer] = {}
+def hand_overs(changes: Sequence[ConsumptionChange]) -> list[HandOver]:
+    """Every stop, with the start at another consumer that followed it."""
+    stopped: dict[str, ConsumptionChange] = {}
     found = []
-    for one in sorted(said, key=lambda one: (one.at_ms, one.is_start, one.partition)):
+    for one in sorted(changes, key=lambda one: (one.at_ms, one.is_start, one.partition)):
         if not one.is_start:
             stopped[one.partition] = one
         elif (before := stopped.pop(one.partition, None)) and before.consumer != one.consumer:
@@ -78,7 +78,7 @@ def hand_overs(said: Sequence[SaidByConsumer]) -> list[HandOver]:
     return found
 
 
-def summed_up(moments: Sequence[Moment], moved: Sequence[HandOver]) -> dict[str, float]:
+def demo_figures(moments: Sequence[Moment], moved: Sequence[HandOver]) -> dict[str, float]:
     seconds = sorted(one.seconds for one in moved)
     return {
         "consumers_mean": mean(len(one.load_by_consumer) for one in moments) if moments else 0.0,

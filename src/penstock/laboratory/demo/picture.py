@@ -1,4 +1,4 @@
-"""One run of the demo as a picture: the load, the consumers that carried it, what was killed."""
+"""Draws one run of the demo: the load, the consumers that carried it, and what was killed."""
 
 import base64
 import html
@@ -20,7 +20,7 @@ def draw(
     file: Path,
 ) -> None:
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415 -- after the choice of what draws
+    from matplotlib import pyplot as plt  # noqa: PLC0415 -- after the backend is chosen
 
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(11, 7.5), sharex=True, height_ratios=[3, 2]
@@ -41,7 +41,7 @@ def draw(
     written = [one.written_bytes_per_s / 1e6 for one in moments]
     above.plot(times, written, color="black", linewidth=1.5, label="written to Kafka")
     above.set_ylabel("MB/s")
-    above.set_title("What is written, and which consumer carries it")
+    above.set_title("Write speed, and the consumer that carries it")
     above.legend(loc="upper left", ncols=4, fontsize=8)
     above.margins(x=0)
     above.set_ylim(bottom=0, top=max(written, default=1.0) * 1.5)
@@ -75,7 +75,7 @@ def draw(
 def write_page(
     picture: Path, rows: Mapping[str, str], moved: Sequence[HandOver], file: Path
 ) -> None:
-    """The picture, the figures and every hand-over in one file that needs nothing else."""
+    """Write the picture, the figures and every hand-over as one self-contained HTML file."""
     image = base64.b64encode(picture.read_bytes()).decode()
     table = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
@@ -92,7 +92,7 @@ def write_page(
         "th,td{text-align:left;padding-right:2em;font-weight:normal}img{max-width:100%}</style>"
         f"<h1>Penstock demo</h1><table>{table}</table>"
         f'<p><img alt="load and consumers over time" src="data:image/png;base64,{image}">'
-        "<h2>Hand-overs</h2><table><tr><th>partition<th>from<th>to<th>nobody read it for</tr>"
+        "<h2>Hand-overs</h2><table><tr><th>partition<th>from<th>to<th>not read for</tr>"
         f"{hand_overs}</table>",
         encoding="utf-8",
     )

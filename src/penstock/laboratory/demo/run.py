@@ -1,4 +1,4 @@
-"""Runs the demo: brings the group up, loads it, kills parts of it, drains, checks, reports."""
+"""Runs the demo: starts the group, loads it, kills parts of it, drains it, checks the lake."""
 
 import json
 import signal
@@ -10,13 +10,13 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.whole_topic import read_partition
+from penstock.kafka_io.committed_records import all_records
 from penstock.laboratory.broker import small_broker
 from penstock.laboratory.demo.kill_during_a_move import KillDuringMove
 from penstock.laboratory.demo.observation import (
+    ConsumptionChange,
     HandOver,
     Moment,
-    SaidByConsumer,
     hand_overs,
     moment,
 )
@@ -29,6 +29,7 @@ from penstock.laboratory.demo.story import (
 from penstock.laboratory.load import LoadGenerator, LoadResult, Target
 from penstock.local_group import LocalGroup
 from penstock.messages import Refusal, StartConsumingEvent, StopConsumingEvent, decode
+from penstock.model import TopicPartition
 from penstock.processes import send_signal
 from penstock.settings import Settings
 from penstock.verification import VerificationResult, carried_so_far, verify
@@ -38,7 +39,7 @@ LOOK_EVERY_S = 0.25
 
 @dataclass(slots=True)
 class DemoRun:
-    """Everything that was seen; filled while it runs."""
+    """Everything observed during the run."""
 
     moments: list[Moment] = field(default_factory=list)
     incidents: list[DemoIncident] = field(default_factory=list)
@@ -57,13 +58,13 @@ class Demo:
         self,
         settings: Settings,
         *,
-        given: list[str],
+        flags: list[str],
         story: Story,
         say: Callable[[str], None],
         show: Callable[[float, dict[str, Any]], None],
     ) -> None:
         self._settings = settings
-        self._given = given
+        self._flags = flags
         self._story = story
         self._say = say
         self._show = show
@@ -75,7 +76,7 @@ class Demo:
     def play(self) -> DemoRun:
         group = LocalGroup(
             self._settings,
-            self._given,
+            self._flags,
             start_broker=small_broker,
             embedded_spark=True,
             on_progress=self._say,
@@ -86,13 +87,13 @@ class Demo:
                 administration.create_topic(topic, partitions=self._story.partitions_per_topic)
             self._wait_for_controller(group)
             try:
-                self._act(group, administration)
+                self._run_story(group, administration)
             finally:
-                self._stop.set()  # whatever happened, the load ends with us
+                self._stop.set()  # the load ends with the demo, also after an error
             self._drain(group)
-            self._say("checking the lake against Kafka, independently")
+            self._say("comparing the lake with Kafka")
             self.run.verdict = verify(group.settings, [], on_progress=lambda _: None)
-            self.run.hand_overs = hand_overs(said_by_consumers(group.settings))
+            self.run.hand_overs = hand_overs(consumption_changes(group.settings))
         return self.run
 
     def _wait_for_controller(self, group: LocalGroup) -> None:
@@ -100,9 +101,9 @@ class Demo:
         while self._status(group) is None:
             if time.monotonic() > deadline_s:
                 raise PenstockError(
-                    "The controller did not begin.", remedy=f"Its log: {group.log_of('controller')}"
+                    "The controller did not start.", remedy=f"Its log: {group.log_of('controller')}"
                 )
-            group.tend()
+            group.repair()
             time.sleep(LOOK_EVERY_S)
 
     def _status(self, group: LocalGroup) -> dict[str, Any] | None:
@@ -113,29 +114,29 @@ class Demo:
             return None  # not written yet
         return status
 
-    def _act(self, group: LocalGroup, administration: Administration) -> None:
-        """The load runs beside; this thread watches, and does the harm when it is time."""
+    def _run_story(self, group: LocalGroup, administration: Administration) -> None:
+        """Watch the group and disrupt it when it is time; the load runs on other threads."""
         begun_s = time.monotonic()
         loads = [self._load(group, self._story.targets(), self._story.duration_s)]
         kill_during_move = KillDuringMove(group.settings, lambda: group.process_of("controller"))
-        todo = self._harm(group, administration, loads, kill_during_move)
+        todo = self._disruptions(group, administration, loads, kill_during_move)
         try:
             while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
                 self._watch(group, at_s)
-                for harm in [one for one in todo if one.is_due(at_s)]:
-                    explanation = harm.do(at_s)
+                for disruption in [one for one in todo if one.is_due(at_s)]:
+                    explanation = disruption.do(at_s)
                     if explanation is None:  # not yet
                         continue
-                    todo.remove(harm)
+                    todo.remove(disruption)
                     self.run.incidents.append(DemoIncident(at_s, explanation))
                     self._say(f"{at_s:5.0f} s: {explanation}")
                 time.sleep(LOOK_EVERY_S)
         finally:
-            kill_during_move.leave()
+            kill_during_move.stop()
         for thread in loads:
             thread.join()
         if todo:
-            raise PenstockError("The demo could not do all the harm it meant to; run it again.")
+            raise PenstockError("Not all disruptions of the demo took place; run it again.")
         if self._failures:
             raise self._failures[0]
 
@@ -156,13 +157,13 @@ class Demo:
         thread.start()
         return thread
 
-    def _harm(
+    def _disruptions(
         self,
         group: LocalGroup,
         administration: Administration,
         loads: list[threading.Thread],
         kill_during_move: KillDuringMove,
-    ) -> "list[_Harm]":
+    ) -> "list[_Disruption]":
         def kill_consumer(_: float) -> str:
             status = self._status(group) or {"consumers": []}
             if not status["consumers"]:
@@ -176,7 +177,7 @@ class Demo:
 
         def kill_controller(_: float) -> str | None:
             return (
-                "controller killed with -9 during a move" if kill_during_move.has_struck() else None
+                "controller killed with -9 during a move" if kill_during_move.has_killed() else None
             )
 
         def add_partitions(at_s: float) -> str:
@@ -188,32 +189,32 @@ class Demo:
             return f"{self._story.grown_topic} grown to {count} partitions"
 
         return [
-            _Harm(self._story.kill_consumer_at_s, kill_consumer),
-            _Harm(self._story.kill_controller_after_s, kill_controller),
-            _Harm(self._story.add_partitions_at_s, add_partitions),
+            _Disruption(self._story.kill_consumer_at_s, kill_consumer),
+            _Disruption(self._story.kill_controller_after_s, kill_controller),
+            _Disruption(self._story.add_partitions_at_s, add_partitions),
         ]
 
     def _watch(self, group: LocalGroup, at_s: float) -> None:
-        for line in group.tend():
+        for line in group.repair():
             self._say(f"{at_s:5.0f} s: {line}")
         status = self._status(group)
         if status is None or status["at_unix_ms"] == self._seen_unix_ms:
-            return  # nothing new: the controller writes once a second, and not while it is dead
+            return  # nothing new: the controller writes once a second while it runs
         self._seen_unix_ms = status["at_unix_ms"]
         self._show(at_s, status)
-        # A controller that has just begun knows neither speeds nor consumers: no dip in the load.
+        # A controller that has just started has no speeds yet; that is not a dip in the load.
         if status["phase"] != "Synchronize" and status["measurement_age_ms"] is not None:
             self.run.moments.append(moment(at_s, status, CAPACITY_BYTES_PER_S))
 
     def _drain(self, group: LocalGroup) -> None:
-        """Until the lake's ledger has everything."""
+        """Wait until the lake's ledger covers every produced record."""
         self._say("draining")
         begun_s = time.monotonic()
         while time.monotonic() - begun_s < DRAIN_TIMEOUT_S:
             if sum(carried_so_far(group.settings).values()) >= self.run.records_produced:
                 self.run.drained_in_s = time.monotonic() - begun_s
                 return
-            for line in group.tend():
+            for line in group.repair():
                 self._say(line)
             time.sleep(LOOK_EVERY_S)
         raise PenstockError(
@@ -223,7 +224,7 @@ class Demo:
 
 
 @dataclass(frozen=True, slots=True)
-class _Harm:
+class _Disruption:
     after_s: float
     do: Callable[[float], str | None]
 
@@ -231,26 +232,26 @@ class _Harm:
         return at_s >= self.after_s
 
 
-def said_by_consumers(settings: Settings) -> list[SaidByConsumer]:
+def consumption_changes(settings: Settings) -> list[ConsumptionChange]:
     """Every stop and start that consumers reported to the controller."""
-    said = []
-    for kept in read_partition(settings.kafka, f"{settings.topics.prefix}-controller", 0):
+    changes = []
+    for kept in all_records(settings.kafka, TopicPartition(settings.topics.names.controller, 0)):
         message = decode(kept.value, kept.headers, topic_role="controller", mailbox=0)
         if isinstance(message, Refusal):
             continue
         if isinstance(message, StartConsumingEvent | StopConsumingEvent):
             is_start = isinstance(message, StartConsumingEvent)
-            said += [
-                SaidByConsumer(
-                    kept.at_ms, message.consumer_id, f"{row.topic}-{row.partition}", is_start
+            changes += [
+                ConsumptionChange(
+                    kept.timestamp_ms, message.consumer_id, f"{row.topic}-{row.partition}", is_start
                 )
                 for row in message.partitions
             ]
-    return said
+    return changes
 
 
 def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
-    """The report's lines, for the terminal and the page."""
+    """The rows of the report, for the terminal and the page."""
     verdict = run.verdict
     partitions = verdict.partitions if verdict else ()
     return {
@@ -265,15 +266,15 @@ def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
             f"{figures['needed_mean']:.2f} / {figures['needed_max']:.0f}"
         ),
         "hand-overs": f"{figures['hand_overs']:.0f}",
-        "nobody read a moved partition for, median / p99": (
+        "moved partition not read for, median / p99": (
             f"{figures['hand_over_median_s']:.2f} s / {figures['hand_over_p99_s']:.2f} s"
         ),
         "drained in": f"{run.drained_in_s or 0:.1f} s",
     }
 
 
-def is_good(run: DemoRun) -> bool:
-    """Everything is in the lake, once; the harm was done; the group grew and shrank."""
+def is_successful(run: DemoRun) -> bool:
+    """Every record is in the lake once, all disruptions took place, the group grew and shrank."""
     verdict = run.verdict
     used = [len(one.load_by_consumer) for one in run.moments] or [0]
     return (

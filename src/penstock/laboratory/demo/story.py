@@ -1,8 +1,8 @@
-"""What happens in the demo and when. Pure: a load over time, and what is done to the group.
+"""The script of the demo: the load over time, and when the group is disrupted. Pure.
 
 The load rises, shifts from topic to topic, bursts and falls. One consumer is killed, the controller
-is killed while partitions move, and a topic gets more partitions. The short form does all of it in
-a smaller group and less time.
+is killed while partitions move, and a topic gets more partitions. SHORT does the same with a
+smaller group in less time.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ DRAIN_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class DemoIncident:
-    """Something that was done to the group, for the picture and the report."""
+    """A disruption of the group, for the picture and the report."""
 
     at_s: float
     explanation: str
@@ -26,7 +26,7 @@ class DemoIncident:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`phases`: from which second on, and how fast each partition of each topic is written."""
+    """`phases`: the second at which each begins, and the speed of each topic's partitions."""
 
     partitions_per_topic: int
     grown_topic: str
@@ -50,7 +50,7 @@ class Story:
         ]
 
     def added_targets(self, since_s: float) -> list[Target]:
-        """The load of the partitions that are added: it follows the topic's from then on."""
+        """The load of the added partitions: the topic's speed from then on."""
         first = self.partitions_per_topic
         return [
             Target(TopicPartition(self.grown_topic, number), self._shape(self.grown_topic, since_s))
@@ -59,7 +59,7 @@ class Story:
 
     def _shape(self, topic: str, since_s: float) -> Replay:
         later = [(max(0.0, start_s - since_s), speeds[topic]) for start_s, speeds in self.phases]
-        # Of the phases that are over already only the last one counts.
+        # Of the phases that have begun already only the last one counts.
         first = max(index for index, (start_s, _) in enumerate(later) if start_s == 0.0)
         return Replay(
             [start_s for start_s, _ in later[first:]], [speed for _, speed in later[first:]]

@@ -12,10 +12,10 @@ from penstock.laboratory.exhaustive_model.small_group import (
     PARTITIONS,
     RunningConsumer,
     SmallGroup,
-    beginning,
-    faulty,
-    ordinary,
-    quiet,
+    faulty_steps,
+    idle_step,
+    initial_group,
+    ordinary_steps,
 )
 from penstock.messages import Message
 
@@ -49,12 +49,12 @@ def key_of(group: SmallGroup) -> object:
         group.ledger,
         group.faults_left,
         group.fenced,
-        group.quiet_rounds,
+        group.idle_rounds,
     )
 
 
 def _controller_key(state: State) -> object:
-    """Times as ages; without the history and the counts, which decide nothing."""
+    """Times as ages; without history and counters, which decide nothing."""
     now = state.now_ms
     speeds, plan, trigger = state.speeds, state.plan, state.trigger
     return (
@@ -64,7 +64,7 @@ def _controller_key(state: State) -> object:
             (c, r.status, r.incarnation, r.sequence, now - r.since_ms, now - r.heard_ms)
             for c, r in sorted(state.consumers.items())
         ),
-        tuple((c, now - d.since_ms, now - d.sent_ms) for c, d in sorted(state.departing.items())),
+        tuple((c, now - asked_ms) for c, asked_ms in sorted(state.departing.items())),
         tuple(sorted(state.incarnation_floor.items())),
         tuple(
             (p, replace(h, since_ms=now - h.since_ms, sent_ms=now - h.sent_ms))
@@ -81,7 +81,7 @@ def _controller_key(state: State) -> object:
         (now - state.listed_ms, now - state.asked_ms),
         tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),
         (state.packing_number, state.packing_code, state.packing_consumers),
-        (tuple(sorted(trigger.over_since_s.items())), trigger.futile_at_s),
+        (tuple(sorted(trigger.over_since_ms.items())), trigger.no_gain_at_ms),
     )
 
 
@@ -129,23 +129,23 @@ class Explored:
 def explore(
     faults: int, *, records: int, after_each: Callable[[int], None] | None = None
 ) -> Explored:
-    """Every state that can be reached. Raises at the first violation.
+    """Visit every reachable state. Raises at the first violation.
 
-    `records` is how many each partition has to be carried: none leaves the batches out.
+    `records` is the number of records in each partition; 0 leaves batches out.
     """
-    start = beginning(faults, records)
+    start = initial_group(faults, records)
     seen = {hash(key_of(start))}
     todo = [start]
     endings = 0
     while todo:
         group = todo.pop()
-        following = list(ordinary(group))
+        following = list(ordinary_steps(group))
         if not following:
             if has_converged(group):
                 endings += 1
             else:
-                following = [quiet(group)]
-        following += faulty(group)
+                following = [idle_step(group)]
+        following += faulty_steps(group)
         for candidate in following:
             key = hash(key_of(candidate))
             if key not in seen:

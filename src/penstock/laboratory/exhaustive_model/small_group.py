@@ -29,7 +29,6 @@ from penstock.consumer.core.state import ConsumerState
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
-from penstock.controller.core.settings import ControllerSettings
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
 from penstock.errors import PenstockError
@@ -46,36 +45,40 @@ from penstock.messages import (
 )
 from penstock.model import Assignment, ConsumerId, Epoch, TopicPartition
 from penstock.packing import Packing
+from penstock.settings import Settings, changed_settings
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(3))
 FUTURE = Assignment({ONE: PARTITIONS[:1], TWO: PARTITIONS[1:]})
 SPEEDS: dict[TopicPartition, float | None] = dict.fromkeys(PARTITIONS, 1.0)
-QUIET_MS = 1_000
-QUIET_ROUNDS_MAX = 40
-SETTINGS = ControllerSettings(
-    capacity_bytes_per_s=2.0,
-    target_utilisation=1.0,
-    spare_consumers=0,
-    catch_up_ms=0,
-    consumers_max=2,
-    resend_ms=1_000,
-    acknowledge_ms_max=5_000,
-    silence_ms_max=60_000,
-    list_period_ms=10**9,
-    scale_down_period_ms=10**9,
-    plan_interval_ms=0,
-    query_resend_ms=1_000,
+IDLE_MS = 1_000
+IDLE_ROUNDS_MAX = 40
+SETTINGS = changed_settings(
+    Settings(),
+    {
+        "packing.capacity": "2B/s",
+        "packing.target_utilisation": 1,
+        "packing.scale_down_period": "1000000s",
+        "packing.look_ahead": "0s",
+        "controller.consumers_min": 0,
+        "controller.consumers_max": 2,
+        "controller.spare_consumers": 0,
+        "controller.catch_up": "0s",
+        "controller.acknowledge": "5s",
+        "controller.silence": "60s",
+        "controller.list_period": "1000000s",
+        "controller.plan_interval": "0s",
+    },
 )
 # Batches follow at once, and every quiet round is long enough for a report and a look.
 CONSUMER_SETTINGS = CoreSettings(
     batch_bytes=2**20,
-    batch_time_ms=QUIET_MS,
-    backlog_batch_time_ms=QUIET_MS,
+    batch_time_ms=IDLE_MS,
+    backlog_batch_time_ms=IDLE_MS,
     batch_period_ms=0,
-    idle_wait_ms=QUIET_MS,
-    report_period_ms=QUIET_MS,
-    grace_ms=QUIET_MS,
+    idle_wait_ms=IDLE_MS,
+    report_period_ms=IDLE_MS,
+    grace_ms=IDLE_MS,
 )
 
 
@@ -111,11 +114,11 @@ class SmallGroup:
     faults_left: int
     records: int = 0
     fenced: frozenset[tuple[int, int]] = frozenset()
-    quiet_rounds: int = 0
+    idle_rounds: int = 0
 
 
-def beginning(faults: int, records: int) -> SmallGroup:
-    """Both consumers are up; the first reads two partitions, and one of them is to move.
+def initial_group(faults: int, records: int) -> SmallGroup:
+    """Both consumers run; the first reads two partitions, and one of them has to move.
 
     From then on batches carry `records` records of each partition. Without records Spark never
     comes up, so that nothing is read.
@@ -127,14 +130,14 @@ def beginning(faults: int, records: int) -> SmallGroup:
     both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
     for _ in range(2):
         group = _step(group, inputs.DeploymentsListed(0, both))
-    group = _settled(group)
+    group = _run_without_faults(group)
     group = _step(group, inputs.SpeedsMeasured(0, SPEEDS))
     current = Assignment({ONE: PARTITIONS[:2], TWO: PARTITIONS[2:]})
-    group = _settled(_step(group, inputs.Tick(1), packing=current))
-    # The first consumer is over its capacity now: the next look makes the plan to be explored.
+    group = _run_without_faults(_step(group, inputs.Tick(1), packing=current))
+    # The first consumer is over capacity now: the next tick makes the plan to be explored.
     busier = {**SPEEDS, PARTITIONS[1]: 1.5}
     group = _step(group, inputs.SpeedsMeasured(2, busier))
-    group = _step(group, inputs.Tick(QUIET_MS))
+    group = _step(group, inputs.Tick(IDLE_MS))
     if group.controller.phase is not Phase.GROUP_MANAGEMENT:
         raise ValueError("the group does not begin with a plan")
     group = replace(group, faults_left=faults, records=records)
@@ -143,10 +146,10 @@ def beginning(faults: int, records: int) -> SmallGroup:
     return group
 
 
-def _settled(group: SmallGroup) -> SmallGroup:
-    """Everything delivered in order, without a fault."""
+def _run_without_faults(group: SmallGroup) -> SmallGroup:
+    """Deliver everything in order, without a fault."""
     while True:
-        following = next(ordinary(group), None)
+        following = next(ordinary_steps(group), None)
         if following is None:
             return group
         group = following
@@ -160,25 +163,25 @@ def _step(
     given: inputs.Input,
     *,
     packing: Assignment = FUTURE,
-    die_after: int | None = None,
+    crash_after: int | None = None,
 ) -> SmallGroup:
-    """One input, and all its effects; or the first few of them, and then a crash."""
+    """Handle one input and run its effects; with `crash_after`, crash after that many."""
     state, effects = Machine().step(group.controller, given)
     check_whole(state)
-    return _done(replace(group, controller=state), effects, packing, die_after)
+    return _done(replace(group, controller=state), effects, packing, crash_after)
 
 
 def _done(
     group: SmallGroup,
     effects: tuple[act.Effect, ...],
     packing: Assignment,
-    die_after: int | None,
+    crash_after: int | None,
 ) -> SmallGroup:
     queue = list(effects)
     done = 0
     while queue:
-        if done == die_after:
-            return _reborn(group, packing)
+        if done == crash_after:
+            return _restart_controller(group, packing)
         effect = queue.pop(0)
         done += 1
         answer: inputs.Input | None = None
@@ -196,7 +199,7 @@ def _done(
             group = _deleted(group, effect.consumer)
             answer = inputs.ConsumerDeleted(now, effect.consumer)
         elif isinstance(effect, act.CreateConsumer):
-            group = _restarted(group, effect.consumer)
+            group = _restart_consumer(group, effect.consumer)
         if answer is not None:
             state, more = Machine().step(group.controller, answer)
             check_whole(state)
@@ -205,7 +208,7 @@ def _done(
     return group
 
 
-def _reborn(group: SmallGroup, packing: Assignment) -> SmallGroup:
+def _restart_controller(group: SmallGroup, packing: Assignment) -> SmallGroup:
     """The controller died; the next incarnation starts at once, with a higher epoch."""
     state, effects = Machine().begin(
         controller_epoch=group.controller.controller_epoch + 1,
@@ -221,29 +224,31 @@ def _sent(group: SmallGroup, message: Message) -> SmallGroup:
     if index < 0:
         return group
     if isinstance(message, StartConsumingCommand):
-        _nobody_else_reads(group, message)
+        _check_no_other_reader(group, message)
     boxes = list(group.to_consumer)
     boxes[index] = (*boxes[index], message)
     return replace(group, to_consumer=(boxes[0], boxes[1]))
 
 
-def _nobody_else_reads(group: SmallGroup, message: StartConsumingCommand) -> None:
-    """S4, judged from outside."""
+def _check_no_other_reader(group: SmallGroup, message: StartConsumingCommand) -> None:
+    """S4 (at most one reader of a partition), checked from outside the controller."""
     for consumer in group.running:
-        who = (int(consumer.ownership.consumer_id), consumer.ownership.incarnation)
-        if who == (message.consumer_id, message.incarnation) or who in group.fenced:
+        reader = (int(consumer.ownership.consumer_id), consumer.ownership.incarnation)
+        if reader == (message.consumer_id, message.incarnation) or reader in group.fenced:
             continue
         for row in message.partitions:
             if row.topic_partition in consumer.ownership.owned:
-                raise ViolationError("S4", f"{row.topic_partition} is started while {who} reads it")
+                raise ViolationError(
+                    "S4", f"{row.topic_partition} is started while {reader} reads it"
+                )
 
 
 def _deleted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
-    who = (int(consumer), group.running[consumer - 1].ownership.incarnation)
-    return replace(group, fenced=group.fenced | {who})
+    reader = (int(consumer), group.running[consumer - 1].ownership.incarnation)
+    return replace(group, fenced=group.fenced | {reader})
 
 
-def _restarted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
+def _restart_consumer(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
     """A new incarnation, which knows nothing but its number, and reports at once."""
     index = consumer - 1
     now = group.controller.now_ms
@@ -271,10 +276,10 @@ def _with_consumer(group: SmallGroup, index: int, consumer: RunningConsumer) -> 
 def _give(group: SmallGroup, index: int, given: consumer_inputs.Input) -> SmallGroup:
     consumer = group.running[index]
     after, effects = consumer_machine.step(consumer.state, given)
-    return _obeyed(group, index, replace(consumer, state=after), effects)
+    return _apply_effects(group, index, replace(consumer, state=after), effects)
 
 
-def _obeyed(
+def _apply_effects(
     group: SmallGroup, index: int, consumer: RunningConsumer, effects: tuple[ConsumerEffect, ...]
 ) -> SmallGroup:
     """Messages are sent; what takes time is kept until it is answered."""
@@ -354,15 +359,15 @@ def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
     return _give(group, index, ended)
 
 
-# What can happen next
+# The possible next steps
 
 
-def ordinary(group: SmallGroup) -> Iterator[SmallGroup]:
-    """What happens without any fault, in every order."""
+def ordinary_steps(group: SmallGroup) -> Iterator[SmallGroup]:
+    """Every step that is possible without a fault."""
     if group.to_controller:
         first, *rest = group.to_controller
-        calmer = replace(group, to_controller=tuple(rest), quiet_rounds=0)
-        yield _step(calmer, inputs.ConsumerSpoke(group.controller.now_ms, first))
+        after_delivery = replace(group, to_controller=tuple(rest), idle_rounds=0)
+        yield _step(after_delivery, inputs.ConsumerSpoke(group.controller.now_ms, first))
     for index in range(2):
         box = group.to_consumer[index]
         if box:
@@ -379,44 +384,44 @@ def ordinary(group: SmallGroup) -> Iterator[SmallGroup]:
 def _without(group: SmallGroup, index: int, place: int) -> SmallGroup:
     boxes = list(group.to_consumer)
     boxes[index] = boxes[index][:place] + boxes[index][place + 1 :]
-    return replace(group, to_consumer=(boxes[0], boxes[1]), quiet_rounds=0)
+    return replace(group, to_consumer=(boxes[0], boxes[1]), idle_rounds=0)
 
 
-def faulty(group: SmallGroup) -> Iterator[SmallGroup]:
-    """One fault, at every place where it can be."""
+def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
+    """One fault, at every place where it is possible."""
     if not group.faults_left:
         return
-    hurt = replace(group, faults_left=group.faults_left - 1)
+    with_fault = replace(group, faults_left=group.faults_left - 1)
     for index in range(2):
         box = group.to_consumer[index]
         if box:
-            yield _without(hurt, index, 0)
-            yield _read(hurt, index, box[0])
+            yield _without(with_fault, index, 0)
+            yield _read(with_fault, index, box[0])
         if len(box) > 1:
-            yield _read(_without(hurt, index, 1), index, box[1])
-        yield _restarted(hurt, ConsumerId(index + 1))
+            yield _read(_without(with_fault, index, 1), index, box[1])
+        yield _restart_consumer(with_fault, ConsumerId(index + 1))
     said = group.to_controller
     if said:
         now = group.controller.now_ms
         first = inputs.ConsumerSpoke(now, said[0])
-        yield replace(hurt, to_controller=said[1:])
-        yield _step(hurt, first)
+        yield replace(with_fault, to_controller=said[1:])
+        yield _step(with_fault, first)
         if len(said) > 1:
-            overtaken = replace(hurt, to_controller=(said[0], *said[2:]))
+            overtaken = replace(with_fault, to_controller=(said[0], *said[2:]))
             yield _step(overtaken, inputs.ConsumerSpoke(now, said[1]))
         _, effects = Machine().step(group.controller, first)
         for number in range(len(effects)):
-            yield _step(replace(hurt, to_controller=said[1:]), first, die_after=number)
+            yield _step(replace(with_fault, to_controller=said[1:]), first, crash_after=number)
 
 
-def quiet(group: SmallGroup) -> SmallGroup:
-    """Nothing is on its way: time passes, and the consumers report."""
-    if group.quiet_rounds >= QUIET_ROUNDS_MAX:
-        raise ViolationError("L1", "nothing happens any more, and the group has not converged")
-    now = group.controller.now_ms + QUIET_MS
-    rounds = group.quiet_rounds + 1
+def idle_step(group: SmallGroup) -> SmallGroup:
+    """No message is in flight: time passes, and the consumers report."""
+    if group.idle_rounds >= IDLE_ROUNDS_MAX:
+        raise ViolationError("L1", "no event is left, and the group has not converged")
+    now = group.controller.now_ms + IDLE_MS
+    rounds = group.idle_rounds + 1
     group = _step(group, inputs.SpeedsMeasured(now, SPEEDS))
     group = _step(group, inputs.Tick(now))
     for index in range(2):
         group = _give(group, index, consumer_inputs.Tick(now))
-    return replace(group, quiet_rounds=rounds)
+    return replace(group, idle_rounds=rounds)

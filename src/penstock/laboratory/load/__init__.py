@@ -1,4 +1,4 @@
-"""Produces at known speeds: for demos, studies and tests. Every record carries a unique id."""
+"""Writes records at known speeds, for demos, studies and tests. Every record has a unique id."""
 
 from penstock.laboratory.load.generator import LoadGenerator, LoadResult, LoadSample
 from penstock.laboratory.load.records import RecordForm

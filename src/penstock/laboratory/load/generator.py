@@ -1,8 +1,8 @@
 """Produces the load: every few milliseconds each partition gets the records that are due.
 
-What a partition is owed is its shape's speed over the time passed. A broker that cannot keep up
-leaves a debt; more than a second of it is let go, so that a pause is not followed by a flood, and
-the report says how much. The speed reported is that of records the broker has acknowledged.
+The bytes due are the shape's speed times the time passed. If the broker cannot keep up, at most one
+second of load is made up for; the rest is skipped and reported, so that no flood follows a pause.
+The reported speed counts records that the broker has acknowledged.
 """
 
 import time
@@ -24,7 +24,7 @@ FLUSH_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """What one partition truly got over one stretch of time, at the acknowledgement."""
+    """What the broker acknowledged for one partition during one period."""
 
     elapsed_s: float
     topic: str
@@ -42,7 +42,7 @@ class LoadResult:
     records_acknowledged: int
     bytes_acknowledged: int
     records_failed: int
-    bytes_let_go: int
+    bytes_skipped: int
     first_failure: str | None
     records_by_partition: dict[str, int]
 
@@ -53,7 +53,7 @@ class LoadResult:
 
 @dataclass(slots=True)
 class _Lane:
-    """One partition's account."""
+    """The counters of one partition."""
 
     target: Target
     owed_bytes: float = 0.0
@@ -90,7 +90,7 @@ class LoadGenerator:
         self._maker = RecordMaker(self._form, run_id, seed=seed)
         self._lanes = [_Lane(target) for target in targets]
         self._on_samples = on_samples
-        self._bytes_let_go = 0.0
+        self._bytes_skipped = 0.0
         self._producer = RecordProducer(
             kafka,
             **{
@@ -101,10 +101,10 @@ class LoadGenerator:
         )
 
     def run(self, duration_s: float, stop: Event | None = None) -> LoadResult:
-        """Produce for `duration_s`, or until `stop` is set; waits for the last acknowledgements."""
+        """Produce for `duration_s` or until `stop` is set, then wait for acknowledgements."""
         stop = stop or Event()
         reports: list[Delivered] = [lane.delivered for lane in self._lanes]
-        # On a busy machine a topic made a moment ago may not be known yet.
+        # On a busy machine the broker may not know a new topic yet.
         self._producer.wait_until_known(lane.target.partition for lane in self._lanes)
         begun = time.monotonic()
         last, next_sample = 0.0, SAMPLE_EVERY_S
@@ -112,7 +112,7 @@ class LoadGenerator:
             elapsed = min(time.monotonic() - begun, duration_s)
             at_ms = time.time_ns() // 1_000_000
             for lane, report in zip(self._lanes, reports, strict=True):
-                self._serve(lane, report, last, elapsed, at_ms)
+                self._send_due(lane, report, last, elapsed, at_ms)
             last = elapsed
             if elapsed >= next_sample:
                 self._sample(elapsed)
@@ -124,10 +124,10 @@ class LoadGenerator:
         self._sample(seconds)
         return self._result(seconds)
 
-    def _serve(
+    def _send_due(
         self, lane: _Lane, report: Delivered, since_s: float, until_s: float, at_ms: int
     ) -> None:
-        """Send what became due between two moments."""
+        """Send what became due between `since_s` and `until_s`."""
         speed = lane.target.shape.speed_bytes_per_s((since_s + until_s) / 2)
         due = speed * (until_s - since_s)
         lane.target_bytes += due
@@ -135,7 +135,7 @@ class LoadGenerator:
         too_much = lane.owed_bytes - max(speed * DEBT_MAX_S, self._form.record_bytes)
         if too_much > 0:
             lane.owed_bytes -= too_much
-            self._bytes_let_go += too_much
+            self._bytes_skipped += too_much
         partition = lane.target.partition
         while lane.owed_bytes >= self._form.record_bytes:
             key, value = self._maker.record(partition, lane.sent, at_ms)
@@ -186,9 +186,9 @@ class LoadGenerator:
             records_sent=sent,
             records_acknowledged=acknowledged,
             bytes_acknowledged=sum(lane.acknowledged_bytes for lane in self._lanes),
-            # What neither arrived nor failed by now is not known to have arrived.
+            # A record without an acknowledgement by now counts as failed.
             records_failed=sent - acknowledged,
-            bytes_let_go=round(self._bytes_let_go),
+            bytes_skipped=round(self._bytes_skipped),
             first_failure=failures[0] if failures else None,
             records_by_partition={
                 str(lane.target.partition): lane.acknowledged for lane in self._lanes

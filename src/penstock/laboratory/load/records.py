@@ -1,9 +1,8 @@
-"""What a record looks like: JSON with a unique id, its time, and padding to the size asked for.
+"""Makes the records: JSON with a unique id, a timestamp, and padding to the requested size.
 
     {"id":"k3f9a2-orders-0-17","at_ms":1794778569729,"pad":"..."}
 
-The padding is text that compresses about as badly as base64 does, or one repeated letter when
-`compressible` is asked for.
+The padding is base64 text, which compresses badly, or one repeated letter with `compressible`.
 """
 
 import base64
@@ -20,7 +19,7 @@ _CLOSING = b'"}'
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """`keys` is `none`, `id` (every record its own) or a number of keys used in turn."""
+    """`keys` is `none`, `id` (a key for every record) or a number of keys used in rotation."""
 
     record_bytes: int = 1000
     keys: Literal["none", "id"] | int = "none"
@@ -49,7 +48,7 @@ class RecordMaker:
     def record(
         self, partition: TopicPartition, number: int, at_ms: int
     ) -> tuple[bytes | None, bytes]:
-        """Key and value of the `number`-th record of a partition; their size is the form's."""
+        """Key and value of the `number`-th record of a partition, of the form's size."""
         record_id = f"{self._run_id}-{partition.topic}-{partition.partition}-{number}"
         head = f'{{"id":"{record_id}","at_ms":{at_ms},"pad":"'.encode()
         key = self._key(record_id, number)

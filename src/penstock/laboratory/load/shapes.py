@@ -1,7 +1,7 @@
 """How a speed changes over time. Pure: seconds since the start in, bytes per second out.
 
-Written as `constant:1MB/s`, `step:1MB/s,4MB/s,30s` and so on; a bare speed is constant. A random
-walk takes its chance from a seed, so the same call gives the same load.
+Shapes are written as `constant:1MB/s`, `step:1MB/s,4MB/s,30s` and so on; a bare speed is constant.
+A random walk is seeded, so the same arguments give the same load.
 """
 
 import math
@@ -103,7 +103,7 @@ class Replay:
 def _positive(text: str) -> float:
     seconds = parse_duration(text)
     if seconds <= 0:
-        raise ValueError(f"{text!r}: this duration must be more than nothing")
+        raise ValueError(f"{text!r}: this duration must be longer than 0s")
     return seconds
 
 

@@ -1,6 +1,6 @@
 """Which partitions get which load: `orders=1MB/s`, `orders:0-3,7=step:1MB/s,4MB/s,30s`, or a CSV.
 
-The speed is that of each partition, not of all together.
+Each partition gets the speed, not all of them together.
 """
 
 import csv
@@ -29,7 +29,7 @@ def parse_target(text: str, partition_counts: Mapping[str, int], *, seed: int) -
     if count is None:
         raise UsageError(
             f"There is no topic {topic!r}.",
-            remedy="Make it with --create PARTITIONS, or name one that exists.",
+            remedy="Create it with --create PARTITIONS, or name one that exists.",
         )
     try:
         numbers = _numbers(numbers_text, count) if colon else list(range(count))
@@ -50,7 +50,7 @@ def _numbers(text: str, count: int) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"{part!r} is no partition number or range such as 0-3")
+            raise ValueError(f"{part!r} is not a partition number or a range such as 0-3")
         numbers |= set(range(int(first), int(last or first) + 1)) if dash else {int(first)}
     beyond = [number for number in sorted(numbers) if number >= count]
     if beyond:
@@ -94,5 +94,5 @@ def _speed(file: Path, line: int, column: int, cell: str) -> float:
     except ValueError:
         speed = -1.0
     if not 0 <= speed < float("inf"):
-        raise UsageError(f"{file}, line {line}, column {column}: {cell!r} is no speed.")
+        raise UsageError(f"{file}, line {line}, column {column}: {cell!r} is not a speed.")
     return speed

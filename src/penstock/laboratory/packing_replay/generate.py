@@ -1,7 +1,7 @@
-"""Made-up streams: the published random walk, and loads that services know.
+"""Generates streams of write speeds: the published random walk, and loads of typical services.
 
-Speeds are whole percents of a consumer's capacity, scaled to it. The same seed makes the same
-stream, for ever: a study names its seeds.
+Speeds are whole percents of a consumer's capacity. The same seed always gives the same stream, so a
+study is repeatable from its seeds.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ UNIFORM_START = "uniform"
 
 
 class Kind(StrEnum):
-    """What `--generate` takes."""
+    """The values of `--generate`."""
 
     WALK = "walk"
     WAVE = "wave"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that makes a generated stream. `start` is "uniform" or a percentage for all."""
+    """The parameters of a generated stream. `start` is "uniform" or a percentage for all."""
 
     kind: Kind = Kind.WALK
     partitions: int = 200
@@ -56,7 +56,7 @@ class Recipe:
 
 
 def generate(recipe: Recipe, capacity_bytes_per_s: float = 100) -> Stream:
-    """The stream of a recipe, its percents scaled to the capacity."""
+    """Generate the stream, with percents scaled to the capacity."""
     percents = _GENERATORS[recipe.kind](recipe, np.random.default_rng(recipe.seed))
     names = tuple(TopicPartition("generated", n) for n in range(recipe.partitions))
     rows = tuple(
@@ -95,7 +95,7 @@ def _wave(recipe: Recipe, chance: np.random.Generator) -> Percents:
 
 
 def _burst(recipe: Recipe, chance: np.random.Generator) -> Percents:
-    """Quiet partitions that now and then burst to several times their speed for a while."""
+    """Slow partitions with occasional bursts at four times their speed."""
     calm = _start(recipe, chance) / 4
     shape = (recipe.measurements, recipe.partitions)
     begins = chance.random(shape) < 1 / 200
@@ -108,7 +108,7 @@ def _burst(recipe: Recipe, chance: np.random.Generator) -> Percents:
 
 
 def _hot(recipe: Recipe, chance: np.random.Generator) -> Percents:
-    """A steady group in which one partition in fifty climbs to a whole consumer and falls back."""
+    """A steady group; one partition in fifty rises to a consumer's capacity and falls back."""
     calm = np.tile(_start(recipe, chance) / 3, (recipe.measurements, 1))
     hot = chance.choice(recipe.partitions, max(1, recipe.partitions // 50), replace=False)
     ramp = np.minimum(1, np.abs(np.sin(np.linspace(0, 2 * np.pi, recipe.measurements))) * 1.2)
@@ -117,7 +117,7 @@ def _hot(recipe: Recipe, chance: np.random.Generator) -> Percents:
 
 
 def _steady(recipe: Recipe, chance: np.random.Generator) -> Percents:
-    """Nothing happens: every speed stays what it was, give or take delta."""
+    """Every speed stays constant, within delta."""
     return _percents(_start(recipe, chance)[None, :] + _noise(recipe, chance))
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a simulation: a PNG, or one HTML file that needs nothing else.
+"""Draws a simulation as a PNG or as one self-contained HTML file.
 
 Three views: consumers over time against the lower bound, the two scores against each other, and the
 packing itself at the last measurement as stacked bars.
@@ -26,7 +26,7 @@ _CONSUMER_NUMBERS_SHOWN_MAX = 30
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn; `packing_of` names the algorithm whose last packing is shown."""
+    """The data to draw; `packing_of` names the algorithm whose last packing is shown."""
 
     rows: Sequence[Mapping[str, Any]]
     consumers: Mapping[str, Sequence[int]]
@@ -43,7 +43,7 @@ def check_format(path: Path) -> None:
 
 
 def draw(picture: Picture, path: Path) -> None:
-    """Write the picture in the format that the file's name asks for."""
+    """Write the picture in the format of the file's suffix."""
     check_format(path)
     figure = _figure(picture)
     if path.suffix.lower() == ".png":
@@ -119,7 +119,7 @@ def _draw_packing(axes: Axes, picture: Picture) -> None:
             base += height
     axes.axhline(100, color="firebrick", linewidth=1)
     part = "" if len(shown) == len(held) else f", the first {len(shown)} of {len(held)} consumers"
-    axes.set_title(f"The last packing of {picture.packing_of}{part}: one bar a consumer")
+    axes.set_title(f"The last packing of {picture.packing_of}{part}: one bar per consumer")
     axes.set_ylabel("percent of a consumer's capacity")
     axes.set_xlabel("consumer")
     axes.margins(x=0.01)

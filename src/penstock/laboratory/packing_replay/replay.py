@@ -1,7 +1,7 @@
-"""Run an algorithm over a stream, measurement by measurement, from the assignment it made before.
+"""Runs an algorithm over a stream; each measurement starts from the previous assignment.
 
-On every measurement, as published; or only when the trigger says so, as the live controller would,
-through the same policy code. The clock that times a run is given by the caller.
+It packs on every measurement, as in the published study, or only when the trigger fires, with the
+controller's own policy code. The caller provides the clock that times a run.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,9 +19,9 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
+    group_load,
     is_worthwhile,
     problem_for,
-    view_of,
 )
 
 Clock = Callable[[], float]
@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """What one measurement led to. `took_s` is None where the packer did not run."""
+    """The result of one measurement. `took_s` is None if the packer did not run."""
 
     measurement: int
     assignment: Assignment
@@ -45,7 +45,7 @@ class ReplayStep:
 
 @dataclass(frozen=True, slots=True)
 class OnEveryMeasurement:
-    """The published way. The bounds are those of the problem."""
+    """Pack on every measurement, as in the published study."""
 
     capacity_bytes_per_s: float
     partitions_per_consumer_max: int | None = None
@@ -54,34 +54,33 @@ class OnEveryMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class ThroughTrigger:
-    """The controller's way. `period_s`: the trigger is asked no more often than this."""
+    """Pack when the trigger fires. `period_s` is the shortest time between two decisions."""
 
     policy: TriggerPolicy
     interval_s: float = 5.0
     period_s: float = 0.0
-    look_ahead_s: float = 0.0
 
 
 @dataclass(slots=True)
-class _Live:
-    """What the controller would carry from one measurement to the next."""
+class _ControllerMemory:
+    """What the controller remembers from one measurement to the next."""
 
     assignment: Assignment = field(default_factory=Assignment)
     memory: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
-    asked_at_s: float | None = None
+    asked_at_ms: int | None = None
 
 
 def replay(
     algorithm: PackingAlgorithm,
     stream: Stream,
-    way: OnEveryMeasurement | ThroughTrigger,
+    mode: OnEveryMeasurement | ThroughTrigger,
     clock: Clock,
 ) -> Iterator[ReplayStep]:
-    """One step per measurement, as they are made."""
-    if isinstance(way, OnEveryMeasurement):
-        return _on_every_measurement(algorithm, stream, way, clock)
-    return _through_trigger(algorithm, stream, way, clock)
+    """Yield one step per measurement."""
+    if isinstance(mode, OnEveryMeasurement):
+        return _on_every_measurement(algorithm, stream, mode, clock)
+    return _through_trigger(algorithm, stream, mode, clock)
 
 
 def lower_bounds(stream: Stream, capacity_bytes_per_s: float) -> list[int]:
@@ -95,7 +94,7 @@ def lower_bounds(stream: Stream, capacity_bytes_per_s: float) -> list[int]:
 
 
 def _on_every_measurement(
-    algorithm: PackingAlgorithm, stream: Stream, way: OnEveryMeasurement, clock: Clock
+    algorithm: PackingAlgorithm, stream: Stream, mode: OnEveryMeasurement, clock: Clock
 ) -> Iterator[ReplayStep]:
     assignment = Assignment()
     for measurement in range(len(stream)):
@@ -103,56 +102,64 @@ def _on_every_measurement(
         problem = PackingProblem(
             speeds,
             assignment,
-            way.capacity_bytes_per_s,
-            partitions_per_consumer_max=way.partitions_per_consumer_max,
-            consumers_max=way.consumers_max,
+            mode.capacity_bytes_per_s,
+            partitions_per_consumer_max=mode.partitions_per_consumer_max,
+            consumers_max=mode.consumers_max,
         )
         began = clock()
         after = algorithm.pack(problem).assignment
         took_s = clock() - began
-        yield _step(stream, measurement, (assignment, after), way.capacity_bytes_per_s, took_s)
+        yield _step(stream, measurement, (assignment, after), mode.capacity_bytes_per_s, took_s)
         assignment = after
 
 
 def _through_trigger(
-    algorithm: PackingAlgorithm, stream: Stream, way: ThroughTrigger, clock: Clock
+    algorithm: PackingAlgorithm, stream: Stream, mode: ThroughTrigger, clock: Clock
 ) -> Iterator[ReplayStep]:
-    live = _Live()
-    capacity = way.policy.capacity_bytes_per_s
+    controller = _ControllerMemory()
+    capacity = mode.policy.capacity_bytes_per_s
     for measurement in range(len(stream)):
-        before = live.assignment
-        took_s, reason = _live_through(algorithm, stream, way, live, clock, measurement)
-        change = (before, live.assignment)
+        before = controller.assignment
+        took_s, reason = _trigger_step(algorithm, stream, mode, controller, clock, measurement)
+        change = (before, controller.assignment)
         yield _step(stream, measurement, change, capacity, took_s, reason)
 
 
-def _live_through(
+def _trigger_step(
     algorithm: PackingAlgorithm,
     stream: Stream,
-    way: ThroughTrigger,
-    live: _Live,
+    mode: ThroughTrigger,
+    controller: _ControllerMemory,
     clock: Clock,
     measurement: int,
 ) -> tuple[float | None, Reason | None]:
-    speeds, now_s = stream.speeds(measurement), measurement * way.interval_s
-    live.trend = observe(live.trend, speeds, now_s)
-    if live.asked_at_s is not None and now_s - live.asked_at_s < way.period_s:
+    policy, speeds = mode.policy, stream.speeds(measurement)
+    now_ms = round(measurement * mode.interval_s * 1_000)
+    controller.trend = observe(controller.trend, speeds, now_ms)
+    if (
+        controller.asked_at_ms is not None
+        and now_ms - controller.asked_at_ms < mode.period_s * 1_000
+    ):
         return None, None
-    live.asked_at_s = now_s
-    group = view_of(way.policy, speeds, live.assignment)
-    live.memory, verdict = decide(way.policy, live.memory, group, now_s)
-    if not verdict.repack:
-        return None, verdict.reason
-    ahead = forecast(live.trend, way.look_ahead_s) if way.look_ahead_s else None
+    controller.asked_at_ms = now_ms
+    group = group_load(policy, speeds, controller.assignment)
+    controller.memory, decision = decide(policy, controller.memory, group, now_ms)
+    if not decision.repack:
+        return None, decision.reason
+    ahead = forecast(controller.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
     began = clock()
-    packing = algorithm.pack(problem_for(way.policy, group, live.assignment, ahead))
+    after = algorithm.pack(problem_for(policy, group, ahead)).assignment
     took_s = clock() - began
-    before = live.assignment
-    if is_worthwhile(way.policy, verdict.reason, live.assignment, packing):
-        live.assignment = packing.assignment
-    changed = live.assignment != before
-    live.memory = after_repack(live.memory, verdict.reason, now_s, changed=changed)
-    return took_s, verdict.reason
+    before = controller.assignment
+    if is_worthwhile(policy, decision.reason, _working(before), _working(after)):
+        controller.assignment = after
+    changed = controller.assignment != before
+    controller.memory = after_repack(controller.memory, decision.reason, now_ms, changed=changed)
+    return took_s, decision.reason
+
+
+def _working(assignment: Assignment) -> int:
+    return sum(1 for partitions in assignment.values() if partitions)
 
 
 def _step(
@@ -170,7 +177,7 @@ def _step(
     return ReplayStep(
         measurement=measurement,
         assignment=after,
-        consumers=sum(1 for partitions in after.values() if partitions),
+        consumers=_working(after),
         moved_partitions=moves.partitions,
         moved_score=moves.score(capacity),
         balance=load_balance(list(loads.values())),

@@ -1,7 +1,7 @@
 """A stream of measurements: the write speed of every partition, once per interval.
 
 A recorded stream is read from CSV: a header row of partition names, then one row of bytes/s per
-measurement. Whatever is wrong with the file is one error with its line and column.
+measurement. A wrong file is one error with its line and column.
 """
 
 import csv
@@ -16,7 +16,7 @@ from penstock.model import TopicPartition
 PARTITIONS_MAX = 100_000
 SPEED_BYTES_PER_S_MAX = 1e18
 _FIELD_LENGTH_SHOWN_MAX = 40
-_REMEDY = "A stream is a header row of topic-partition names, then one row of bytes/s each time."
+_REMEDY = "A stream has a header row of topic-partition names, then rows of bytes/s."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _header(path: Path, fields: Sequence[str]) -> tuple[TopicPartition, ...]:
             raise _wrong(path, 1, column, _short(str(error))) from error
         first = seen.setdefault(partition, column)
         if first != column:
-            raise _wrong(path, 1, column, f"{partition} is named already, in column {first}")
+            raise _wrong(path, 1, column, f"{partition} is already in column {first}")
     return tuple(seen)
 
 
@@ -121,7 +121,7 @@ def _row(
 
 
 def _speed(text: str) -> float:
-    """Whole numbers stay whole, so that they are exact whatever their size."""
+    """Whole numbers stay integers, so that they are exact at any size."""
     if text.isascii() and text.isdigit() and len(text) <= len(str(int(SPEED_BYTES_PER_S_MAX))):
         speed: float = int(text)
     else:

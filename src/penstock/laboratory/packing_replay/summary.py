@@ -1,4 +1,4 @@
-"""What a whole replay comes to: one row of the table that people and studies read."""
+"""Summarises a replay as one row of a table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from penstock.packing.scores import cardinal_bin_scores, consumer_hours, per_hou
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Numbers of one algorithm on one stream; a first assignment counts in no score but CBS."""
+    """One algorithm on one stream. The first assignment counts only for CBS."""
 
     algorithm: str
     consumers: tuple[int, ...]
@@ -50,7 +50,7 @@ def summarise(algorithm: str, steps: Iterable[ReplayStep]) -> Summary:
 def table(
     summaries: Sequence[Summary], lower_bounds: Sequence[int], interval_s: float
 ) -> list[Mapping[str, Any]]:
-    """One mapping per algorithm, numbers rounded to what they are worth."""
+    """One row per algorithm, with rounded numbers."""
     scores = cardinal_bin_scores({s.algorithm: s.consumers for s in summaries})
     bound = fsum(lower_bounds) / len(lower_bounds)
     return [

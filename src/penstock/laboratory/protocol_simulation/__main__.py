@@ -1,6 +1,6 @@
-"""Simulates the whole protocol under random faults: `--seeds 2000` of them, or only `--seed 7`.
+"""Simulates the whole protocol under random faults, for `--seeds 2000` seeds or only `--seed 7`.
 
-A failing seed prints the command that replays it, and what is left of it when shrunk.
+A failing seed prints the command that replays it; the replay prints the smallest failing scenario.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def replay_command(seed: int) -> str:
 
 
 def replay(seed: int) -> int:
-    """One seed, in detail."""
+    """Run one seed and print its details; shrink it if it fails."""
     whole = scenario(seed)
     outcome = run(whole)
     sys.stdout.write(f"seed {seed}: {outcome.verdict}: {outcome.explanation}\n")
@@ -39,7 +39,7 @@ def replay(seed: int) -> int:
         )
         return 0
     small = shrink(whole, lambda candidate: run(candidate).verdict == "red")
-    sys.stdout.write(f"  what is left when shrunk: {small.message_faults}\n")
+    sys.stdout.write(f"  smallest failing scenario: {small.delivery_faults}\n")
     for fault in small.faults:
         sys.stdout.write(f"    {fault}\n")
     sys.stdout.write(f"  {run(small).explanation}\n")
@@ -47,7 +47,7 @@ def replay(seed: int) -> int:
 
 
 def campaign(first: int, seeds: int, jobs: int) -> int:
-    """Many seeds, on several cores. Void runs do not count as green."""
+    """Run many seeds on several cores. Void runs do not count as green."""
     verdicts: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     slowest = records = 0

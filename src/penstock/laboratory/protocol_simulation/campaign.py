@@ -1,8 +1,8 @@
-"""Run scenarios and judge them: green, void or red.
+"""Runs a scenario and judges it: green, void or red.
 
-A run is red when anything was violated, or when the group did not converge, drain or stay calm
-within its bound. It is void when too little happened to prove anything. The trace hash is the same
-for the same seed, on any machine (S12).
+A run is red when an invariant was violated, or when the group did not converge, drain or stay
+stable within its bound. It is void when too little happened to prove anything. The trace hash is
+the same for the same seed on any machine.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from penstock.laboratory.protocol_simulation.virtual_clock import TooManyEventsE
 
 CONVERGE_MS_MAX = 60_000
 DRAIN_MS_MAX = 60_000
-CALM_MS = 9_000
+STABLE_MS = 9_000
 LOOK_MS = 500
 FAULTS_MIN = 3
 STARTS_MIN = 3
@@ -46,26 +46,26 @@ class SeedResult:
 
 
 def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
-    """One group from its beginning until it has drained."""
+    """Run one simulated group until it is stable and drained."""
     group: SimulatedGroup | None = None
     try:
         group = SimulatedGroup(scenario, ledger=ledger)
         for fault in scenario.faults:
             group.clock.at(fault.at_ms, lambda f=fault, w=group: inject(w, f))  # type: ignore[misc]  # mypy cannot type a lambda's defaults
-        group.run_until(scenario.faults_ms)
+        group.run_until(scenario.faults_until_ms)
         faults = _faults(group)
-        group.stop_faults()
+        group.end_faults()
         converged_ms, acting, starts = _until_converged(group)
-        _stays_calm(group)
+        _stays_stable(group)
         _drains(group)
     except (ViolationError, InvariantError, TransitionError, TooManyEventsError) as error:
         at_ms = 0 if group is None else group.clock.now_ms
         return SeedResult(scenario.seed, "red", f"at {at_ms} ms: {type(error).__name__}: {error}")
     commits = len(group.ledger.commits)
-    happened = sum(faults.values())
-    verdict, explanation = "green", "converged, drained and calm"
-    if happened < FAULTS_MIN or commits < STARTS_MIN:
-        verdict, explanation = "void", f"only {happened} faults and {commits} commits"
+    faults_total = sum(faults.values())
+    verdict, explanation = "green", "converged, stable and drained"
+    if faults_total < FAULTS_MIN or commits < STARTS_MIN:
+        verdict, explanation = "void", f"only {faults_total} faults and {commits} commits"
     return SeedResult(
         scenario.seed,
         verdict,
@@ -81,23 +81,21 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
 
 
 def _faults(group: SimulatedGroup) -> dict[str, int]:
-    message_faults = {"lost": group.topic.lost, "doubled": group.topic.doubled}
-    message_faults["delayed"] = group.topic.delayed
-    return dict(group.happened) | {
-        name: number for name, number in message_faults.items() if number
-    }
+    by_topic = {"lost": group.topic.lost, "doubled": group.topic.doubled}
+    by_topic["delayed"] = group.topic.delayed
+    return dict(group.fault_counts) | {name: number for name, number in by_topic.items() if number}
 
 
 def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
-    """L1, L4, L5: within both bounds, and without help from outside.
+    """The group converges within a time and a number of steps, without help (L1, L4, L5).
 
-    The bound in steps counts those that did something new. A consumer that is made on the way, to
-    grow or to take a dead one's place, counts as one of the group's.
+    Only steps that did something new count. A consumer that is created meanwhile, to grow or to
+    replace a dead one, counts as one of the group's.
     """
-    since_ms, leader = group.clock.now_ms, group.leader
+    faults_ended_ms, leader = group.clock.now_ms, group.leader
     before = _work_done(leader)
     while (reason := group.checker.why_not_converged()) is not None:
-        if group.clock.now_ms - since_ms > CONVERGE_MS_MAX:
+        if group.clock.now_ms - faults_ended_ms > CONVERGE_MS_MAX:
             raise ViolationError("L1", f"not converged after {CONVERGE_MS_MAX} ms: {reason}")
         group.run_until(group.clock.now_ms + LOOK_MS)
     if group.leader is not leader:
@@ -107,8 +105,8 @@ def _until_converged(group: SimulatedGroup) -> tuple[int, int, int]:
     )
     consumers = made + (0 if leader is None else len(leader.state.consumers))
     if acting > (most := 2 * starts + consumers + 10):
-        raise ViolationError("L1", f"converged in {acting} steps, {most} would do")
-    return group.clock.now_ms - since_ms, acting, starts
+        raise ViolationError("L1", f"converged in {acting} steps, expected at most {most}")
+    return group.clock.now_ms - faults_ended_ms, acting, starts
 
 
 def _work_done(leader: SimulatedController | None) -> tuple[int, int, int]:
@@ -117,30 +115,30 @@ def _work_done(leader: SimulatedController | None) -> tuple[int, int, int]:
     return leader.acting_steps, leader.state.epochs_used, leader.consumers_made
 
 
-def _stays_calm(group: SimulatedGroup) -> None:
-    """L3: with constant speeds the group settles, and then no plan is made any more.
+def _stays_stable(group: SimulatedGroup) -> None:
+    """With constant speeds the group settles, and no plan is made any more (L3).
 
-    Fewer consumers may do, or a backlog may need free capacity: those plans come first.
+    Before that, plans may still remove a consumer or make capacity for a backlog.
     """
     quiet_since, plans = group.clock.now_ms, _plans(group)
     begun = group.clock.now_ms
-    while group.clock.now_ms - quiet_since < CALM_MS:
+    while group.clock.now_ms - quiet_since < STABLE_MS:
         group.run_until(group.clock.now_ms + LOOK_MS)
         if _plans(group) != plans:
             quiet_since, plans = group.clock.now_ms, _plans(group)
         if group.clock.now_ms - begun > 2 * CONVERGE_MS_MAX:
-            raise ViolationError("L3", "the group does not come to rest")
+            raise ViolationError("L3", "the group keeps making plans")
 
 
 def _plans(group: SimulatedGroup) -> int:
     leader = group.leader
     if leader is None or leader.state.phase is Phase.SYNCHRONIZE:
-        raise ViolationError("L3", "the controller was lost without a fault")
+        raise ViolationError("L3", "the controller was lost after the faults ended")
     return leader.state.plan_number
 
 
 def _drains(group: SimulatedGroup) -> None:
-    """L2 and S1: once nothing is written any more, every record is in the lake."""
+    """When nothing is written any more, every record reaches the lake once (L2, S1)."""
     now = group.clock.now_ms
     for log in group.logs.values():
         log.set_speed(now, 0.0)

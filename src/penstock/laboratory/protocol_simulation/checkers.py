@@ -1,8 +1,8 @@
-"""What must be true of the simulated group, judged from outside.
+"""Checks the invariants of a simulated group from outside.
 
-The checker knows what was really written, which consumers really read and what was really sent. It
-trusts neither the controller's state nor the ledger's own check: it follows the chain of commits
-itself.
+The checker sees what was written, which consumers read and what was sent. It uses neither the
+controller's records nor the ledger's own check: it follows the chain of commits itself. The names
+S1, L1 and so on are those of the documented invariants.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle_wanted
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
-from penstock.laboratory.protocol_simulation.ledger import Place
+from penstock.laboratory.protocol_simulation.ledger import LedgerKey
 from penstock.messages import Message, StartConsumingCommand, StopConsumingEvent
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ViolationError(Exception):
-    """An invariant of the group is broken."""
+    """An invariant of the simulated group is broken."""
 
     def __init__(self, name: str, explanation: str) -> None:
         super().__init__(f"{name}: {explanation}")
@@ -36,32 +36,32 @@ class Checker:
     def __init__(self, group: "SimulatedGroup") -> None:
         self.group = group
         self._seen = 0
-        self._ends: dict[Place, tuple[int, Epoch]] = {}
+        self._ends: dict[LedgerKey, tuple[int, Epoch]] = {}
         self._fenced: set[tuple[ConsumerId, int]] = set()
         self._used: dict[tuple[TopicPartition, Epoch], tuple[int, int]] = {}
-        self._stopped: set[tuple[Place, tuple[ConsumerId, int, Epoch]]] = set()
+        self._stopped: set[tuple[LedgerKey, tuple[ConsumerId, int, Epoch]]] = set()
         self.records = 0
 
     def after_event(self) -> None:
-        """S1, S2, S3: every commit goes on where the chain ends, and epochs never fall along it."""
+        """Every commit starts where the last one ended, and epochs never fall (S1, S2, S3)."""
         commits = self.group.ledger.commits
         for commit in commits[self._seen :]:
-            end, epoch = self._ends.get(commit.place, (0, Epoch(0, 0)))
+            end, epoch = self._ends.get(commit.key, (0, Epoch(0, 0)))
             if commit.start < end:
-                raise ViolationError("S1", f"records {commit.start} to {end} of {commit} are twice")
+                raise ViolationError("S1", f"{commit} repeats records {commit.start} to {end}")
             if commit.start > end:
-                raise ViolationError("S1", f"records {end} to {commit.start} before {commit} lack")
-            who = (commit.consumer, commit.incarnation, commit.epoch)
-            if (commit.place, who) in self._stopped:
-                raise ViolationError("S4", f"{commit} came after its writer said it had stopped")
+                raise ViolationError("S1", f"{commit} skips records {end} to {commit.start}")
+            writer = (commit.consumer, commit.incarnation, commit.epoch)
+            if (commit.key, writer) in self._stopped:
+                raise ViolationError("S4", f"{commit} came after its writer reported its stop")
             if commit.epoch < epoch:
-                raise ViolationError("S2", f"{commit} is of an older epoch than {epoch}")
-            self._ends[commit.place] = (commit.end, commit.epoch)
+                raise ViolationError("S2", f"{commit} has an older epoch than {epoch}")
+            self._ends[commit.key] = (commit.end, commit.epoch)
             self.records += commit.end - commit.start
         self._seen = len(commits)
 
     def consumer_stepped(self, before: Ownership, after: Ownership) -> None:
-        """S5: a consumer never goes back."""
+        """A consumer never obeys an older plan or epoch (S5)."""
         if (after.controller_epoch, after.plan_number) < (
             before.controller_epoch,
             before.plan_number,
@@ -87,14 +87,14 @@ class Checker:
                 )
 
     def consumer_sent(self, message: Message) -> None:
-        """A consumer that confirmed a stop has nothing of the partition in flight any more."""
+        """A consumer that reports a stop has no commit in flight (S4)."""
         if isinstance(message, StopConsumingEvent):
             self.after_event()
             for row in message.partitions:
-                place = self.group.place_of(row.topic_partition)
-                if place is not None:
-                    who = (message.sender, message.incarnation, row.partition_epoch)
-                    self._stopped.add((place, who))
+                key = self.group.ledger_key(row.topic_partition)
+                if key is not None:
+                    writer = (message.sender, message.incarnation, row.partition_epoch)
+                    self._stopped.add((key, writer))
 
     def controller_stepped(
         self,
@@ -103,7 +103,7 @@ class Checker:
         after: State,
         effects: Collection[act.Effect],
     ) -> None:
-        """S8: no consumer that reads is removed as idle. A deleted one counts as fenced."""
+        """No consumer that reads is removed as idle (S8). A deleted one counts as fenced."""
         deleted = [e.consumer for e in effects if isinstance(e, act.DeleteConsumer)]
         if not deleted:
             return
@@ -123,8 +123,8 @@ class Checker:
     def _is_newest(self, controller: "SimulatedController") -> bool:
         return controller.epoch == self.group.newest_epoch
 
-    def sent(self, controller: "SimulatedController", message: Message) -> None:
-        """S4 and S5 at the moment a start goes out."""
+    def controller_sent(self, controller: "SimulatedController", message: Message) -> None:
+        """When a start is sent: no other reader (S4), and no epoch is used twice (S5)."""
         if not isinstance(message, StartConsumingCommand):
             return
         receiver = (message.consumer_id, message.incarnation)
@@ -134,22 +134,22 @@ class Checker:
             if former != receiver:
                 raise ViolationError("S5", f"epoch {epoch} of {partition} is used again")
             if self._is_newest(controller):
-                self._nobody_else_reads(partition, epoch, receiver)
+                self._check_no_other_reader(partition, epoch, receiver)
 
-    def _nobody_else_reads(
+    def _check_no_other_reader(
         self, partition: TopicPartition, epoch: Epoch, receiver: tuple[int, int]
     ) -> None:
         for process in self.group.deployment.processes:
             if not process.is_alive:
                 continue
             owned = process.ownership.owned.get(partition)
-            who = (process.consumer, process.ownership.incarnation)
-            if owned is None or who == receiver or who in self._fenced or owned.epoch > epoch:
+            reader = (process.consumer, process.ownership.incarnation)
+            if owned is None or reader == receiver or reader in self._fenced or owned.epoch > epoch:
                 continue
             if self._is_former_incarnation(process):
                 continue
             raise ViolationError(
-                "S4", f"{partition} is started under {epoch} while {who} reads it under {owned}"
+                "S4", f"{partition} is started under {epoch} while {reader} reads it under {owned}"
             )
 
     def _is_former_incarnation(self, process: "SimulatedConsumer") -> bool:
@@ -162,7 +162,7 @@ class Checker:
     # Liveness
 
     def why_not_converged(self) -> str | None:
-        """None when actual equals desired and the controller is idle."""
+        """None when the actual state equals the planned one and the controller is idle."""
         group = self.group
         alive = [c for c in group.controllers if c.is_alive]
         if len(alive) != 1:
@@ -171,9 +171,9 @@ class Checker:
         reasons = {
             f"the controller is in {state.phase}": state.phase is not Phase.SENTINEL,
             "the controller does not know the partitions": (
-                state.partitions.keys() != group.logs.keys()
+                state.write_speeds.keys() != group.logs.keys()
             ),
-            "partitions are under way": bool(state.in_flight or (state.plan and state.plan.open)),
+            "partitions are moving": bool(state.in_flight or (state.plan and state.plan.open)),
             "partitions are parked": bool(state.parked),
             "a roll-out is under way": state.roll_out is not None,
             "a departure is under way": bool(state.departing),
@@ -196,8 +196,7 @@ class Checker:
             if holding is None or holding.status is not HoldingStatus.OWNED:
                 return f"{partition} is not owned"
             if readers.get(partition) != [(holding.consumer, holding.epoch)]:
-                found = readers.get(partition)
-                return f"{partition} is read by {found}, not as the controller recorded"
+                return f"{partition} is read by {readers.get(partition)}, not as recorded"
         if set(readers) - self.group.logs.keys():
             return "a vanished partition is read"
         idle = [c for c in state.consumers if not state.held_by.get(c)]
@@ -205,14 +204,14 @@ class Checker:
         if len(idle) != wanted:
             return f"{len(idle)} idle consumers instead of {wanted}"
         if set(self.group.deployment.deployed) != set(state.consumers):
-            return "the deployments differ from what the controller recorded"
+            return "the deployments differ from the controller's records"
         return None
 
     def why_not_drained(self) -> str | None:
-        """L2: everything that was written is in the lake."""
+        """None when everything that was written is in the lake (L2)."""
         for partition, log in self.group.logs.items():
-            place = self.group.place_of(partition)
+            key = self.group.ledger_key(partition)
             end = log.end_offset(self.group.clock.now_ms)
-            if place is not None and self.group.ledger.read(place) != end:
-                return f"{partition} stands at {self.group.ledger.read(place)} of {end}"
+            if key is not None and self.group.ledger.read(key) != end:
+                return f"{partition} is at {self.group.ledger.read(key)} of {end}"
         return None

@@ -1,4 +1,4 @@
-"""Injects the faults of a scenario. Each finds its victim among what is there."""
+"""Injects the faults of a scenario. Each fault picks its victim among what exists."""
 
 from collections.abc import Callable
 
@@ -17,14 +17,14 @@ from penstock.model import ConsumerId
 
 
 def inject(group: SimulatedGroup, fault: Fault) -> None:
-    """Do it, and count it if it found a victim."""
+    """Inject the fault, and count it if it found a victim."""
     if _INJECTIONS[fault.kind](group, fault):
-        group.note(fault.kind.value)
+        group.count_event(fault.kind.value)
 
 
 def _process(group: SimulatedGroup, fault: Fault) -> SimulatedConsumer | None:
     alive = [p for p in group.deployment.alive() if not p.is_paused]
-    # Those that read something are the more interesting victims.
+    # Prefer consumers that read something.
     busy = [p for p in alive if p.ownership.owned] or alive
     return busy[fault.pick % len(busy)] if busy else None
 
@@ -39,12 +39,12 @@ def _controller_crash(group: SimulatedGroup, _: Fault) -> bool:
 def _controller_crash_at_effect(group: SimulatedGroup, fault: Fault) -> bool:
     leader = group.leader
     if leader is not None:
-        leader.effects_to_live = 1 + fault.size % 40
+        leader.effects_until_crash = 1 + fault.size % 40
     return leader is not None
 
 
 def _second_controller(group: SimulatedGroup, fault: Fault) -> bool:
-    """The old one is paused, a new one leads, the old one wakes up in the middle of it."""
+    """A second controller starts; the old one, perhaps paused, goes on a little later."""
     old = group.leader
     if old is None:
         return False
@@ -55,9 +55,9 @@ def _second_controller(group: SimulatedGroup, fault: Fault) -> bool:
     return True
 
 
-def _state_file(*, to_an_old_one: bool) -> Callable[[SimulatedGroup, Fault], bool]:
+def _state_file(*, restore_old: bool) -> Callable[[SimulatedGroup, Fault], bool]:
     def injection(group: SimulatedGroup, fault: Fault) -> bool:
-        group.lose_state_file(to_an_old_one=to_an_old_one)
+        group.lose_state_file(restore_old=restore_old)
         return _controller_crash(group, fault)
 
     return injection
@@ -96,7 +96,7 @@ def _flag(name: str) -> Callable[[SimulatedGroup, Fault], bool]:
 
 
 def _node_unreachable(group: SimulatedGroup, fault: Fault) -> bool:
-    """A consumer is paused for long, and its deletion does not reach it."""
+    """A consumer is paused for long, and a deletion does not end it."""
     group.deployment.unreachable_next += 1
     return _consumer_pause(group, Fault(fault.at_ms, fault.kind, fault.pick, 1_000))
 
@@ -117,7 +117,7 @@ def _list_is_stale(group: SimulatedGroup, fault: Fault) -> bool:
 
 
 def _foreign_consumer(group: SimulatedGroup, fault: Fault) -> bool:
-    """Somebody deploys a consumer by hand."""
+    """A consumer is deployed by hand."""
     consumer = ConsumerId(max(group.deployment.deployed, default=0) + 1 + fault.pick % 3)
     group.deployment.deployed[consumer] = 0
     group.deployment.start(consumer)
@@ -135,14 +135,16 @@ def _packer_fails(group: SimulatedGroup, fault: Fault) -> bool:
 
 
 def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
-    """Some partitions get faster, some slower; together never more than the group can carry."""
+    """Some partitions get faster or slower, within the capacity of the group."""
     names = sorted(group.logs)
+    budget = group.capacity_bytes_per_s * group.settings.consumers_max * 0.6
     for number, partition in enumerate(names):
         if (number + fault.pick) % 3 == 0:
             log = group.logs[partition]
             factor = (0.1, 0.5, 2.0, 4.0)[fault.size % 4]
-            unused = group.unused_bytes_per_s(without=partition)
-            log.set_speed(group.clock.now_ms, max(1.0, min(log.records_per_s * factor, unused)))
+            others = sum(x.records_per_s for p, x in group.logs.items() if p != partition)
+            limit = min(budget - others, group.capacity_bytes_per_s * 0.6)
+            log.set_speed(group.clock.now_ms, max(1.0, min(log.records_per_s * factor, limit)))
     return bool(names)
 
 
@@ -182,7 +184,7 @@ def _request(
     def injection(group: SimulatedGroup, fault: Fault) -> bool:
         request = make(fault, f"r-{fault.at_ms}-{fault.pick}")
         for controller in group.controllers:
-            controller.feed(lambda now: Requested(now, request))
+            controller.send_input(lambda now: Requested(now, request))
         return bool(group.controllers)
 
     return injection
@@ -205,8 +207,8 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
     FaultKind.CONTROLLER_CRASH: _controller_crash,
     FaultKind.CONTROLLER_CRASH_AT_EFFECT: _controller_crash_at_effect,
     FaultKind.SECOND_CONTROLLER: _second_controller,
-    FaultKind.STATE_FILE_LOST: _state_file(to_an_old_one=False),
-    FaultKind.STATE_FILE_OLD: _state_file(to_an_old_one=True),
+    FaultKind.STATE_FILE_LOST: _state_file(restore_old=False),
+    FaultKind.STATE_FILE_OLD: _state_file(restore_old=True),
     FaultKind.CONSUMER_CRASH: _consumer_crash,
     FaultKind.CONSUMER_PAUSE: _consumer_pause,
     FaultKind.CONSUMER_SHUTDOWN: _consumer_shutdown,

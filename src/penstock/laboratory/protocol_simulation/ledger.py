@@ -1,8 +1,8 @@
-"""The simulated ledger: a compare-and-set per partition, one commit per table.
+"""A simulated ledger: a compare-and-set per partition, one commit per table.
 
-A commit names where each of its partitions starts and ends. It is accepted only if every stored
-offset equals the start; else nothing of it is. `refuses_the_late` can be turned off, to show what
-a ledger does in which the highest end wins.
+A commit has a start and an end for each of its partitions. It is accepted as a whole only if every
+stored offset equals its start. Tests turn `checks_start` off to show that "the highest end wins"
+duplicates records.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from penstock.model import ConsumerId, Epoch, OffsetRange, TopicPartition
 
-Place = tuple[str, int]  # topic id and partition: a topic that is made again starts afresh
+LedgerKey = tuple[str, int]  # topic id and partition; a re-created topic has a new id
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCommit:
-    place: Place
+    key: LedgerKey
     start: int
     end: int
     epoch: Epoch
@@ -25,32 +25,32 @@ class SimulatedCommit:
 
 @dataclass(slots=True)
 class Ledger:
-    refuses_the_late: bool = True
-    next_offset: dict[Place, int] = field(default_factory=dict)
-    last_epoch: dict[Place, Epoch] = field(default_factory=dict)
+    checks_start: bool = True
+    next_offset: dict[LedgerKey, int] = field(default_factory=dict)
+    last_epoch: dict[LedgerKey, Epoch] = field(default_factory=dict)
     commits: list[SimulatedCommit] = field(default_factory=list)
 
-    def read(self, place: Place) -> int:
-        return self.next_offset.get(place, 0)
+    def read(self, key: LedgerKey) -> int:
+        return self.next_offset.get(key, 0)
 
     def commit(
         self,
-        ranges: Mapping[Place, OffsetRange],
+        ranges: Mapping[LedgerKey, OffsetRange],
         epochs: Mapping[TopicPartition, Epoch],
         consumer: ConsumerId,
         incarnation: int,
-    ) -> tuple[Place, ...]:
-        """Nothing when it was accepted; else the places where another writer was first."""
-        if self.refuses_the_late:
+    ) -> tuple[LedgerKey, ...]:
+        """Empty if accepted; else the partitions in which another writer was first."""
+        if self.checks_start:
             late = tuple(p for p, r in ranges.items() if self.read(p) != r.start)
         else:
             late = tuple(p for p, r in ranges.items() if self.read(p) >= r.end)
         if late:
             return late
-        for place, taken in ranges.items():
+        for key, taken in ranges.items():
             epoch = epochs[taken.partition]
-            commit = SimulatedCommit(place, taken.start, taken.end, epoch, consumer, incarnation)
-            self.next_offset[place] = taken.end
-            self.last_epoch[place] = epoch
+            commit = SimulatedCommit(key, taken.start, taken.end, epoch, consumer, incarnation)
+            self.next_offset[key] = taken.end
+            self.last_epoch[key] = epoch
             self.commits.append(commit)
         return ()

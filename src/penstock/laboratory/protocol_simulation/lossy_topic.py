@@ -1,7 +1,7 @@
-"""Mailboxes between controller and consumers: messages get lost, doubled, late, out of order.
+"""Delivers messages between controller and consumers: lost, doubled, late or out of order.
 
-While faults are on, every message has its chance of each; without them it arrives once, soon and in
-order. Some messages pass through the real codec, as bytes.
+While faults are on, each message may suffer any of these; afterwards it arrives once, soon and in
+order. Some messages pass through the real codec as bytes.
 """
 
 import random
@@ -13,8 +13,8 @@ from penstock.messages import Message, Refusal, decode, encode
 
 
 @dataclass(frozen=True, slots=True)
-class MessageFaults:
-    """The chances of a message, while faults are on."""
+class DeliveryFaults:
+    """The probability of each fault of a message, while faults are on."""
 
     lost: float = 0.0
     doubled: float = 0.0
@@ -23,19 +23,19 @@ class MessageFaults:
     through_codec: float = 0.0
 
 
-NO_FAULTS = MessageFaults()
+NO_FAULTS = DeliveryFaults()
 TRAVEL_MS = (2, 20)
 
 
 class LossyTopic:
-    """Carries messages and hands them to `deliver`."""
+    """Carries a message and calls `deliver` when it arrives."""
 
     def __init__(
-        self, clock: VirtualClock, chance: random.Random, message_faults: MessageFaults
+        self, clock: VirtualClock, chance: random.Random, delivery_faults: DeliveryFaults
     ) -> None:
         self._clock = clock
         self._chance = chance
-        self.message_faults = message_faults
+        self.delivery_faults = delivery_faults
         self.sent = 0
         self.lost = 0
         self.doubled = 0
@@ -43,24 +43,24 @@ class LossyTopic:
         self._last_arrival: dict[object, int] = {}
 
     def carry(self, message: Message, lane: object, deliver: Callable[[Message], None]) -> None:
-        """`lane` is a sender and a receiver: without faults, its messages keep their order."""
+        """`lane` is a sender and a receiver; without faults a lane keeps its order."""
         self.sent += 1
-        message_faults, chance = self.message_faults, self._chance
-        if message_faults.through_codec and chance.random() < message_faults.through_codec:
+        faults, chance = self.delivery_faults, self._chance
+        if faults.through_codec and chance.random() < faults.through_codec:
             message = self._through_codec(message)
         copies = 1
-        if message_faults is not NO_FAULTS:
-            if chance.random() < message_faults.lost:
+        if faults is not NO_FAULTS:
+            if chance.random() < faults.lost:
                 self.lost += 1
                 return
-            if chance.random() < message_faults.doubled:
+            if chance.random() < faults.doubled:
                 self.doubled += 1
                 copies = 2
         for _ in range(copies):
             arrival = self._clock.now_ms + chance.randint(*TRAVEL_MS)
-            if message_faults is not NO_FAULTS and chance.random() < message_faults.delayed:
+            if faults is not NO_FAULTS and chance.random() < faults.delayed:
                 self.delayed += 1
-                arrival += chance.randint(1, message_faults.delay_ms_max)
+                arrival += chance.randint(1, faults.delay_ms_max)
             else:
                 arrival = max(arrival, self._last_arrival.get(lane, 0))
                 self._last_arrival[lane] = arrival

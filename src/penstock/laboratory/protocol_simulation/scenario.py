@@ -1,19 +1,19 @@
-"""What happens to a simulated group: its size, its lost messages and its faults, from one seed.
+"""A simulated group's size, delivery faults and other faults, all drawn from one seed.
 
-A scenario is a value. The same seed gives the same scenario, and the same scenario the same trace.
-A shrinker makes smaller scenarios out of a failing one.
+The same seed gives the same scenario, and the same scenario gives the same trace. `shrink` makes a
+failing scenario smaller.
 """
 
 import random
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.controller.core.settings import ControllerSettings
-from penstock.laboratory.protocol_simulation.lossy_topic import MessageFaults
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
+from penstock.settings import Settings, changed_settings
 
 
 class FaultKind(StrEnum):
-    """What can go wrong, or merely happen, while faults are on."""
+    """What can happen to the group while faults are on."""
 
     CONTROLLER_CRASH = "controller_crash"
     CONTROLLER_CRASH_AT_EFFECT = "controller_crash_at_effect"
@@ -44,7 +44,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`pick` chooses the victim among those there are, `size` how long or how much."""
+    """`pick` chooses the victim, `size` how long or how much."""
 
     at_ms: int
     kind: FaultKind
@@ -58,48 +58,48 @@ class Scenario:
     topics: tuple[int, ...]
     load_share: float
     consumers_max: int
-    faults_ms: int
-    message_faults: MessageFaults
+    faults_until_ms: int
+    delivery_faults: DeliveryFaults
     faults: tuple[Fault, ...]
     is_fenced_by_broker: bool = True
     restarts_consumers: bool = True
 
 
 # The protocol's times, shortened: virtual time is cheap, events are not.
-SETTINGS = ControllerSettings(
-    capacity_bytes_per_s=1_000.0,
-    target_utilisation=0.85,
-    catch_up_ms=20_000,
-    consumers_max=20,
-    spare_consumers=1,
-    creations_per_window_max=10,
-    creation_window_ms=5_000,
-    creation_backoff_ms=1_000,
-    tick_busy_ms=200,
-    tick_idle_ms=500,
-    query_resend_ms=500,
-    synchronise_ms_max=3_000,
-    resend_ms=700,
-    acknowledge_ms_max=6_000,
-    silence_ms_max=3_500,
-    creation_ms_max=5_000,
-    packing_ms_max=2_000,
-    list_period_ms=5_000,
-    delete_resend_ms=2_000,
-    plan_interval_ms=1_500,
-    scale_down_period_ms=8_000,
-    supersede_after_ms=1_000,
-    fruitless_backoff_ms=3_000,
-    speeds_stale_after_ms=5_000,
-    retry_failed_ms=2_000,
-    idle_grace_ms=4_000,
+TICK_BUSY_MS = 200
+SETTINGS = changed_settings(
+    Settings(),
+    {
+        "packing.capacity": "1000B/s",
+        "packing.scale_down_period": "8s",
+        "packing.no_gain_wait": "3s",
+        "packing.look_ahead": "0s",
+        "controller.consumers_min": 0,
+        "controller.consumers_max": 20,
+        "controller.catch_up": "20s",
+        "controller.creations_per_minute_max": 60,
+        "controller.creation_retry": "1s",
+        "controller.creation_timeout": "5s",
+        "controller.synchronise": "3s",
+        "controller.command_resend": "600ms",
+        "controller.acknowledge": "6s",
+        "controller.silence": "3500ms",
+        "controller.packing_timeout": "2s",
+        "controller.list_period": "5s",
+        "controller.delete_resend": "2s",
+        "controller.plan_interval": "1500ms",
+        "controller.overtake_after": "1s",
+        "controller.speeds_stale": "5s",
+        "controller.failed_partition_retry": "2s",
+        "controller.idle_grace": "4s",
+    },
 )
 
 _KINDS = tuple(FaultKind)
 
 
 def scenario(seed: int) -> Scenario:
-    """A group and its faults. Most are small, some reach 200 partitions and 20 consumers."""
+    """The scenario of a seed. Most are small, some have 200 partitions and 20 consumers."""
     chance = random.Random(seed)
     size = chance.choices(("small", "middle", "large"), weights=(70, 25, 5))[0]
     partitions = {"small": 8, "middle": 40, "large": 200}[size]
@@ -110,13 +110,13 @@ def scenario(seed: int) -> Scenario:
         share = min(total, chance.randint(1, max(1, partitions // 2)))
         topics.append(share)
         total -= share
-    faults_ms = chance.randint(8_000, 16_000)
+    faults_until_ms = chance.randint(8_000, 16_000)
     number = chance.randint(4, 10)
     faults = tuple(
         sorted(
             (
                 Fault(
-                    at_ms=chance.randint(2_500, faults_ms),
+                    at_ms=chance.randint(2_500, faults_until_ms),
                     kind=chance.choice(_KINDS),
                     pick=chance.randint(0, 1_000),
                     size=chance.randint(0, 1_000),
@@ -126,11 +126,11 @@ def scenario(seed: int) -> Scenario:
             key=lambda fault: fault.at_ms,
         )
     )
-    loses_messages = chance.random() < 0.7
-    message_faults = MessageFaults(
-        lost=chance.choice((0.0, 0.05, 0.2)) if loses_messages else 0.0,
-        doubled=chance.choice((0.0, 0.05, 0.2)) if loses_messages else 0.0,
-        delayed=chance.choice((0.0, 0.1, 0.3)) if loses_messages else 0.0,
+    is_unreliable = chance.random() < 0.7
+    delivery_faults = DeliveryFaults(
+        lost=chance.choice((0.0, 0.05, 0.2)) if is_unreliable else 0.0,
+        doubled=chance.choice((0.0, 0.05, 0.2)) if is_unreliable else 0.0,
+        delayed=chance.choice((0.0, 0.1, 0.3)) if is_unreliable else 0.0,
         delay_ms_max=chance.choice((300, 3_000, 8_000)),
         through_codec=0.3 if chance.random() < 0.1 else 0.0,
     )
@@ -139,8 +139,8 @@ def scenario(seed: int) -> Scenario:
         topics=tuple(topics),
         load_share=chance.uniform(0.2, 0.7),
         consumers_max=consumers_max,
-        faults_ms=faults_ms,
-        message_faults=message_faults,
+        faults_until_ms=faults_until_ms,
+        delivery_faults=delivery_faults,
         faults=faults,
         is_fenced_by_broker=chance.random() < 0.5,
         restarts_consumers=chance.random() < 0.6,

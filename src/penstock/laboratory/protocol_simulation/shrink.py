@@ -1,19 +1,19 @@
-"""Make a failing scenario smaller while it still fails: fewer faults, no lost messages.
+"""Makes a failing scenario smaller while it still fails: fewer faults, reliable delivery.
 
-What is left is what matters. It is deterministic, so the smallest one can be kept as a test.
+It is deterministic, so the smallest scenario can be kept as a test.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.laboratory.protocol_simulation.lossy_topic import MessageFaults
+from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 
 Fails = Callable[[Scenario], bool]
 
 
 def shrink(scenario: Scenario, fails: Fails, runs_max: int = 200) -> Scenario:
-    """A scenario that still fails and from which nothing can be left out, or out of runs."""
+    """The smallest scenario found that still fails, after at most `runs_max` runs."""
     runs = 0
 
     def still_fails(candidate: Scenario) -> bool:
@@ -21,8 +21,8 @@ def shrink(scenario: Scenario, fails: Fails, runs_max: int = 200) -> Scenario:
         runs += 1
         return runs <= runs_max and fails(candidate)
 
-    calm = replace(scenario, message_faults=MessageFaults())
-    smallest = calm if still_fails(calm) else scenario
+    without_faults = replace(scenario, delivery_faults=DeliveryFaults())
+    smallest = without_faults if still_fails(without_faults) else scenario
     chunk = max(1, len(smallest.faults) // 2)
     while chunk:
         start = 0

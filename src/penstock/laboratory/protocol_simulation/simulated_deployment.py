@@ -1,7 +1,7 @@
-"""The simulated deployment: starts and ends processes, late, and not always as asked.
+"""A simulated deployment back-end: it starts and ends processes with delays and faults.
 
-"Deleted" does not mean dead: on an unreachable node the process goes on (H10). A create may fail,
-or the process may never come up. A list may be out of date.
+A deleted process keeps running on an unreachable node. A creation may fail, or the process may
+never come up. A list may be out of date.
 """
 
 from typing import TYPE_CHECKING
@@ -46,11 +46,11 @@ class SimulatedDeployment:
         found = self._old_list if self.stale_list_next else dict(self.deployed)
         self.stale_list_next = False
         self._old_list = dict(self.deployed)
-        if self.group.loses_an_answer():
+        if self.group.is_answer_lost():
             return
         answer = {consumer: Deployed(version) for consumer, version in found.items()}
         delay = self.group.chance.randint(5, 60)
-        controller.feed(lambda now: DeploymentsListed(now, answer), delay)
+        controller.send_input(lambda now: DeploymentsListed(now, answer), delay)
 
     def create(self, controller: "SimulatedController", consumer: ConsumerId, version: int) -> None:
         group = self.group
@@ -58,18 +58,18 @@ class SimulatedDeployment:
             return
         if self.creations_to_fail > 0:
             self.creations_to_fail -= 1
-            group.note("creation failed")
-            controller.feed(lambda now: CreationFailed(now, consumer, "quota"), 20)
+            group.count_event("creation failed")
+            controller.send_input(lambda now: CreationFailed(now, consumer, "quota"), 20)
             return
         self.deployed[consumer] = version
         if self.never_up_next > 0:
             self.never_up_next -= 1
-            group.note("consumer never came up")
+            group.count_event("consumer never came up")
             return
         group.clock.after(group.chance.randint(*START_MS), lambda: self.start(consumer))
 
     def start(self, consumer: ConsumerId) -> None:
-        """A zombie with the same id does not hinder it: that one is on another node."""
+        """Start a process. A deleted one with the same number may still run on another node."""
         current = self._current.get(consumer)
         if consumer in self.deployed and (current is None or not current.is_alive):
             self._incarnations += 1
@@ -85,21 +85,21 @@ class SimulatedDeployment:
         for process in self.reached(consumer):
             if self.unreachable_next > 0:
                 self.unreachable_next -= 1
-                group.note("deleted, but still running")
+                group.count_event("deleted, but still running")
             else:
                 group.clock.after(group.chance.randint(5, 300), process.crash)
-        if not group.loses_an_answer():
-            controller.feed(lambda now: ConsumerDeleted(now, consumer), 50)
+        if not group.is_answer_lost():
+            controller.send_input(lambda now: ConsumerDeleted(now, consumer), 50)
 
     def crashed(self, process: SimulatedConsumer) -> None:
-        """Kubernetes starts it again; a plain process stays dead."""
+        """A crashed process restarts, as on Kubernetes, or stays dead."""
         process.crash()
         if self.group.restarts_consumers:
             delay = self.group.chance.randint(*RESTART_MS)
             self.group.clock.after(delay, lambda: self.start(process.consumer))
 
-    def end_the_undead(self) -> None:
-        """The nodes are reachable again: what was deleted ends."""
+    def end_deleted_processes(self) -> None:
+        """All nodes are reachable again: deleted processes end."""
         for process in self.alive():
             if self._current.get(process.consumer) is not process:
                 process.crash()

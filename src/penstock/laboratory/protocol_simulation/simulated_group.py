@@ -1,20 +1,20 @@
 """The whole protocol in one thread on a virtual clock: first with faults, then without.
 
-While faults happen, safety is checked after every event. Then they stop, everything that was paused
-goes on, and the group must converge within its bound, carry every record, and make no further plan.
-Nothing in here decides anything: the controller and the consumers are the real ones.
+While faults are on, safety is checked after every event. Then the faults end, everything that was
+paused goes on, and the group must converge within its bound, carry every record and stay stable.
+All decisions are made by the real code of controller and consumers.
 """
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 from penstock.controller.core import effects as act
 from penstock.controller.core.inputs import Packed, PackingFailed, SpeedsMeasured
 from penstock.controller.core.saved_state import decode_state, encode_state
+from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import State
 from penstock.laboratory.protocol_simulation.checkers import Checker
-from penstock.laboratory.protocol_simulation.ledger import Ledger, Place
+from penstock.laboratory.protocol_simulation.ledger import Ledger, LedgerKey
 from penstock.laboratory.protocol_simulation.lossy_topic import NO_FAULTS, LossyTopic
 from penstock.laboratory.protocol_simulation.plain_packing import PlainPacking
 from penstock.laboratory.protocol_simulation.scenario import SETTINGS, Scenario
@@ -24,15 +24,14 @@ from penstock.laboratory.protocol_simulation.simulated_deployment import Simulat
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 from penstock.messages import FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
+from penstock.settings import changed_settings
 
 MEASURE_MS = 1_000
-# Of the group's capacity, and of one consumer's: more may not be written.
-CARRIED_SHARE_MAX = 0.6
 EVENTS_MAX = 200_000
 
 
 class Log:
-    """One partition of a data topic: how far it is written, and how fast."""
+    """One partition of a data topic: its end offset and its write speed."""
 
     def __init__(self, topic_id: str, records_per_s: float, since_ms: int) -> None:
         self.topic_id = topic_id
@@ -53,12 +52,16 @@ class SimulatedGroup:
         self.scenario = scenario
         self.chance = random.Random(scenario.seed + 1)
         self.clock = VirtualClock()
-        self.settings = replace(SETTINGS, consumers_max=scenario.consumers_max)
+        self.chosen = changed_settings(
+            SETTINGS, {"controller.consumers_max": scenario.consumers_max}
+        )
+        self.settings = controller_settings(self.chosen)
+        self.capacity_bytes_per_s = self.settings.policy.capacity_bytes_per_s
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
-        self.topic = LossyTopic(self.clock, self.chance, scenario.message_faults)
+        self.topic = LossyTopic(self.clock, self.chance, scenario.delivery_faults)
         self.deployment = SimulatedDeployment(self)
-        self.happened: Counter[str] = Counter()
+        self.fault_counts: Counter[str] = Counter()
         self.has_faults = True
         self.is_fencing = scenario.is_fenced_by_broker
         self.restarts_consumers = scenario.restarts_consumers
@@ -69,19 +72,19 @@ class SimulatedGroup:
         self.topics_made = 0
         self.controllers: list[SimulatedController] = []
         self._disk: list[State | bytes] = []
-        self._unheard: list[FromConsumer] = []
+        self._undelivered: list[FromConsumer] = []
         for number, partitions in enumerate(scenario.topics):
             self.make_topic(f"topic-{number}", partitions)
         self.start_controller()
         self.clock.after(50, self._measure)
 
-    def note(self, what: str) -> None:
-        self.happened[what] += 1
+    def count_event(self, what: str) -> None:
+        self.fault_counts[what] += 1
 
     # Data topics
 
     def make_topic(self, topic: str, partitions: int) -> None:
-        """A topic made again gets a new id, and so starts afresh in the ledger."""
+        """A re-created topic gets a new id, and so starts at 0 in the ledger."""
         self.topics_made += 1
         topic_id = f"id-{self.topics_made:019d}"
         for number in range(partitions):
@@ -101,22 +104,13 @@ class SimulatedGroup:
         self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
 
     def _speed(self) -> float:
-        """Such that the group can carry all of it, with what is written already."""
-        total = self.settings.capacity_bytes_per_s * self.settings.consumers_max
+        """Such that the group can carry all of it."""
+        total = self.capacity_bytes_per_s * self.settings.consumers_max
         mean = total * self.scenario.load_share / max(1, sum(self.scenario.topics)) * 0.8
-        drawn = self.chance.uniform(0.2, 1.8) * mean
-        return max(1.0, min(drawn, self.unused_bytes_per_s()))
+        most = self.capacity_bytes_per_s * 0.6
+        return min(most, self.chance.uniform(0.2, 1.8) * mean)
 
-    def unused_bytes_per_s(self, without: TopicPartition | None = None) -> float:
-        """How fast one more partition may be written, so that a packing for all exists."""
-        capacity = self.settings.capacity_bytes_per_s
-        others = sum(log.records_per_s for p, log in self.logs.items() if p != without)
-        return min(
-            CARRIED_SHARE_MAX * (capacity * self.settings.consumers_max) - others,
-            CARRIED_SHARE_MAX * capacity,
-        )
-
-    def place_of(self, partition: TopicPartition) -> Place | None:
+    def ledger_key(self, partition: TopicPartition) -> LedgerKey | None:
         log = self.logs.get(partition)
         return None if log is None else (log.topic_id, partition.partition)
 
@@ -132,7 +126,7 @@ class SimulatedGroup:
             p: log.records_per_s for p, log in self.logs.items()
         }
         for controller in self.controllers:
-            controller.feed(lambda now: SpeedsMeasured(now, speeds), 5)
+            controller.send_input(lambda now: SpeedsMeasured(now, speeds), 5)
 
     # Controllers
 
@@ -141,17 +135,18 @@ class SimulatedGroup:
         saved: State | None = None
         if self._disk:
             last = self._disk[-1]
-            outcome = decode_state(last if isinstance(last, bytes) else encode_state(last))
+            raw = last if isinstance(last, bytes) else encode_state(last)
+            outcome = decode_state(raw, self.chosen)
             saved = outcome if isinstance(outcome, State) else None
         controller = SimulatedController(self, self.newest_epoch, saved)
         self.controllers = [c for c in self.controllers if c.is_alive] + [controller]
-        unheard, self._unheard = self._unheard, []
-        for message in unheard:
-            controller.hear(message)
+        undelivered, self._undelivered = self._undelivered, []
+        for message in undelivered:
+            controller.receive(message)
         return controller
 
     def controller_ended(self) -> None:
-        """Something restarts it, unless another one leads already."""
+        """Restart the controller later, unless another one is alive by then."""
 
         def restart() -> None:
             if not any(c.is_alive for c in self.controllers):
@@ -160,14 +155,14 @@ class SimulatedGroup:
         self.clock.after(self.chance.randint(200, 2_000), restart)
 
     def save(self, state: State) -> None:
-        """A disk that outlives the process; the copy before is kept, to be restored by a fault.
+        """Keep the state for the next start, and the one before for a fault that restores it.
 
-        States become bytes when they are read: most are saved and never read again.
+        It is encoded only when read: most saved states are never read.
         """
         self._disk = [*self._disk[-1:], state]
 
-    def lose_state_file(self, *, to_an_old_one: bool) -> None:
-        self._disk = self._disk[:1] if to_an_old_one else [b"\x00\x01 not a state"]
+    def lose_state_file(self, *, restore_old: bool) -> None:
+        self._disk = self._disk[:1] if restore_old else [b"\x00\x01 not a state"]
 
     @property
     def leader(self) -> SimulatedController | None:
@@ -179,10 +174,10 @@ class SimulatedGroup:
         delay = self.chance.randint(5, 300)
         if self.packer_fails_next > 0:
             self.packer_fails_next -= 1
-            controller.feed(lambda now: PackingFailed(now, number, "out of luck"), delay)
+            controller.send_input(lambda now: PackingFailed(now, number, "injected fault"), delay)
             return
         packing = PlainPacking().pack(problem)
-        controller.feed(lambda now: Packed(now, number, packing), delay)
+        controller.send_input(lambda now: Packed(now, number, packing), delay)
 
     # Messages
 
@@ -201,37 +196,37 @@ class SimulatedGroup:
                 raise TypeError(f"a consumer sent {arrived.event_type}")
             alive = [c for c in self.controllers if c.is_alive]
             for controller in alive:
-                controller.hear(arrived)
+                controller.receive(arrived)
             if not alive:
-                self._unheard.append(arrived)
+                self._undelivered.append(arrived)
 
         self.checker.consumer_sent(message)
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
-    def loses_an_answer(self) -> bool:
-        """Whether a deployment's answer gets lost on the way back."""
-        return self.has_faults and self.chance.random() < self.topic.message_faults.lost
+    def is_answer_lost(self) -> bool:
+        """Whether an answer of the deployment is lost."""
+        return self.has_faults and self.chance.random() < self.topic.delivery_faults.lost
 
     def consumer_ended(self, process: SimulatedConsumer) -> None:
-        self.note("consumer shut down")
+        self.count_event("consumer shut down")
         self.deployment.crashed(process)
 
-    # Without faults
+    # After the faults
 
-    def stop_faults(self) -> None:
+    def end_faults(self) -> None:
         self.has_faults = False
-        self.topic.message_faults = NO_FAULTS
+        self.topic.delivery_faults = NO_FAULTS
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
         deployment = self.deployment
         deployment.unreachable_next = deployment.creations_to_fail = deployment.never_up_next = 0
         for controller in self.controllers:
-            controller.effects_to_live = None
+            controller.effects_until_crash = None
             controller.resume()
         for process in deployment.alive():
             process.hangs_next = process.fails_next = False
             process.resume()
-        self.clock.after(3_000, deployment.end_the_undead)
+        self.clock.after(3_000, deployment.end_deleted_processes)
 
     def run_until(self, time_ms: int) -> None:
         self.clock.run_until(time_ms, self.checker.after_event, EVENTS_MAX)

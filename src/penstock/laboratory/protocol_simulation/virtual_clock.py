@@ -1,4 +1,4 @@
-"""Time that passes only when something happens; equal times run in the order of asking."""
+"""A clock that jumps from event to event; events at the same time run in the order of request."""
 
 import heapq
 from collections.abc import Callable
@@ -7,7 +7,7 @@ Action = Callable[[], None]
 
 
 class VirtualClock:
-    """A queue of things to do at a time. The only clock of a simulation."""
+    """A queue of actions by time. The only clock in a simulation."""
 
     def __init__(self) -> None:
         self.now_ms = 0
@@ -23,7 +23,7 @@ class VirtualClock:
         self.at(self.now_ms + delay_ms, action)
 
     def run_until(self, time_ms: int, after_each: Action, events_max: int) -> None:
-        """Everything up to then, with a check after each. Too many events is a storm."""
+        """Run all actions up to a time, with a check after each."""
         while self._queue and self._queue[0][0] <= time_ms:
             self.now_ms, _, action = heapq.heappop(self._queue)
             action()
@@ -35,4 +35,4 @@ class VirtualClock:
 
 
 class TooManyEventsError(Exception):
-    """More happened than a group that works can cause (S11)."""
+    """The simulation ran more events than its bound: something repeats without end (S11)."""

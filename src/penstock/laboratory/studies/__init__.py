@@ -1,1 +1,1 @@
-"""Measured answers to questions of design: each study can be run again, and writes its tables."""
+"""Repeatable measurements behind design decisions; each study writes its own report."""

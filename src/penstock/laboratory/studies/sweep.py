@@ -1,8 +1,8 @@
-"""Many independent runs spread over cores, or over a cluster, by PySpark.
+"""Distributes many independent runs over cores or a cluster, with PySpark.
 
-The only file of this room that imports Spark. A task and its result are plain values; the work is a
-function of a module, so that a worker can import it (on a cluster Penstock must be installed on the
-workers).
+It is the only file of the studies that imports Spark. Tasks and results are plain values; the work
+is a function of a module, so that a worker can import it (on a cluster Penstock must be installed
+on the workers).
 """
 
 import os
@@ -32,10 +32,10 @@ def spread(
     on_progress: Callable[[int], None] = lambda _: None,
     on_results: Callable[[list[Result]], None] = lambda _: None,
 ) -> list[Result]:
-    """The results in the order of the tasks.
+    """Run all tasks and return the results in their order.
 
-    `on_progress` is told how many are done so far; `on_results` gets every batch of results as soon
-    as it is whole, so that a long study can be interrupted without losing what it has found.
+    `on_progress` gets the number of finished tasks; `on_results` gets every complete batch of
+    results, so that an interrupted study loses little.
     """
     if not tasks:
         return []

@@ -1,13 +1,14 @@
-"""Low-pass filters: from what was written in each interval to a speed that can be planned with.
+"""Low-pass filters: from what was written in each interval to a speed that plans can use.
 
-A filter sees the intervals of all partitions at once, as two tables with one row a turn (oldest
-first) and one column a partition: how long each interval was, and how much was written in it. An
-interval of no length carries no knowledge and has no effect. A filter has no memory of its own, so
-a speed depends on nothing but the window, and the same window gives the same speed.
+A filter gets the intervals of all partitions at once, as two tables with one row per round (oldest
+first) and one column per partition: how long each interval was, and how much was written in it. An
+interval without duration is unknown and has no effect. A filter has no memory: the same window
+always gives the same speed.
 
-Laws all of them keep, and tests/properties holds them to: never negative, never NaN where anything
-is known, NaN (unknown) only where nothing is, within the range of the intervals, constant in gives
-constant out. Which is the default, and why, is in docs/studies/monitor.md.
+Each filter keeps these laws, which tests/properties checks: a speed is never negative; it is NaN
+(unknown) only where every interval is unknown; it lies within the range of the intervals; constant
+input gives constant output. docs/development/studies/monitor.md says which filter is the
+default, and why.
 """
 
 from dataclasses import dataclass
@@ -21,10 +22,10 @@ from penstock.settings.sections import MonitorSettings
 Table: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = npt.NDArray[np.float64]
 
-# Blocks of this many intervals at the old end are compared with all that is newer: one finds the
-# interval in which a step fell, the longer ones find a slow drift.
+# The oldest 1, 2, 4 and 8 intervals are compared with all newer ones: a single interval shows a
+# step, the longer blocks show a slow drift.
 _BLOCKS = (1, 2, 4, 8)
-# An interval is never exactly a period long; two of 0.99 s are meant by "the last two seconds".
+# Intervals are never exactly one period long: two of 0.99 s count as two seconds.
 _LENGTH_SLACK = 0.9
 # For a normal distribution: the standard deviation over the median absolute deviation, and the
 # standard deviation of a second difference over that of one value.
@@ -34,13 +35,13 @@ _SECOND_DIFFERENCE = 6.0**0.5
 
 class SpeedFilter(Protocol):
     def speeds(self, duration_s: Table, amount: Table) -> Row:
-        """One speed a partition, NaN where nothing is known."""
+        """One speed per partition, NaN where all intervals are unknown."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlainWindow:
-    """Everything in the window, evenly: calm, and a whole window late after a step."""
+    """The mean of the window: smooth, but a whole window late after a step."""
 
     def speeds(self, duration_s: Table, amount: Table) -> Row:
         return _ratio(amount.sum(axis=0), duration_s.sum(axis=0))
@@ -48,7 +49,7 @@ class PlainWindow:
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Newer intervals weigh more: the older by a time constant, the lighter by e."""
+    """Newer intervals weigh more: the weight falls by a factor of e per time constant."""
 
     time_constant_s: float
 
@@ -63,13 +64,12 @@ class Exponential:
 
 @dataclass(frozen=True, slots=True)
 class StepAdapting:
-    """The longest recent stretch with no step in it: long while calm, short right after a step.
+    """The mean of the longest recent stretch without a step.
 
-    Begins with the newest `shortest_s` and goes back, interval by interval, for as long as what is
-    added agrees with what is newer. A difference is a step when it exceeds both `tolerance` (a part
-    of the speed) and `noise` times what the noise of that partition would explain. The noise comes
-    from second differences, which neither a step nor a steady ramp disturbs, and from their median,
-    which a few outliers do not.
+    It begins with the newest `shortest_s` and goes back, interval by interval, while the older ones
+    agree with the newer. A difference is a step when it exceeds both `tolerance` (a part of the
+    speed) and `noise` times the partition's noise. The noise is estimated from the median of second
+    differences: a step or a steady ramp does not change it, nor do a few outliers.
     """
 
     shortest_s: float
@@ -92,11 +92,11 @@ class StepAdapting:
 
     def _stretch(self, recent: "_Recent") -> npt.NDArray[np.intp]:
         """How many of the newest intervals belong to the stretch, for each partition."""
-        turns = len(recent.elapsed_s) - 1
+        rounds = len(recent.elapsed_s) - 1
         enough = recent.elapsed_s >= self.shortest_s * _LENGTH_SLACK
-        least = np.where(enough[-1], enough.argmax(axis=0), turns)
+        least = np.where(enough[-1], enough.argmax(axis=0), rounds)
         kept = least.copy()
-        for length in range(1, turns):
+        for length in range(1, rounds):
             grows = kept == length
             if not grows.any():
                 continue
@@ -109,7 +109,7 @@ class StepAdapting:
         return kept
 
     def _agree(self, recent: "_Recent", rest: int, end: int) -> npt.NDArray[np.bool_]:
-        """Whether the intervals rest..end tell of the same speed as the newer 0..rest."""
+        """Whether the intervals rest..end have the same speed as the newer 0..rest."""
         newer_s = recent.elapsed_s[rest]
         older_s = recent.elapsed_s[end] - newer_s
         newer = _ratio(recent.total[rest], newer_s)
@@ -120,14 +120,14 @@ class StepAdapting:
         bound = np.maximum(
             self.tolerance * np.fmax(newer, older), self.noise * recent.deviation * spread
         )
-        # A side without any known interval compares as NaN: nothing speaks against it.
+        # A side without any known interval is NaN, which differs from nothing.
         differ: npt.NDArray[np.bool_] = np.abs(newer - older) > bound
         return ~differ
 
 
 @dataclass(frozen=True, slots=True)
 class _Recent:
-    """Sums over the newest n intervals, at row n; `deviation` is a partition's noise."""
+    """Row n holds sums over the newest n intervals; `deviation` is a partition's noise."""
 
     elapsed_s: Table
     total: Table
@@ -136,7 +136,7 @@ class _Recent:
 
 
 def _from_zero(table: Table) -> Table:
-    """Running sums with a row of zeros before them."""
+    """Running sums, with a row of zeros first."""
     return np.concatenate([np.zeros((1, table.shape[1])), np.cumsum(table, axis=0)])
 
 
@@ -147,7 +147,7 @@ def _ratio(amount: Table, duration_s: Table) -> Table:
 
 
 def _deviation(duration_s: Table, amount: Table) -> Row:
-    """The standard deviation of one interval's speed, robustly; 0 where too little is known."""
+    """A robust standard deviation of one interval's speed; 0 where too little is known."""
     speed = _ratio(amount, duration_s)
     if len(speed) < 3:
         return np.zeros(speed.shape[1])

@@ -1,12 +1,12 @@
-"""What was written between two looks at the brokers, told from what only seems so.
+"""What was written to each log between two samples.
 
-A look gives levels: how large each partition's log is on its leader, where it begins and ends. The
-difference of two sizes is what was written, except where it lies: retention or compaction took
-bytes away, another replica leads (its size differs), a size jumped. There the difference of end
-offsets times the partition's mean log bytes per record stands in, and where not even that is known
-the interval is unknown: no duration, no bytes, never a made-up zero.
+A sample holds the size of each log on its leader, and the offsets at which it begins and ends. What
+was written is the difference of two sizes, except after retention, compaction or a change of the
+leader (another replica has another size). Then the difference of end offsets times the partition's
+mean log bytes per record is used. Where that is unknown too, the interval is unknown: it has no
+duration and no bytes. It is never zero by default.
 
-Columns are partitions, as everywhere in this room. NaN means: not seen.
+Each array has one column per partition, as in the whole package. NaN means unknown.
 """
 
 from dataclasses import dataclass, fields
@@ -16,22 +16,22 @@ import numpy.typing as npt
 
 from penstock.monitor.core.filters import Row
 
-# A mean over this many records is good enough to call a size difference implausible by it.
+# With a mean over at least this many records, a size difference can be called implausible.
 RECORDS_FOR_A_MEAN = 100.0
-# A difference outside these multiples of what the records of the interval should weigh is
-# implausible: below it compaction is at work, above it the size jumped.
+# A size difference outside these multiples of what the new records should weigh is implausible:
+# below the first, compaction removed bytes; above the second, the size jumped.
 PLAUSIBLE_LEAST = 0.5
 PLAUSIBLE_MOST = 10.0
-# Two looks closer together than this are one: bytes over next to no time are no speed.
+# Two samples closer together than this count as one: their time difference is too inexact.
 INTERVAL_S_MIN = 0.001
 # Records may really have become smaller or larger: after this many implausible intervals in
-# sequence the sizes are believed again.
+# sequence, sizes are believed again.
 IMPLAUSIBLE_IN_SEQUENCE_MAX = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
-    """One look: size, start and end of each log, each with the (monotonic) time it was taken."""
+class LogSample:
+    """Size, start and end of each log, with the monotonic times at which they were read."""
 
     size_bytes: Row
     size_at_s: Row
@@ -41,13 +41,13 @@ class Levels:
     offsets_at_s: Row
 
     @classmethod
-    def unseen(cls, partitions: int) -> "Levels":
+    def unknown(cls, partitions: int) -> "LogSample":
         return cls(*(np.full(partitions, np.nan) for _ in fields(cls)))
 
-    def then(self, newer: "Levels") -> "Levels":
-        """The newest known of everything."""
+    def updated(self, newer: "LogSample") -> "LogSample":
+        """The newest known value of everything."""
         sized, offset = ~np.isnan(newer.size_bytes), ~np.isnan(newer.end_offset)
-        return Levels(
+        return LogSample(
             size_bytes=np.where(sized, newer.size_bytes, self.size_bytes),
             size_at_s=np.where(sized, newer.size_at_s, self.size_at_s),
             leader=np.where(sized, newer.leader, self.leader),
@@ -61,13 +61,13 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """What the last look left to be wary of."""
+    """What the last interval showed that makes the next size difference doubtful."""
 
     shortened: Row
-    """1 where the log's start moved: sizes and offsets are not read at one instant, so the bytes
-    may be missing from the next difference only."""
+    """1 where the log's start moved: sizes and offsets are not read at the same moment, so the
+    removed bytes may be missing only from the next difference."""
     records: Row
-    """Records seen in the last interval: bytes may be seen one look after their offsets."""
+    """Records of the last interval: their bytes may appear one sample after their offsets."""
     implausible: Row
     """How many intervals in sequence were implausible."""
 
@@ -77,33 +77,33 @@ class Suspicion:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was written in one interval; a duration of 0 where nothing can be said."""
+class LogGrowth:
+    """What was written in one interval; a duration of 0 where that is unknown."""
 
     bytes_duration_s: Row
     bytes_written: Row
     records_duration_s: Row
     records_written: Row
-    measured: Row
-    """1 where the bytes come from sizes: only those tell what a record weighs."""
+    by_size: Row
+    """1 where the bytes come from sizes: only those show what a record weighs."""
     suspicion: Suspicion
     restarted: Row
-    """1 where the end of the log went back: another log than before, or a truncated one."""
+    """1 where the end of the log went back: the topic was made again, or the log was truncated."""
 
 
-def written_by_sizes(
-    before: Levels, now: Levels, mean_bytes: Row, mean_records: Row, suspicion: Suspicion
-) -> Written:
-    """By the leader's log size. `mean_bytes` is NaN while unknown; `mean_records` its base."""
+def growth_by_sizes(
+    before: LogSample, now: LogSample, mean_bytes: Row, mean_records: Row, suspicion: Suspicion
+) -> LogGrowth:
+    """From the leader's log size. `mean_bytes` is the mean over `mean_records` records, or NaN."""
     duration_s = now.size_at_s - before.size_at_s
     grown = now.size_bytes - before.size_bytes
-    records_s, records, restarted = _records(before, now)
+    records_s, records, restarted = _new_records(before, now)
     shortened = now.start_offset > before.start_offset
 
     expected = records * mean_bytes
     idle = (records == 0) & (suspicion.records == 0)
     recently = records + np.nan_to_num(suspicion.records)
-    # The two answers are of different moments: what is expected is scaled to the size's interval.
+    # Sizes and offsets are of different moments: the expectation is scaled to the size's interval.
     expected_here = np.where(records_s > 0, expected * (duration_s / records_s), expected)
     implausible = (mean_records >= RECORDS_FOR_A_MEAN) & (
         (grown < PLAUSIBLE_LEAST * expected_here - mean_bytes)
@@ -111,19 +111,19 @@ def written_by_sizes(
     )
     implausible &= suspicion.implausible < IMPLAUSIBLE_IN_SEQUENCE_MAX
 
-    measured = _is_interval(duration_s) & (grown >= 0) & (now.leader == before.leader)
-    by_size = measured & ~shortened & (suspicion.shortened == 0) & ~restarted
+    by_size = _is_interval(duration_s) & (grown >= 0) & (now.leader == before.leader)
+    by_size &= ~shortened & (suspicion.shortened == 0) & ~restarted
     by_size &= ~implausible & ~(idle & (grown > 0))
     by_records = ~by_size & (records_s > 0) & (records >= 0) & (idle | ~np.isnan(expected))
-    by_records &= ~np.isnan(now.size_bytes)  # an absent size is waited for, not guessed
-    return Written(
+    by_records &= ~np.isnan(now.size_bytes)  # a missing size is waited for, not guessed
+    return LogGrowth(
         bytes_duration_s=np.select([by_size, by_records], [duration_s, records_s], 0.0),
         bytes_written=np.select(
             [by_size, by_records & ~idle, by_records], [grown, expected, 0.0], 0.0
         ),
         records_duration_s=np.where(records_s > 0, records_s, 0.0),
         records_written=np.where(records_s > 0, records, 0.0),
-        measured=by_size.astype(np.float64),
+        by_size=by_size.astype(np.float64),
         suspicion=Suspicion(
             shortened=shortened.astype(np.float64),
             records=np.where(np.isnan(records), suspicion.records, records),
@@ -133,24 +133,24 @@ def written_by_sizes(
     )
 
 
-def written_by_offsets(before: Levels, now: Levels, mean_bytes: Row) -> Written:
-    """By the end offset alone, for clusters that do not tell log sizes."""
-    records_s, records, restarted = _records(before, now)
+def growth_by_offsets(before: LogSample, now: LogSample, mean_bytes: Row) -> LogGrowth:
+    """From the end offset alone, for clusters that refuse to report log sizes."""
+    records_s, records, restarted = _new_records(before, now)
     known = (records_s > 0) & ((records == 0) | ~np.isnan(mean_bytes))
     written = np.where(records == 0, 0.0, records * mean_bytes)
-    return Written(
+    return LogGrowth(
         bytes_duration_s=np.where(known, records_s, 0.0),
         bytes_written=np.where(known, written, 0.0),
         records_duration_s=np.where(records_s > 0, records_s, 0.0),
         records_written=np.where(records_s > 0, records, 0.0),
-        measured=np.zeros(len(records)),
+        by_size=np.zeros(len(records)),
         suspicion=Suspicion.none(len(records)),
         restarted=restarted.astype(np.float64),
     )
 
 
-def _records(before: Levels, now: Levels) -> tuple[Row, Row, npt.NDArray[np.bool_]]:
-    """How long, how many, and whether the log went back (then the interval has no length)."""
+def _new_records(before: LogSample, now: LogSample) -> tuple[Row, Row, npt.NDArray[np.bool_]]:
+    """Seconds, records, and whether the log went back: then the interval has no length."""
     records = now.end_offset - before.end_offset
     duration_s = now.offsets_at_s - before.offsets_at_s
     restarted = records < 0

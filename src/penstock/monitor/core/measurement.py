@@ -1,7 +1,7 @@
-"""MeasuredSpeeds as messages: one row a partition, in as many parts as the size limit asks for.
+"""Makes messages of speeds: one row per partition, in as many parts as the size limit demands.
 
-What is unknown is left out of a row, so it can never be read as zero. Numbers are rounded to what a
-plan can use, which halves the bytes of a message.
+Unknown values are left out of a row, so that none is read as zero. Numbers are rounded to the
+precision that planning needs, which halves the size of a message.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def measurement_parts(
     published_at_unix_ms: int,
     window_s: float,
 ) -> Iterator[WriteSpeedMeasurement]:
-    """At least one message, even without any partition: that is knowledge too."""
+    """At least one message: without any partition it says that there is none."""
     pieces = cut(measured_rows(speeds))
     for number, piece in enumerate(pieces, start=1):
         yield WriteSpeedMeasurement.model_validate(
@@ -43,7 +43,7 @@ def measurement_parts(
 
 
 def measured_rows(speeds: MeasuredSpeeds) -> list[dict[str, Any]]:
-    """One row a partition, sorted by name; what is unknown is None and not written."""
+    """One row per partition, sorted by name. None is unknown, and is not encoded."""
     columns = zip(
         speeds.names,
         speeds.topic_ids,
@@ -74,7 +74,7 @@ def measured_rows(speeds: MeasuredSpeeds) -> list[dict[str, Any]]:
 
 
 def _known(row: Row, digits: int = 0) -> list[float | None]:
-    """Rounded; None where nothing is known. A value that is no number is not known either."""
+    """Rounded; None where a value is unknown or not finite."""
     known = np.isfinite(row)
     rounded = np.round(row, digits)
     return [

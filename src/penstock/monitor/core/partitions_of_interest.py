@@ -1,7 +1,7 @@
-"""Which topics are measured: include and exclude patterns; internal and control topics never.
+"""Which topics are measured: those the patterns name, but never internal or control topics.
 
-Control topics are left out because measurements are written to one of them: a monitor that counted
-its own messages would keep a consumer busy with itself.
+Measurements are written to a control topic: if it were measured, a consumer would be busy with the
+monitor's own messages.
 """
 
 import re
@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Self
 
 from penstock.settings.sections import MonitorSettings, TopicsSettings
-from penstock.topics import control_topics
 
 
 class TopicsOfInterest:
@@ -24,12 +23,11 @@ class TopicsOfInterest:
 
     @classmethod
     def from_settings(cls, monitor: MonitorSettings, topics: TopicsSettings) -> Self:
-        never = [topic.name for topic in control_topics(topics)]
-        return cls(monitor.include, monitor.exclude, never=never)
+        return cls(monitor.include, monitor.exclude, never=topics.names.all)
 
-    def wants(self, topic: str, *, is_internal: bool) -> bool:
-        # Kafka marks only some of its own topics; names that begin with two underscores are its
-        # and its tools' convention for all of them.
+    def includes(self, topic: str, *, is_internal: bool) -> bool:
+        # Kafka marks only some of its own topics as internal; the names of all of them, and of
+        # those of its tools, begin with two underscores.
         if is_internal or topic in self._never or topic.startswith("__"):
             return False
         if not any(pattern.fullmatch(topic) for pattern in self._include):

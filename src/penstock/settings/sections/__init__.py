@@ -1,7 +1,7 @@
-"""One file a section of the settings file, gathered here in the order in which they are printed.
+"""The sections of the settings, one file each, in the order in which they are printed.
 
-Each option is a field with a type, a default and one sentence; the documentation is generated from
-them. Adding a section is a file and a line.
+Each option is a field with a type, a default and a sentence, from which the documentation is
+generated. A new section is a file and a line here.
 """
 
 from penstock.settings.sections.base import Section

@@ -1,4 +1,4 @@
-"""What all sections share: frozen, strict about names, one sentence for every option."""
+"""The base of all sections: frozen, unknown names refused, a sentence for every option."""
 
 from typing import Any
 
@@ -12,5 +12,5 @@ class Section(BaseModel):
 
 
 def option(default: Any, sentence: str, **constraints: Any) -> Any:
-    """A setting with its default and the sentence that explains it; constraints are pydantic's."""
+    """An option with its default, its sentence and pydantic constraints."""
     return Field(default=default, description=sentence, **constraints)

@@ -1,14 +1,15 @@
-"""How the controller leads the group: bounds, patience, and where it remembers."""
+"""How the controller leads the group: its bounds, its waits, and where it keeps its state."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from penstock.packing.trigger import TriggerPolicy
+from pydantic import model_validator
+
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
 
 
 class ControllerSection(Section):
-    """How the controller leads the group: bounds, patience, and where it remembers."""
+    """How the controller leads the group: its bounds, its waits, and where it keeps its state."""
 
     directory: str = option(
         "group",
@@ -20,7 +21,12 @@ class ControllerSection(Section):
         "cluster (see `kubernetes`).",
     )
     consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=100_000)
-    consumers_max: int = option(100, "The most consumers that are made.", ge=1, le=100_000)
+    consumers_max: int = option(
+        100,
+        "The most consumers. When they cannot carry the load, the overload is spread evenly.",
+        ge=1,
+        le=100_000,
+    )
     spare_consumers: int = option(
         1, "Consumers kept warm without partitions, so that growth need not wait for a start.", ge=0
     )
@@ -28,21 +34,51 @@ class ControllerSection(Section):
         False, "Whether what consumers measure under a backlog replaces `packing.capacity`."
     )
     catch_up: Duration = option(
-        120.0, "The time in which a backlog should be gone; it adds to the load planned for.", gt=0
+        120.0,
+        "The time in which a backlog should be gone; it adds to the load that is planned for. 0s "
+        "leaves backlogs out.",
     )
     behind_tolerated: Duration = option(
         5.0,
-        "A group that would be further behind than this with one consumer fewer is left as it is.",
+        "A group that would be further behind than this with one consumer fewer is not made "
+        "smaller.",
     )
     creations_per_minute_max: int = option(
-        20, "How many consumers may be made in a minute: a lying monitor cannot start more.", ge=1
+        20, "The most consumers created in a minute, whatever the monitor measures.", ge=1
+    )
+    creation_timeout: Duration = option(
+        90.0, "How long a new consumer may take to report before it is given up.", gt=0
+    )
+    creation_retry: Duration = option(
+        10.0, "How long to wait after a consumer could not be created before creating another."
+    )
+    consumer_grace: Duration = option(
+        40.0, "How long a clean shutdown of a consumer may take.", gt=0
+    )
+    idle_grace: Duration = option(
+        30.0, "How long a consumer beyond the spares stays without partitions before it is removed."
+    )
+    delete_resend: Duration = option(
+        5.0, "How often a deletion that is not confirmed is asked for again.", gt=0
+    )
+    list_period: Duration = option(
+        30.0, "How often the deployed consumers are listed and compared with the known ones.", gt=0
     )
     plan_interval: Duration = option(
-        TriggerPolicy.REPACK_INTERVAL_S,
-        "Two plans are at least this far apart, unless a partition has no reader.",
+        3.0, "Two plans are at least this far apart, unless a partition has no reader."
+    )
+    packing_timeout: Duration = option(
+        30.0, "How long the packing algorithm may take before the plan is given up.", gt=0
+    )
+    overtake_after: Duration = option(
+        2.0,
+        "A plan under way for this long is replaced when another consumer is over capacity.",
     )
     silence: Duration = option(
-        8.0, "A consumer that says nothing for so long is fenced and replaced.", gt=0
+        8.0, "A consumer that does not report for this long is fenced and replaced.", gt=0
+    )
+    command_resend: Duration = option(
+        1.0, "How often a query, stop or start that is not answered is sent again.", gt=0
     )
     acknowledge: Duration = option(
         20.0,
@@ -52,9 +88,20 @@ class ControllerSection(Section):
     synchronise: Duration = option(
         8.0, "How long a restarted controller waits for every consumer's answer.", gt=0
     )
+    failed_partition_retry: Duration = option(
+        60.0, "How long a partition that its consumer could not read or write stays stopped."
+    )
     speeds_stale: Duration = option(
-        10.0, "Older measurements than this are no reason to act.", gt=0
+        10.0, "Measurements older than this do not trigger a repack.", gt=0
     )
-    consumer_grace: Duration = option(
-        40.0, "How long a consumer that is removed may take to end in order.", gt=0
+    vanish_after_measurements: int = option(
+        3, "A partition is gone when this many measurements in a row do not name it.", ge=1
     )
+
+    @model_validator(mode="after")
+    def _minimum_is_within_maximum(self) -> Self:
+        if self.consumers_min > self.consumers_max:
+            raise ValueError(
+                f"consumers_min {self.consumers_min} is above consumers_max {self.consumers_max}"
+            )
+        return self

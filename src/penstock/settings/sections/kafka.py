@@ -1,8 +1,8 @@
-"""How to reach Kafka, and as whom.
+"""Settings of the connection to Kafka.
 
-Client properties pass under their own names (librdkafka's), but only those on the list: client
-configuration can load code and read files, so nothing gets through by accident. Secrets are options
-of their own, because they may only come from a file or the environment.
+Client properties have librdkafka's names. Only the listed ones are allowed, because some others can
+load code or read files. Secrets are separate options, because they may come only from a file or the
+environment.
 """
 
 from pydantic import field_validator
@@ -42,20 +42,20 @@ SECRET_PROPERTIES = {"sasl.password": "sasl_password", "ssl.key.password": "ssl_
 
 
 class KafkaSettings(Section):
-    """How to reach Kafka, and as whom."""
+    """The connection to Kafka: addresses, security and client properties."""
 
     bootstrap_servers: str = option(
         "127.0.0.1:9092",
-        "Where to find the brokers: host:port, several with commas.",
+        "The brokers' addresses, as host:port; several with commas.",
         pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$",
     )
     properties: dict[str, str] = option(
-        {}, "Kafka client properties under their own names; only those that are known to be safe."
+        {}, "Kafka client properties under their librdkafka names; only safe ones are allowed."
     )
-    sasl_password: Secret | None = option(None, "The password that belongs to `sasl.username`.")
+    sasl_password: Secret | None = option(None, "The password for `sasl.username`.")
     ssl_key_password: Secret | None = option(None, "The password of the client's private key.")
     answer_timeout: Duration = option(
-        10.0, "How long a broker may take to answer before it counts as unreachable.", gt=0
+        10.0, "How long to wait for a broker's answer before it counts as unreachable.", gt=0
     )
 
     @field_validator("properties", mode="before")
@@ -76,7 +76,7 @@ class KafkaSettings(Section):
                     f"PENSTOCK_KAFKA__{option_name.upper()} in the environment"
                 )
             if name not in CLIENT_PROPERTIES_ALLOWED:
-                raise ValueError(f"the client property {name!r} is not on the list of allowed ones")
+                raise ValueError(f"the client property {name!r} is not allowed")
         return value
 
 

@@ -1,8 +1,8 @@
-"""Where records land: the lake's tables, and what each topic's table looks like."""
+"""Settings of the lake: its tables and how they are written."""
 
 from typing import Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from penstock.model.topic_partition import is_topic_name
 from penstock.settings.sections.base import Section, option
@@ -10,25 +10,25 @@ from penstock.settings.units import ByteSize, Duration
 
 
 class TableSettings(Section):
-    """One topic's way into the lake."""
+    """How one topic is written to the lake."""
 
-    table: str = option("", "The table's name; the topic's own name when empty.")
+    table: str = option("", "The table's name. Empty: the topic's name.")
     transformation: str = option(
         "",
-        "The function `package.module:function` (DataFrame to DataFrame) all records go through.",
+        "A function `package.module:function` from DataFrame to DataFrame, applied to all records.",
     )
-    columns: list[str] = option([], "The columns the table keeps, in order; all when empty.")
+    columns: list[str] = option([], "The columns of the table, in order. Empty: all columns.")
     partition_by: list[str] = option(
         [],
-        "Columns that divide the table into folders; `date` is made from the record's time (UTC) "
-        "when the transformation gives none.",
+        "Columns that partition the table into folders; `date` comes from the record's timestamp "
+        "(UTC) unless the transformation sets it.",
     )
 
     @field_validator("table")
     @classmethod
     def _is_name(cls, value: str) -> str:
         if value and not is_topic_name(value):
-            raise ValueError(f"{value!r} cannot be a table's name; use letters, digits, . _ -")
+            raise ValueError(f"{value!r} is not a table name; use letters, digits, . _ -")
         return value
 
     @field_validator("transformation")
@@ -36,72 +36,77 @@ class TableSettings(Section):
     def _is_function(cls, value: str) -> str:
         module, colon, function = value.partition(":")
         if value and not (colon and module and function.isidentifier()):
-            raise ValueError(f"{value!r} does not name a function as package.module:function")
+            raise ValueError(f"{value!r} is not a function as package.module:function")
         return value
 
     @model_validator(mode="after")
     def _partitions_are_kept(self) -> "TableSettings":
         missing = [name for name in self.partition_by if self.columns and name not in self.columns]
         if missing:
-            raise ValueError(f"partition_by names {missing[0]!r}, which columns leaves out")
+            raise ValueError(f"partition_by names {missing[0]!r}, which is not in columns")
         return self
 
 
 class LakeSettings(Section):
-    """Where records land: one Delta table a topic, with the offsets in the same commit."""
+    """The lake: one Delta table for each topic, with the offsets in the same commit."""
 
     root: str = option(
-        "lake", "The folder (or s3://bucket/path and the like) in which every table has its own."
+        "lake", "The folder, or a URL such as s3://bucket/path, that holds a folder for each table."
     )
-    group: str = option(
-        "penstock", "The group's name: it begins the name of every offset in the ledger."
-    )
+    group: str = option("penstock", "The group's name, the prefix of its offsets in the ledger.")
     tables: dict[str, TableSettings] = option(
-        {}, "Per topic: `table`, `transformation`, `columns`, `partition_by`."
+        {}, "For each topic: `table`, `transformation`, `columns`, `partition_by`."
     )
     dead_letters: str = option(
-        "dead_letters", "The table for records that a transformation marks undecodable."
+        "",
+        "The table for records that a transformation marks undecodable; `<group>_dead_letters` "
+        "when empty, so that no two groups share one.",
     )
     storage_options: dict[str, str] = option(
-        {}, "Options for an object store, as deltalake names them; secrets come from AWS_... etc."
+        {}, "Object store options under deltalake's names; secrets come from AWS_... and the like."
     )
     on_offset_out_of_range: Literal["stop", "skip-and-report"] = option(
         "stop",
-        "When retention removed records before they were carried: stop the partition, or go on "
-        "behind the hole and report it.",
+        "If retention removed records before they were read: stop the partition, or continue after "
+        "the gap and report it.",
     )
     compression: Literal["zstd", "snappy", "lz4", "gzip", "uncompressed"] = option(
-        "zstd", "How Parquet files are compressed."
+        "zstd", "The compression of Parquet files."
     )
     file_size: ByteSize = option(
-        128 * 2**20, "How large compaction makes a file; larger ones are left alone.", ge=2**20
+        128 * 2**20, "The target size of compacted files; larger files stay as they are.", ge=2**20
     )
     compact_period: Duration = option(
-        0.0, "How often a consumer compacts the tables it writes; 0s for never.", ge=0
+        0.0, "How often a consumer compacts the tables it writes; 0s disables it.", ge=0
     )
     checkpoint_commits: int = option(
-        50, "A table's log is summed up in a checkpoint every so many commits.", ge=1, le=10_000
+        50, "The number of commits between two checkpoints of a table's log.", ge=1, le=10_000
     )
     log_retention: Duration = option(
-        86_400.0, "How long a table's log keeps commits that a checkpoint covers.", ge=60
+        86_400.0, "How long a table's log keeps commits that a checkpoint includes.", ge=60
     )
     removed_file_retention: Duration = option(
-        7 * 86_400.0, "How long files that compaction replaced stay for readers of old versions."
+        7 * 86_400.0, "How long files replaced by compaction stay for readers of old versions."
     )
 
     @field_validator("root")
     @classmethod
     def _means_itself(cls, value: str) -> str:
         if "%" in value:
-            raise ValueError("a percent sign in a path means different things to different readers")
+            raise ValueError("a percent sign is not allowed: readers decode it differently")
         return value
 
     @field_validator("group", "dead_letters")
     @classmethod
-    def _is_name(cls, value: str) -> str:
-        if not is_topic_name(value):
+    def _is_name(cls, value: str, info: ValidationInfo) -> str:
+        may_be_empty = info.field_name == "dead_letters"
+        if not is_topic_name(value) and not (may_be_empty and not value):
             raise ValueError(f"{value!r} cannot be a name here; use letters, digits, . _ -")
         return value
+
+    @property
+    def dead_letter_table(self) -> str:
+        return self.dead_letters or f"{self.group}_dead_letters"
 
     def table_of(self, topic: str) -> TableSettings:
         """The settings of a topic's table, with its name filled in."""

@@ -1,4 +1,4 @@
-"""What the processes write to stderr."""
+"""The log that the processes write to stderr."""
 
 from typing import Literal
 
@@ -6,11 +6,11 @@ from penstock.settings.sections.base import Section, option
 
 
 class LogSettings(Section):
-    """What the processes write to stderr."""
+    """The log that the processes write to stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = option(
-        "info", "The least important event that is written."
+        "info", "The lowest level of events that are logged."
     )
     format: Literal["text", "json"] = option(
-        "text", "`text` for people, `json` for programs: one event a line."
+        "text", "`text` for people, `json` for programs; one event per line."
     )

@@ -1,4 +1,4 @@
-"""Where Spark runs, and with how much."""
+"""Settings of Spark: where it runs, its memory and its cores."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ MASTERS = ("local[", "sc://", "spark://", "k8s://")
 
 
 class SparkSettings(Section):
-    """Where Spark runs: in the consumer, on a shared Connect server, or on a cluster."""
+    """Spark: in the consumer, on a shared Connect server, or on a cluster."""
 
     master: str = option(
         "local[2]",
@@ -19,26 +19,26 @@ class SparkSettings(Section):
         "or `k8s://` for a cluster.",
     )
     cores: int = option(
-        0, "Tasks a batch is cut into; 0 takes N of `local[N]`, elsewhere 2.", ge=0, le=4096
+        0, "The tasks of a batch. 0: N of `local[N]`, and 2 elsewhere.", ge=0, le=4096
     )
     driver_memory: ByteSize = option(
-        2**30, "The JVM's heap in the consumer (`local[N]` and clusters).", ge=2**28
+        2**30, "The JVM heap in the consumer (for `local[N]` and clusters).", ge=2**28
     )
     server_memory: ByteSize = option(
-        2**30, "The heap of the Connect server that `penstock spark start` starts.", ge=2**28
+        2**30, "The heap of the Connect server of `penstock spark start`.", ge=2**28
     )
     tables_at_once: int = option(
-        4, "How many tables of one batch Spark works on at the same time.", ge=1, le=64
+        4, "The number of tables of one batch that Spark writes at the same time.", ge=1, le=64
     )
     pass_through: bool = option(
         True,
-        "Records that only pass through (no transformation, a lake on a file system) are read and "
-        "written by Spark's Python workers; false: by Spark's Kafka connector, as all others are.",
+        "Read and write records without a transformation in Spark's Python workers, if the lake is "
+        "on a file system; false uses Spark's Kafka connector for all records.",
     )
     object_store: Literal["", "s3"] = option(
         "",
-        "`s3` gives Spark what it needs to write to `s3a://` (fetched once, 13 MB). Not needed "
-        "where Spark has its own, as on most clusters.",
+        "`s3` adds the jars for `s3a://` to Spark (fetched once, 13 MB). Not needed if Spark has "
+        "its own, as on most clusters.",
     )
     options: dict[str, str] = option(
         {}, "Further Spark options under their own names, such as `spark.hadoop.fs.s3a.endpoint`."
@@ -48,7 +48,9 @@ class SparkSettings(Section):
     @classmethod
     def _is_master(cls, value: str) -> str:
         if not value.startswith(MASTERS):
-            raise ValueError(f"{value!r} is no Spark master; one begins with {', '.join(MASTERS)}")
+            raise ValueError(
+                f"{value!r} is not a Spark master; it begins with {', '.join(MASTERS)}"
+            )
         return value
 
     @field_validator("options", mode="before")
@@ -63,7 +65,7 @@ class SparkSettings(Section):
 
     @property
     def tasks(self) -> int:
-        """How many tasks a batch is cut into."""
+        """The number of tasks of a batch."""
         if self.cores:
             return self.cores
         inside = self.master.removeprefix("local[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""Who we are to the API server, from where, and that nothing of it is ever printed."""
+"""Credentials for the API server: their sources, and that they are never printed."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def settings(**given: Any) -> KubernetesSettings:
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What Kubernetes mounts in a pod."""
+    """A service account's files, as Kubernetes mounts them in a pod."""
     folder = tmp_path / "serviceaccount"
     folder.mkdir()
     (folder / "token").write_text(CANARY, encoding="utf-8")
@@ -58,7 +58,7 @@ def header(found: Any) -> str:
 
 
 def test_in_a_pod_its_own_token_is_used(account: Path) -> None:
-    """With the address and namespace that the pod knows."""
+    """In a pod the service account gives token, address and namespace."""
     found = access(settings(), service_account=account)
     assert found.client.configuration.host == "https://10.0.0.1:443"
     assert (found.namespace, found.origin) == ("lakes", "service account")
@@ -66,17 +66,15 @@ def test_in_a_pod_its_own_token_is_used(account: Path) -> None:
     assert access(settings(namespace="ponds"), service_account=account).namespace == "ponds"
 
 
-def test_an_address_of_the_new_kind_is_bracketed(
-    account: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As addresses with colons must be."""
+def test_an_ipv6_address_is_bracketed(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An IPv6 address is put in brackets."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     found = access(settings(), service_account=account)
     assert found.client.configuration.host == "https://[fd00::1]:443"
 
 
 def test_a_kubeconfig_that_is_named_wins(account: Path, kubeconfig: Path) -> None:
-    """Over the pod's own token; its context gives the namespace."""
+    """A kubeconfig wins over the pod's token, and its context gives the namespace."""
     found = access(settings(kubeconfig=str(kubeconfig)), service_account=account)
     assert (found.namespace, found.origin) == ("first", "kubeconfig")
     assert header(found) == f"Bearer {CANARY}"
@@ -87,7 +85,7 @@ def test_a_kubeconfig_that_is_named_wins(account: Path, kubeconfig: Path) -> Non
 def test_a_kubeconfig_that_cannot_be_used_is_named_and_not_quoted(
     tmp_path: Path, kubeconfig: Path
 ) -> None:
-    """Missing, nonsense, or without that context."""
+    """A missing or wrong kubeconfig is named in the error, and its content is not quoted."""
     broken = tmp_path / "broken"
     broken.write_text(f"users: [{{token: {CANARY}", encoding="utf-8")
     for given in (
@@ -102,7 +100,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_named_and_not_quoted(
 
 
 def test_a_rotated_token_is_used_at_once(tmp_path: Path, account: Path) -> None:
-    """The next call carries the new one; a file that is away for a moment changes nothing."""
+    """The next call uses a changed token; while the file is missing the old one stays."""
 
     def answering(*_: Any) -> tuple[int, Any, dict[str, str]]:
         return 200, {"metadata": {}}, {}
@@ -126,12 +124,12 @@ def test_a_rotated_token_is_used_at_once(tmp_path: Path, account: Path) -> None:
 
 
 def test_explicit_access_is_whole_or_an_error(account: Path, tmp_path: Path) -> None:
-    """All three belong together, and the files must be there."""
+    """api_server, token_file and certificate file must be set together and exist."""
     whole = {"api_server": "https://x", "token_file": "y", "certificate_authority_file": "z"}
     for name in whole:
-        with pytest.raises(ValueError, match="go together"):
+        with pytest.raises(ValueError, match="together"):
             settings(**{one: whole[one] for one in whole if one != name})
-    with pytest.raises(ValueError, match="exclude each other"):
+    with pytest.raises(ValueError, match="not both"):
         settings(**whole, kubeconfig="k")
     with pytest.raises(SettingsError, match="certificate file"):
         access(settings(**whole))
@@ -141,8 +139,8 @@ def test_explicit_access_is_whole_or_an_error(account: Path, tmp_path: Path) -> 
         TokenFile(empty)
 
 
-def test_nothing_of_it_is_printed(account: Path) -> None:
-    """Neither by what holds the token nor by the settings."""
+def test_the_token_is_never_printed(account: Path) -> None:
+    """Neither the token's holder nor the settings print the token."""
     token = TokenFile(account / "token")
     assert CANARY not in repr(token)
     assert CANARY not in repr(access(settings(), service_account=account))
@@ -152,7 +150,7 @@ def test_nothing_of_it_is_printed(account: Path) -> None:
 def test_a_token_without_an_address_is_a_clear_error(
     account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a pod is none."""
+    """A token without KUBERNETES_SERVICE_HOST is a settings error."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
     with pytest.raises(SettingsError, match="KUBERNETES_SERVICE_HOST"):
         access(settings(), service_account=account)

@@ -1,4 +1,4 @@
-"""From settings to a back-end: what is wrong is said before anything is made."""
+"""Building the Kubernetes back-end from settings; wrong settings are reported first."""
 
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,15 @@ def loaded(environment: dict[str, str] | None = None, **flags: Any) -> LoadedSet
 
 
 def test_an_image_must_be_named() -> None:
-    """There is none that would be right for everybody."""
+    """kubernetes.image has no default and must be set."""
     with pytest.raises(SettingsError, match=r"kubernetes\.image is not set"):
         require_usable(loaded().settings)
     require_usable(loaded(kubernetes__image="x").settings)
 
 
 def test_a_pod_is_not_killed_before_its_batch_may_end() -> None:
-    """The pod's grace period is longer than the consumer's own."""
-    with pytest.raises(SettingsError, match="killed in mid-batch"):
+    """The pod's grace period must be longer than the consumer's."""
+    with pytest.raises(SettingsError, match="killed during a batch"):
         require_usable(
             loaded(
                 kubernetes__image="x", kubernetes__grace_period="30s", consumer__grace="30s"
@@ -39,7 +39,7 @@ def test_a_pod_is_not_killed_before_its_batch_may_end() -> None:
 
 
 def test_without_a_config_map_consumers_get_the_settings_as_flags() -> None:
-    """All that was given and concerns them, wherever from; no secret, and nothing of ours."""
+    """Consumers get their settings as flags, without secrets and the controller's own sections."""
     found = consumer_arguments(
         loaded(
             {"PENSTOCK_KAFKA__SASL_PASSWORD": "canary", "PENSTOCK_LAKE__ROOT": "s3://lake"},
@@ -64,13 +64,13 @@ def test_without_a_config_map_consumers_get_the_settings_as_flags() -> None:
 
 
 def test_with_a_config_map_only_the_controllers_own_flags_follow() -> None:
-    """They win over the file there as here."""
+    """With a ConfigMap only the controller's own flags are passed on."""
     given = loaded(kubernetes__settings_config_map="ours", consumer__batch_time="3s")
     assert consumer_arguments(given, ["--set", "a=b"]) == ["--set", "a=b"]
 
 
 def test_a_pod_template_is_read_or_refused(tmp_path: Path) -> None:
-    """By name, with what is wrong."""
+    """A wrong pod template is refused with its file name and the reason."""
     file = tmp_path / "pod.yaml"
     file.write_text("spec: {nodeSelector: {disk: ssd}}\n", encoding="utf-8")
     assert read_pod_template(str(file)) == {"spec": {"nodeSelector": {"disk": "ssd"}}}
@@ -85,8 +85,8 @@ def test_a_pod_template_is_read_or_refused(tmp_path: Path) -> None:
         read_pod_template(str(tmp_path / "none"))
 
 
-def test_an_owner_that_is_not_there_is_said() -> None:
-    """Consumers would otherwise outlive the controller unnoticed."""
+def test_a_missing_owner_is_an_error() -> None:
+    """An owner that does not exist is a settings error."""
 
     def nothing(*_: Any) -> tuple[int, Any, dict[str, str]]:
         return 404, {"message": "not found"}, {}

@@ -1,4 +1,4 @@
-"""What we ask the API server for, made from settings and template."""
+"""The Kubernetes objects made from settings and template."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from penstock.deployment.kubernetes.core.names import (
     object_name,
     selector_text,
 )
-from penstock.deployment.kubernetes.core.pod_template import complaint, merged
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason, merged
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
 
@@ -41,7 +41,7 @@ def container_of(manifest: dict[str, Any], name: str = "consumer") -> Any:
 
 
 def test_one_replica_that_is_replaced_and_never_doubled() -> None:
-    """Strategy Recreate, named by group and number, found by labels that pods have too."""
+    """A Deployment has one replica, strategy Recreate, and the labels of its pod."""
     made = deployment_manifest(plan(), SEVEN, DeploymentTemplate(version=3))
     assert made["metadata"]["name"] == "orders-consumer-7"
     assert made["spec"]["replicas"] == 1
@@ -63,7 +63,7 @@ def test_one_replica_that_is_replaced_and_never_doubled() -> None:
 
 
 def test_the_pod_learns_its_number_from_its_own_label() -> None:
-    """By the downward API, and the version as a flag."""
+    """The consumer id comes from the downward API, the version from a flag."""
     container = container_of(deployment_manifest(plan(), SEVEN, DeploymentTemplate(version=3)))
     (identity,) = container["env"]
     assert identity["name"] == "PENSTOCK_CONSUMER_ID"
@@ -76,8 +76,8 @@ def test_the_pod_learns_its_number_from_its_own_label() -> None:
     assert command[-2:] == ["--set", "a=b"]
 
 
-def test_the_pod_has_no_rights_and_little_room() -> None:
-    """No token, not root, nothing writable but its volumes, no capabilities, limits set."""
+def test_the_pod_has_no_rights_and_has_limits() -> None:
+    """A pod has no token, no root, no capabilities, a read-only root and limits."""
     made = deployment_manifest(plan(), SEVEN, DeploymentTemplate())
     pod, container = pod_of(made), container_of(made)
     assert pod["automountServiceAccountToken"] is False
@@ -99,7 +99,7 @@ def test_the_pod_has_no_rights_and_little_room() -> None:
 
 
 def test_a_roll_out_changes_image_resources_environment_and_arguments() -> None:
-    """What the template says wins over the settings; the rest stays."""
+    """A roll-out's template wins over the settings; the rest stays."""
     template = DeploymentTemplate(
         version=4,
         environment={"COLOUR": "blue"},
@@ -117,7 +117,7 @@ def test_a_roll_out_changes_image_resources_environment_and_arguments() -> None:
 
 
 def test_the_state_directory_is_the_claim() -> None:
-    """One claim a consumer, of one writer, under the Deployment's own name."""
+    """Each consumer has one claim, with the Deployment's name, as its state directory."""
     made = deployment_manifest(plan(), SEVEN, DeploymentTemplate())
     volumes = {one["name"]: one for one in pod_of(made)["volumes"]}
     assert volumes["state"]["persistentVolumeClaim"] == {"claimName": "orders-consumer-7"}
@@ -138,7 +138,7 @@ def test_the_state_directory_is_the_claim() -> None:
 
 
 def test_settings_come_by_config_map_when_one_is_named() -> None:
-    """Mounted, and named on the command line."""
+    """The ConfigMap is mounted and named on the command line."""
     made = deployment_manifest(plan(settings_config_map="ours"), SEVEN, DeploymentTemplate())
     command = container_of(made)["command"]
     assert command[command.index("--settings") + 1] == "/etc/penstock/penstock.yaml"
@@ -146,7 +146,7 @@ def test_settings_come_by_config_map_when_one_is_named() -> None:
 
 
 def test_the_owner_takes_the_deployment_along_but_not_the_kept_volume() -> None:
-    """A volume goes with the controller only where volumes are removed anyway."""
+    """The Deployment has the owner; the claim has it only with remove_volumes."""
     owner = Owner("penstock-controller", "uid-1")
     made = deployment_manifest(plan(owner=owner), SEVEN, DeploymentTemplate())
     (reference,) = made["metadata"]["ownerReferences"]
@@ -157,8 +157,8 @@ def test_the_owner_takes_the_deployment_along_but_not_the_kept_volume() -> None:
     assert removed["metadata"]["ownerReferences"] == [reference]
 
 
-def test_the_users_template_is_laid_over_ours() -> None:
-    """Mappings and named entries are merged, other lists replaced, null removes."""
+def test_the_users_template_is_merged_into_ours() -> None:
+    """Mappings and named entries are merged, other lists replaced, null removes a value."""
     over = {
         "metadata": {"labels": {"team": "lake", "penstock.io/consumer": "99"}},
         "spec": {
@@ -199,8 +199,8 @@ def test_the_users_template_is_laid_over_ours() -> None:
     assert "value" not in variables["PENSTOCK_CONSUMER_ID"]
 
 
-def test_laying_over_changes_neither_of_the_two() -> None:
-    """The same plan is used for every consumer."""
+def test_merging_changes_neither_template() -> None:
+    """Merging changes neither of its arguments."""
     over = {"spec": {"containers": [{"name": "consumer", "env": [{"name": "A", "value": "1"}]}]}}
     kept = repr(over)
     first = deployment_manifest(plan(over), SEVEN, DeploymentTemplate())
@@ -213,22 +213,22 @@ def test_laying_over_changes_neither_of_the_two() -> None:
 @pytest.mark.parametrize(
     ("template", "explanation"),
     [
-        ([], "no mapping"),
+        ([], "not a mapping"),
         ({"containers": []}, "not 'containers'"),
-        ({"spec": 3}, "spec is no mapping"),
+        ({"spec": 3}, "spec is not a mapping"),
         ({"spec": {"containers": [{"image": "x"}]}}, "needs a name"),
     ],
 )
-def test_a_template_that_is_none_is_said_to_be(template: Any, explanation: str) -> None:
-    """Before anything is made with it."""
-    found = complaint(template)
+def test_an_invalid_template_is_refused(template: Any, explanation: str) -> None:
+    """An invalid pod template is refused with the reason."""
+    found = invalid_reason(template)
     assert found is not None
     assert explanation in found
-    assert complaint({"spec": {"containers": [{"name": "consumer"}]}}) is None
+    assert invalid_reason({"spec": {"containers": [{"name": "consumer"}]}}) is None
 
 
 def test_names_fit_kubernetes_and_groups_stay_apart() -> None:
-    """A name that had to be changed is marked, so that two groups never share objects."""
+    """A changed group name gets a hash, so that two groups never share objects."""
     assert object_name("orders", SEVEN) == "orders-consumer-7"
     names = {dns_label(one) for one in ("orders.eu", "orders_eu", "Orders-eu", "orders-eu")}
     assert len(names) == 4
@@ -242,7 +242,7 @@ def test_names_fit_kubernetes_and_groups_stay_apart() -> None:
 
 
 def test_only_what_has_all_our_labels_is_ours() -> None:
-    """One label of another group, or one missing, and it is not."""
+    """An object with a wrong or missing label is not ours."""
     made = deployment_manifest(plan(), SEVEN, DeploymentTemplate())
     labels = made["metadata"]["labels"]
     assert is_ours(labels, "orders")
@@ -257,7 +257,7 @@ def test_only_what_has_all_our_labels_is_ours() -> None:
 
 
 def test_a_template_survives_the_annotation() -> None:
-    """A controller that returns can make a consumer again as it was; nonsense is no template."""
+    """A template survives the annotation; invalid text gives no template."""
     template = DeploymentTemplate(version=9, environment={"A": "b"}, image="x:1", cpu_millicores=5)
     assert template_from_text(template_as_text(template)) == template
     for text in ("", "{", "[]", '{"colour": 1}', "3"):

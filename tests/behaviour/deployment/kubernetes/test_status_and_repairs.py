@@ -1,4 +1,4 @@
-"""What objects mean, what is done about them, and what people hear."""
+"""What objects mean, which repairs they need, and which incidents are reported."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,7 @@ from penstock.deployment.kubernetes.core.conditions import (
     shown_condition,
 )
 from penstock.deployment.kubernetes.core.refusals import ApiAnswer, message_of
-from penstock.deployment.kubernetes.core.repairs import Repair, Seen, look
+from penstock.deployment.kubernetes.core.repairs import ObservedConsumer, Repair, inspect_consumers
 from penstock.deployment.kubernetes.core.status import (
     Trouble,
     consumer_of_object,
@@ -112,14 +112,16 @@ def unscheduled(since: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_reason_is_told(pods: list[Any], state: DeploymentState, explanation: str) -> None:
-    """Where Kubernetes hides it, and in its own words."""
+def test_state_and_reason_are_found(
+    pods: list[Any], state: DeploymentState, explanation: str
+) -> None:
+    """The state and the reason come from where Kubernetes has them."""
     found = deployed(ONE, deployment(), pods, NOW_S)
     assert (found.version, found.state, found.detail) == (2, state, explanation)
 
 
 def test_a_preparing_container_that_fails_is_the_reason() -> None:
-    """One that has done its work is not."""
+    """A failed init container is the reason; a finished one is not."""
     done = {"name": "prepare", "restartCount": 0, "state": {"terminated": {"exitCode": 0}}}
     failed = {"name": "prepare", "restartCount": 1, "state": {"terminated": {"exitCode": 1}}}
     assert trouble_of(deployment(), [pod(initContainerStatuses=[done])], NOW_S) is None
@@ -129,15 +131,15 @@ def test_a_preparing_container_that_fails_is_the_reason() -> None:
 
 
 def test_a_new_pod_may_wait_a_moment_for_its_volume() -> None:
-    """Not yet scheduled is how every first life begins; for long it is a trouble."""
+    """An unscheduled pod is normal at first, and a problem after SCHEDULING_S."""
     one = unscheduled("2027-01-15T08:00:00Z")  # this moment
     assert trouble_of(deployment(), [one], NOW_S) is None
     assert trouble_of(deployment(), [one], NOW_S + 4) is None
     assert trouble_of(deployment(), [one], NOW_S + 6) is not None
 
 
-def test_a_refused_pod_is_told_by_the_deployment() -> None:
-    """A full quota leaves no pod to look at."""
+def test_a_refused_pod_is_explained_by_the_deployment() -> None:
+    """Without a pod, the Deployment's condition gives the reason, such as a full quota."""
     made = deployment()
     failure = {
         "type": "ReplicaFailure",
@@ -151,21 +153,21 @@ def test_a_refused_pod_is_told_by_the_deployment() -> None:
 
 
 def test_one_that_is_being_deleted_is_still_there() -> None:
-    """Its number is not free before it is gone."""
+    """A Deployment that is being deleted is still listed."""
     made = deployment(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     assert deployed(ONE, made, [], NOW_S).detail == "Ending: it is being deleted"
 
 
-def test_a_version_that_somebody_scribbled_on_is_zero() -> None:
-    """Older than any: a roll-out replaces it."""
+def test_a_damaged_version_is_zero() -> None:
+    """A damaged version counts as 0, so that a roll-out replaces it."""
     made = deployment(metadata={"annotations": {"penstock.io/template-version": "new"}})
     assert deployed(ONE, made, [], NOW_S).version == 0
 
 
 def test_what_is_missing_is_made_again_and_what_was_scaled_is_scaled_back() -> None:
-    """Only what we want, and nothing that is on its way out."""
+    """Wanted Deployments are recreated or scaled to one, unless they are being deleted."""
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    found = look(
+    found = inspect_consumers(
         [ConsumerId(n) for n in (1, 2, 3, 4)],
         {
             ONE: deployment(1),
@@ -180,82 +182,96 @@ def test_what_is_missing_is_made_again_and_what_was_scaled_is_scaled_back() -> N
     assert found.repairs == {TWO: Repair.SCALE_TO_ONE, ConsumerId(4): Repair.MAKE_AGAIN}
 
 
-def told(before: Seen | None, pods: list[Any], now_s: float = NOW_S) -> tuple[list[str], Seen]:
+def incidents_of(
+    before: ObservedConsumer | None, pods: list[Any], now_s: float = NOW_S
+) -> tuple[list[str], ObservedConsumer]:
     given = {} if before is None else {ONE: before}
-    found = look([ONE], {ONE: deployment()}, {ONE: pods}, given, now_s)
-    return [f"{one.reason}: {one.explanation}" for one in found.happenings], found.seen[ONE]
+    found = inspect_consumers([ONE], {ONE: deployment()}, {ONE: pods}, given, now_s)
+    return [f"{one.reason}: {one.explanation}" for one in found.incidents], found.observed[ONE]
 
 
-def test_a_restart_is_told_once_when_it_is_up_again() -> None:
-    """Not while it is down, not twice, and not for what was before we looked."""
+def test_a_restart_is_reported_once_when_it_is_up_again() -> None:
+    """A restart is reported once, when the pod is up again, and not for earlier ones."""
     ended = {"state": {"terminated": {"exitCode": 137}}, "restartCount": 0}
     up = {"lastState": {"terminated": {"exitCode": 137}}, "restartCount": 1}
     done = {"name": "prepare", "restartCount": 3, "state": {"terminated": {"exitCode": 0}}}
-    nothing, seen = told(Seen(), [pod(initContainerStatuses=[done])])
+    nothing, observed = incidents_of(ObservedConsumer(), [pod(initContainerStatuses=[done])])
     assert nothing == []
-    nothing, seen = told(seen, [pod(container=ended, initContainerStatuses=[done])])
+    nothing, observed = incidents_of(observed, [pod(container=ended, initContainerStatuses=[done])])
     assert nothing == []
-    explanation, seen = told(seen, [pod(container=up, initContainerStatuses=[done])])
+    explanation, observed = incidents_of(
+        observed, [pod(container=up, initContainerStatuses=[done])]
+    )
     assert explanation == ["Restarted: it ended with code 137 and was started again (1)"]
-    assert told(seen, [pod(container=up)])[0] == []
-    assert told(None, [pod(container=up)])[0] == []
+    assert incidents_of(observed, [pod(container=up)])[0] == []
+    assert incidents_of(None, [pod(container=up)])[0] == []
 
 
-def test_a_restart_that_was_seen_down_with_a_higher_count_is_still_told() -> None:
-    """Kubernetes counts a restart before it is up."""
+def test_a_restart_counted_while_down_is_still_reported() -> None:
+    """A restart that was counted while the pod was down is still reported."""
     held = waiting("CrashLoopBackOff", restartCount=1)
-    explanation, seen = told(Seen("u-p1", 0), [pod(container=held)])
+    explanation, observed = incidents_of(ObservedConsumer("u-p1", 0), [pod(container=held)])
     assert [one.partition(":")[0] for one in explanation] == ["CrashLoopBackOff"]
-    explanation, _ = told(seen, [pod(container={"restartCount": 2})])
+    explanation, _ = incidents_of(observed, [pod(container={"restartCount": 2})])
     assert [one.partition(":")[0] for one in explanation] == ["Restarted"]
 
 
-def test_a_replaced_pod_is_told() -> None:
-    """Somebody deleted it, or its node went."""
-    explanation, _ = told(Seen("u-p0", 4), [pod("p1")])
+def test_a_replaced_pod_is_reported() -> None:
+    """A new pod in place of the known one is reported."""
+    explanation, _ = incidents_of(ObservedConsumer("u-p0", 4), [pod("p1")])
     assert explanation == ["PodReplaced: its pod is gone; p1 was started again in its place"]
 
 
 def test_a_pod_beside_the_known_one_replaces_nothing_until_that_is_gone() -> None:
-    """Somebody scaled it up: the newest pod comes and goes, and its own was there all the time."""
-    known = Seen(pod_uid="u-p1")
+    """A second pod beside the known one is no replacement until the known one is gone."""
+    known = ObservedConsumer(pod_uid="u-p1")
     beside = [pod("p1"), pod("p2"), pod("p3")]
-    scaled = look([ONE], {ONE: deployment(replicas=3)}, {ONE: beside}, {ONE: known}, NOW_S)
-    assert scaled.happenings == ()
-    assert scaled.seen == {ONE: known}
+    scaled = inspect_consumers(
+        [ONE], {ONE: deployment(replicas=3)}, {ONE: beside}, {ONE: known}, NOW_S
+    )
+    assert scaled.incidents == ()
+    assert scaled.observed == {ONE: known}
     beside[0]["metadata"]["deletionTimestamp"] = "2026-01-01"
-    (told,) = look([ONE], {ONE: deployment()}, {ONE: beside}, scaled.seen, NOW_S).happenings
-    assert told.explanation == "its pod is gone; p3 was started again in its place"
+    (incident,) = inspect_consumers(
+        [ONE], {ONE: deployment()}, {ONE: beside}, scaled.observed, NOW_S
+    ).incidents
+    assert incident.explanation == "its pod is gone; p3 was started again in its place"
 
 
-def test_trouble_is_told_when_it_begins_and_when_it_changes() -> None:
-    """Once for each reason, however long it lasts."""
-    explanation, seen = told(Seen(), [pod(container=waiting("ErrImagePull", "no such image"))])
+def test_trouble_is_reported_when_it_begins_and_when_it_changes() -> None:
+    """A problem is reported once for each reason."""
+    explanation, observed = incidents_of(
+        ObservedConsumer(), [pod(container=waiting("ErrImagePull", "no such image"))]
+    )
     assert explanation == ["ImageNotPulled: no such image"]
-    explanation, seen = told(seen, [pod(container=waiting("ImagePullBackOff", "back-off"))])
+    explanation, observed = incidents_of(
+        observed, [pod(container=waiting("ImagePullBackOff", "back-off"))]
+    )
     assert explanation == []
-    explanation, seen = told(seen, [pod(container=waiting("CreateContainerError", "bad"))])
+    explanation, observed = incidents_of(
+        observed, [pod(container=waiting("CreateContainerError", "bad"))]
+    )
     assert explanation == ["CreateContainerError: bad"]
-    explanation, seen = told(seen, [pod()])
+    explanation, observed = incidents_of(observed, [pod()])
     assert explanation == []
-    assert seen.trouble is None
+    assert observed.trouble is None
 
 
-def test_a_consumer_is_known_by_its_label() -> None:
-    """And an object without labels is nobody's."""
+def test_a_consumer_is_identified_by_its_label() -> None:
+    """The label names the consumer; an object without labels has none."""
     assert consumer_of_object(deployment(7)) == 7
     assert consumer_of_object({"metadata": {"name": "x"}}) is None
 
 
 def test_only_a_failure_to_make_pods_is_one() -> None:
-    """Other conditions of a Deployment without pods are the usual course of things."""
+    """Only ReplicaFailure is a problem of a Deployment without pods."""
     conditions = [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetCreated"}]
     without = {**deployment(), "status": {"conditions": conditions}}
     assert trouble_of(without, [], NOW_S) is None
 
 
 def test_a_time_that_cannot_be_read_is_long_ago() -> None:
-    """So a pod that nobody can place is reported rather than waited for."""
+    """An unreadable time counts as long ago, so that an unscheduled pod is reported."""
     found = trouble_of(deployment(), [unscheduled("yesterday")], NOW_S)
     assert found is not None
     assert found.reason == "Unschedulable"
@@ -263,19 +279,19 @@ def test_a_time_that_cannot_be_read_is_long_ago() -> None:
 
 @pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"[]", b""])
 def test_an_answer_that_is_not_the_api_servers_own(body: bytes) -> None:
-    """A proxy answered: its number is told, and nothing of what it wrote."""
+    """A foreign answer is reported by its status code, without its text."""
     assert message_of(ApiAnswer(502, body)) == "502."
 
 
 def shown(deployment_before: dict[str, Any], condition: Condition, at: datetime) -> dict[str, Any]:
-    """As an API server would after the patch."""
+    """The Deployment after an API server has applied the patch."""
     patch = condition_patch(deployment_before, condition, at)
     assert patch["metadata"] == {"uid": deployment_before["metadata"]["uid"]}
     return {**deployment_before, "status": {**deployment_before["status"], **patch["status"]}}
 
 
-def test_the_condition_says_whether_it_runs_and_why_not() -> None:
-    """Starting, running, in trouble; the moment is that of the last change between them."""
+def test_the_condition_shows_whether_it_runs() -> None:
+    """The condition is starting, running or a problem; its time is the last change of status."""
     new = deployment()
     assert shown_condition(new) is None
     assert condition_of(new, None).status == "Unknown"
@@ -290,9 +306,9 @@ def test_the_condition_says_whether_it_runs_and_why_not() -> None:
     then = shown(ready, broken, first)
     assert shown_condition(then) == broken
     worse = Condition("False", "CrashLoopBackOff", "it keeps ending")
-    (told,) = shown(then, worse, second)["status"]["conditions"]
-    assert told["type"] == "penstock.io/Running"
-    assert told["lastUpdateTime"] == "2026-01-02T00:00:00Z"
-    assert told["lastTransitionTime"] == "2026-01-01T00:00:00Z"
-    (told,) = shown(shown(then, worse, second), running, third)["status"]["conditions"]
-    assert told["lastTransitionTime"] == "2026-01-03T00:00:00Z"
+    (entry,) = shown(then, worse, second)["status"]["conditions"]
+    assert entry["type"] == "penstock.io/Running"
+    assert entry["lastUpdateTime"] == "2026-01-02T00:00:00Z"
+    assert entry["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    (entry,) = shown(shown(then, worse, second), running, third)["status"]["conditions"]
+    assert entry["lastTransitionTime"] == "2026-01-03T00:00:00Z"

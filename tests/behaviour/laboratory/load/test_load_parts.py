@@ -27,8 +27,8 @@ COUNTS = {"orders": 4}
         ("burst:1kB/s,9kB/s,10s,3s", {0: 1e3, 6.9: 1e3, 7: 9e3, 9.9: 9e3, 10: 1e3}),
     ],
 )
-def test_shapes_are_what_they_say(text: str, speeds: dict[float, float]) -> None:
-    """Each form gives the expected speed at the expected moments."""
+def test_shapes_have_the_expected_speeds(text: str, speeds: dict[float, float]) -> None:
+    """Each shape has the expected speed at the expected times."""
     shape = parse_shape(text, seed="s")
     for elapsed_s, speed in speeds.items():
         assert shape.speed_bytes_per_s(elapsed_s) == pytest.approx(speed)
@@ -36,7 +36,7 @@ def test_shapes_are_what_they_say(text: str, speeds: dict[float, float]) -> None
 
 @given(st.floats(0, 500), st.text(max_size=5))
 def test_a_walk_is_repeatable_and_bounded(elapsed_s: float, seed: str) -> None:
-    """The same seed gives the same walk, in any order of asking, never negative."""
+    """The same seed gives the same walk in any order of calls, and never a negative speed."""
     once, again = (parse_shape("walk:1MB/s,200kB/s,1s", seed=seed) for _ in range(2))
     again.speed_bytes_per_s(500)
     speed = once.speed_bytes_per_s(elapsed_s)
@@ -62,8 +62,8 @@ def test_walks_of_different_partitions_differ() -> None:
         "step:a,b,c",
     ],
 )
-def test_shapes_that_make_no_sense_are_refused(text: str) -> None:
-    """Unknown kinds, missing parts, impossible times."""
+def test_wrong_shapes_are_refused(text: str) -> None:
+    """Unknown kinds, missing parts and impossible times are refused."""
     with pytest.raises(UsageError, match="orders="):
         parse_target(f"orders={text}", COUNTS, seed=0)
 
@@ -73,7 +73,7 @@ def numbers(text: str) -> list[int]:
 
 
 def test_targets_name_partitions() -> None:
-    """All of a topic, one, a range, or several."""
+    """A target names all partitions of a topic, one, a range or several."""
     assert numbers("orders=1MB/s") == [0, 1, 2, 3]
     assert numbers("orders:2=1MB/s") == [2]
     assert numbers("orders:0-1,3=1MB/s") == [0, 1, 3]
@@ -85,18 +85,18 @@ def test_targets_name_partitions() -> None:
         ("orders", "expected TOPIC"),
         ("nothing=1MB/s", "There is no topic 'nothing'"),
         ("orders:7=1MB/s", "there is no partition 7; the topic has 4"),
-        ("orders:x=1MB/s", "no partition number"),
-        ("orders:1-x=1MB/s", "no partition number"),
+        ("orders:x=1MB/s", "not a partition number"),
+        ("orders:1-x=1MB/s", "not a partition number"),
     ],
 )
 def test_targets_that_do_not_exist_are_refused(text: str, explanation: str) -> None:
-    """Each with what is wrong."""
+    """A target that does not exist is refused with the reason."""
     with pytest.raises(UsageError, match=explanation):
         parse_target(text, COUNTS, seed=0)
 
 
 def test_speeds_are_replayed_from_a_file(tmp_path: Path) -> None:
-    """A row holds for its time; the last one stays."""
+    """Each row lasts for its period; the last one stays."""
     file = tmp_path / "speeds.csv"
     file.write_text("orders-0,clicks-7\n10,20\n30,0\n", encoding="utf-8")
     first, second = replay_targets(file, every_s=2)
@@ -113,16 +113,16 @@ def test_speeds_are_replayed_from_a_file(tmp_path: Path) -> None:
         ("orders-0\n", "a header and at least one row"),
         ("orders-0,x\n1,2\n", "line 1, column 2"),
         ("orders-0,orders-1\n1,2\n1\n", "line 3: 1 columns, expected 2"),
-        ("orders-0\nfast\n", "line 2, column 1: 'fast' is no speed"),
-        ("orders-0\nnan\n", "'nan' is no speed"),
-        ("orders-0\n-1\n", "'-1' is no speed"),
-        ("orders-0\ninf\n", "'inf' is no speed"),
+        ("orders-0\nfast\n", "line 2, column 1: 'fast' is not a speed"),
+        ("orders-0\nnan\n", "'nan' is not a speed"),
+        ("orders-0\n-1\n", "'-1' is not a speed"),
+        ("orders-0\ninf\n", "'inf' is not a speed"),
     ],
 )
-def test_files_that_cannot_be_replayed_say_where(
+def test_wrong_replay_files_are_errors_with_line_and_column(
     tmp_path: Path, content: str, explanation: str
 ) -> None:
-    """Line and column of the first thing that is wrong."""
+    """The error names the line and column of the first mistake."""
     file = tmp_path / "speeds.csv"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=explanation):
@@ -138,7 +138,7 @@ def test_files_that_cannot_be_replayed_say_where(
 def test_records_have_the_size_asked_for_and_parse(
     size: int, keys: object, number: int, compressible: bool
 ) -> None:
-    """Key and value together are exactly as large as asked, and the value is JSON with the id."""
+    """Key and value together have the requested size, and the value is JSON with the id."""
     form = RecordForm(size, keys, compressible)  # type: ignore[arg-type]  # drawn from the allowed
     key, value = RecordMaker(form, "run", seed=1).record(TopicPartition("t", 3), number, 17)
     content = json.loads(value)
@@ -148,13 +148,13 @@ def test_records_have_the_size_asked_for_and_parse(
 
 
 def test_a_large_record_is_padded_over() -> None:
-    """Larger than the padding that is kept."""
+    """A record larger than the stored padding has the requested size."""
     _, value = RecordMaker(RecordForm(3_000_000), "r", seed=1).record(TopicPartition("t", 0), 5, 1)
     assert len(value) == 3_000_000
 
 
 def test_a_long_topic_name_only_makes_the_record_larger() -> None:
-    """The id is never cut, whatever the size asked for."""
+    """The id is never cut, even if the record becomes larger than requested."""
     partition = TopicPartition("t" * 249, 0)
     _, value = RecordMaker(RecordForm(128), "run", seed=1).record(partition, 1, 1)
     assert json.loads(value)["id"] == f"run-{partition}-1"
@@ -162,6 +162,6 @@ def test_a_long_topic_name_only_makes_the_record_larger() -> None:
 
 @pytest.mark.parametrize(("size", "keys"), [(10, "none"), (1000, 0)])
 def test_forms_that_cannot_be_are_refused(size: int, keys: object) -> None:
-    """Too small for an id, or no keys at all."""
+    """A size too small for the id, and fewer than one key, are refused."""
     with pytest.raises(ValueError, match="at least"):
         RecordForm(size, keys)  # type: ignore[arg-type]  # wrong on purpose

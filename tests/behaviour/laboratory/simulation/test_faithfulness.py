@@ -1,4 +1,4 @@
-"""How close our twelve come to what was published, with streams that differ."""
+"""The comparison of our twelve algorithms with the published scores."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FEWEST = 1_000_000
 
 
 def outcomes(hardness: list[float], *, unfaithful: str = "") -> list[PackingRunResult]:
-    """On each stream everyone scores its published score times the stream's hardness."""
+    """Each algorithm scores its published score times the stream's hardness."""
     found = []
     for seed, hard in enumerate(hardness, start=1):
         for name in NAMES:
@@ -24,8 +24,8 @@ def outcomes(hardness: list[float], *, unfaithful: str = "") -> list[PackingRunR
     return found
 
 
-def test_like_with_like_does_not_mind_an_easy_set_of_streams() -> None:
-    """All our streams are easier than the published one: the mean misses, the line does not."""
+def test_like_with_like_corrects_for_easy_streams() -> None:
+    """On easier streams the mean differs from the published score, the fitted line does not."""
     found = closeness(outcomes([0.80, 0.84, 0.87, 0.90, 0.93]), [10])["NF", 10]
     assert found.cbs.mean - found.cbs.published < -0.03
     assert found.cbs.like_with_like == pytest.approx(found.cbs.published, abs=1e-5)
@@ -33,8 +33,8 @@ def test_like_with_like_does_not_mind_an_easy_set_of_streams() -> None:
     assert found.r.spread > 0.5
 
 
-def test_like_with_like_still_sees_who_is_not_faithful() -> None:
-    """An algorithm that moves a fifth more than published, on the very streams of the others."""
+def test_like_with_like_detects_an_unfaithful_algorithm() -> None:
+    """An algorithm that moves a fifth more than published is detected."""
     streams = outcomes([0.9, 0.95, 1.0, 1.05, 1.1], unfaithful="MWF")
     found = closeness(streams, [10])
     mwf = found["MWF", 10].r
@@ -43,6 +43,6 @@ def test_like_with_like_still_sees_who_is_not_faithful() -> None:
 
 
 def test_few_streams_prove_nothing() -> None:
-    """With fewer than five, or all alike, there is no line to fit."""
+    """With fewer than five streams, or equal ones, no line is fitted."""
     assert closeness(outcomes([1.0, 1.1]), [10])["NF", 10].r.like_with_like is None
     assert closeness(outcomes([1.0] * 6), [10])["NF", 10].r.like_with_like is None

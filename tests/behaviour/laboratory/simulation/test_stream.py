@@ -1,4 +1,4 @@
-"""Streams of speeds: read from CSV with line and column for every mistake, or made up."""
+"""Streams of speeds: read from CSV, with line and column of every mistake, or generated."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def csv_file(folder: Path, text: str) -> Path:
 
 
 def test_reads_what_it_writes(tmp_path: Path) -> None:
-    """Whole numbers stay whole; names with dashes, blanks around fields and a last blank line."""
+    """A written stream reads back; whole numbers stay whole, and blanks are ignored."""
     path = csv_file(tmp_path, "orders-0, my-clicks-7\n1, 2.5\r\n9007199254740993,0\n\n")
     stream = read_stream(path)
     assert [str(partition) for partition in stream.partitions] == ["orders-0", "my-clicks-7"]
@@ -26,7 +26,7 @@ def test_reads_what_it_writes(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_columns_are_read(tmp_path: Path) -> None:
-    """A large group is no mistake."""
+    """A stream of ten thousand partitions is read."""
     header = ",".join(f"orders-{n}" for n in range(10_000))
     stream = read_stream(csv_file(tmp_path, f"{header}\n{','.join(['1'] * 10_000)}\n"))
     assert len(stream.partitions) == 10_000
@@ -40,7 +40,7 @@ def test_ten_thousand_columns_are_read(tmp_path: Path) -> None:
         ("orders-0\n", "has a header but no measurement"),
         ("orders\n1\n", "line 1, column 1: expected topic-partition"),
         ("orders-0,a b-1\n1,1\n", "line 1, column 2: not a Kafka topic name"),
-        ("a-0,b-0,a-0\n1,1,1\n", "line 1, column 3: a-0 is named already, in column 1"),
+        ("a-0,b-0,a-0\n1,1,1\n", "line 1, column 3: a-0 is already in column 1"),
         ("a-0,b-0\n1,1\n1\n", "line 3, column 2: the row ends after 1 of 2 speeds; b-0"),
         ("a-0\n" + ",".join("1" * 10_000), "line 2, column 2: the row has 10000 speeds"),
         ("a-0\n1\n\n2\n", "line 3, column 1: the row is empty"),
@@ -59,7 +59,7 @@ def test_ten_thousand_columns_are_read(tmp_path: Path) -> None:
 def test_every_mistake_is_one_error_with_line_and_column(
     tmp_path: Path, text: str, explanation: str
 ) -> None:
-    """One sentence that fits a screen, and what a stream looks like."""
+    """The error is one short sentence, with a remedy that describes a stream."""
     with pytest.raises(UsageError) as raised:
         read_stream(csv_file(tmp_path, text))
     assert explanation in raised.value.message
@@ -67,15 +67,15 @@ def test_every_mistake_is_one_error_with_line_and_column(
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """Missing, or a folder."""
+    """A missing file and a folder are errors."""
     with pytest.raises(UsageError, match="No such file"):
         read_stream(tmp_path / "missing.csv")
     with pytest.raises(UsageError, match="cannot read"):
         read_stream(tmp_path)
 
 
-def test_too_many_columns_for_anyone(tmp_path: Path) -> None:
-    """Everything has a bound."""
+def test_too_many_columns_are_refused(tmp_path: Path) -> None:
+    """The number of columns is limited."""
     header = ",".join(f"o-{n}" for n in range(100_001))
     with pytest.raises(UsageError, match="line 1, column 100001: more than 100000 partitions"):
         read_stream(csv_file(tmp_path, f"{header}\n"))
@@ -83,7 +83,7 @@ def test_too_many_columns_for_anyone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_generated_streams_keep_to_their_recipe(kind: Kind) -> None:
-    """As many rows and columns as asked, within 0 and the capacity, the same for the same seed."""
+    """A stream has the requested size, stays within 0 and the capacity, and is repeatable."""
     recipe = Recipe(kind, partitions=30, delta=4, measurements=50, seed=3)
     stream = generate(recipe, 2_000_000)
     assert (len(stream), len(stream.partitions)) == (50, 30)
@@ -93,7 +93,7 @@ def test_generated_streams_keep_to_their_recipe(kind: Kind) -> None:
 
 
 def test_the_walk_is_the_published_one() -> None:
-    """Whole percents; steps within delta; all start where asked."""
+    """The walk has whole percents, steps within delta and the requested start."""
     stream = generate(Recipe(Kind.WALK, 200, 5, 100, 1, start="50"))
     assert set(stream.rows[0]) == {50}
     steps = {
@@ -118,7 +118,7 @@ def test_the_walk_is_the_published_one() -> None:
         {"start": "101"},
     ],
 )
-def test_a_senseless_recipe_is_refused(wrong: dict[str, object]) -> None:
+def test_a_wrong_recipe_is_refused(wrong: dict[str, object]) -> None:
     """The error names the field."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Recipe(**wrong)  # type: ignore[arg-type]  # the wrong value is the test

@@ -1,4 +1,4 @@
-"""The studies: spread by real Spark, resumed from what is kept, and written as a page."""
+"""The studies: distributed by real Spark, resumable, and written as a report."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def outcome(name: str, consumers: tuple[int, ...], r: float) -> PackingRunResult
 
 
 def test_the_plan_is_the_published_one() -> None:
-    """Twelve algorithms and ours, four starts, deltas 0 to 25, 500 measurements after the first."""
+    """The plan has thirteen algorithms, four starts, deltas 0 to 25 and 501 measurements."""
     tasks = PackingStudyPlan().tasks()
     assert {task.start for task in tasks} == {"uniform", "0", "50", "100"}
     assert {task.delta for task in tasks} == {0, 5, 10, 15, 20, 25}
@@ -36,7 +36,7 @@ def test_the_plan_is_the_published_one() -> None:
 
 
 def test_scores_are_taken_per_stream() -> None:
-    """CBS against the fewest on that stream; a published point that ours do not beat shows."""
+    """CBS is relative to the fewest on a stream; undominated published points are found."""
     found = scores(
         [outcome("CHAIN", (10, 10), 5.0), outcome("MWF", (11, 11), 9.0), outcome("BF", (9, 9), 7)]
     )
@@ -45,13 +45,13 @@ def test_scores_are_taken_per_stream() -> None:
 
 
 def test_finished_runs_are_kept_as_lines() -> None:
-    """What is written can be read back."""
+    """A finished run written as a line reads back."""
     one = outcome("MWF", (3, 4), 0.5)
     assert from_line(to_line(one)) == one
 
 
 def test_frequency_costs_weigh_late_seconds() -> None:
-    """Twice the consumers needed cost 2; late partitions cost on top, by weight."""
+    """Twice the needed consumers cost 2, plus the weighted late seconds."""
     setting = frequency_study.Setting(5, 0.1, 300)
     run = frequency_study.FrequencyRun(setting, "calm", 1, 721, 40)
     calm = frequency_study.FrequencyRunResult(run, 20, 10, 0, 0, 1)
@@ -61,8 +61,8 @@ def test_frequency_costs_weigh_late_seconds() -> None:
     assert frequency_study.best([calm, late], 1) == setting
 
 
-def test_a_frequency_run_scores_what_service_feels() -> None:
-    """On a bursty load something moves, and all figures are per hour."""
+def test_a_frequency_run_has_figures_per_hour() -> None:
+    """On a bursty load partitions move, and all figures are per hour."""
     setting = frequency_study.Setting(5, 0.1, 60)
     found = frequency_study.carry_out(frequency_study.FrequencyRun(setting, "bursty", 3, 61, 20))
     assert found.bound_hours <= found.consumer_hours
@@ -71,7 +71,7 @@ def test_a_frequency_run_scores_what_service_feels() -> None:
 
 
 def test_seeds_that_are_no_numbers_are_refused() -> None:
-    """One clear error."""
+    """Seeds that are not numbers are an error."""
     result = invoked("study", "packing", "--seeds", "one")
     assert isinstance(result.exception, UsageError)
 
@@ -79,11 +79,11 @@ def test_seeds_that_are_no_numbers_are_refused() -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_spark_spreads_the_runs_and_the_page_is_written(tmp_path: Path) -> None:
-    """Real Spark, both studies in their quick form, one page each with its command and seeds."""
-    told: list[int] = []
-    numbers = spread([3, 1, 2], str, master="local[2]", on_progress=told.append)
+    """Both quick studies run on real Spark and write a report with command and seeds."""
+    done: list[int] = []
+    numbers = spread([3, 1, 2], str, master="local[2]", on_progress=done.append)
     assert numbers == ["3", "1", "2"]
-    assert told[-1] == 3
+    assert done[-1] == 3
     keep = tmp_path / "kept.jsonl"
     arguments = ["study", "packing", "--quick", "--folder", str(tmp_path), "--keep", str(keep)]
     result = invoked(*arguments, "--master", "local[2]")

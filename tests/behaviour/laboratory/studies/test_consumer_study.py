@@ -1,4 +1,4 @@
-"""The study of one consumer: what it varies, and the page it writes."""
+"""The study of one consumer: its cases and its report."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def run(speed: float) -> Drained:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_question_has_at_least_two_cases(quick: bool) -> None:
-    """What the owner asked for is varied, quick or not."""
+    """Every question of the owner's notes is varied, also in the quick form."""
     found = cases(10**6, quick=quick)
     for question in ASKED:
         assert len({one.label for one in found if one.question == question}) >= 2
@@ -35,8 +35,8 @@ def test_every_question_has_at_least_two_cases(quick: bool) -> None:
     assert all(one.filling.total_bytes == 10**6 for one in found)
 
 
-def test_the_page_compares_with_the_first_row_and_says_how_noisy_it_was(tmp_path: Path) -> None:
-    """Ratios within a table, the spread of the runs, one picture a question."""
+def test_the_page_has_ratios_and_spreads(tmp_path: Path) -> None:
+    """The report has ratios, the spread of the runs and one picture per question."""
     first, second = cases(10**6, quick=True)[:2]
     findings = [StudyFinding(first, (run(10), run(20), run(30))), StudyFinding(second, (run(60),))]
     text = page_text(findings, runs=3, cores=2, load=7.4)
@@ -50,7 +50,7 @@ def test_the_page_compares_with_the_first_row_and_says_how_noisy_it_was(tmp_path
 
 
 def test_speed_is_counted_from_the_end_of_the_first_batch(tmp_path: Path) -> None:
-    """The first batch warms up; where there is but one, its own time counts."""
+    """Speed counts from the end of the first batch; a single batch counts by its own time."""
     log = tmp_path / "consumer.log"
     rows = [
         {"event": event, "records": records, "seconds": 5, "timestamp": f"2026-01-01T00:00:{at}Z"}

@@ -1,4 +1,4 @@
-"""The study's judgement: made-up traces whose scores are known by hand."""
+"""The scores of the monitor study, on generated traces with known results."""
 
 import struct
 from pathlib import Path
@@ -24,14 +24,14 @@ BEFORE, AFTER, STEP_AT_S, SECONDS = 100.0, 300.0, 20.0, 60.0
 
 
 def produced(at_s: float) -> float:
-    """Records by then; each weighs a byte in these traces."""
+    """Records produced by then; each counts as one byte here."""
     return BEFORE * min(at_s, STEP_AT_S) + AFTER * max(0.0, at_s - STEP_AT_S)
 
 
 def trace(
     *, late_s: float = 0.0, factor: float = 1.0, step_at_s: float | None = STEP_AT_S
 ) -> Trace:
-    """A monitor that shows the last second's speed, this much too late and too high."""
+    """A trace of a monitor that is this much too late and too high."""
     times = np.arange(0, SECONDS + 0.01, 0.1).tolist()
     published = []
     for at_s in range(2, int(SECONDS) + 1):
@@ -51,7 +51,7 @@ def trace(
 
 
 def test_a_perfect_monitor_scores_perfectly() -> None:
-    """No error, no spread, and settled with the first reading of the new speed."""
+    """A perfect monitor has no error, no spread, and settles at the first new reading."""
     one = trace()
     score = plateau_score(one, published_curve(one))
     assert score.settling_s == pytest.approx(1.0)
@@ -61,7 +61,7 @@ def test_a_perfect_monitor_scores_perfectly() -> None:
 
 
 def test_lateness_and_bias_are_seen() -> None:
-    """Four seconds late and three percent too high come out as that."""
+    """A delay of four seconds and an error of three percent are measured as such."""
     one = trace(late_s=4.0, factor=1.03)
     score = plateau_score(one, published_curve(one))
     assert score.settling_s == pytest.approx(5.0)
@@ -69,7 +69,7 @@ def test_lateness_and_bias_are_seen() -> None:
 
 
 def test_settling_means_to_stay() -> None:
-    """A reading that leaves the band again starts the count anew; one at the end never settles."""
+    """Leaving the tolerance resets the settling time; leaving it at the end means never."""
     one = trace()
     curve = published_curve(one)
     left_again = list(curve.bytes_per_s)
@@ -80,8 +80,8 @@ def test_settling_means_to_stay() -> None:
     assert plateau_score(one, Curve(curve.at_s, tuple(left_again))).settling_s is None
 
 
-def test_a_restless_producer_is_no_yardstick() -> None:
-    """A producer that stalls on the plateau voids its spread."""
+def test_a_disturbed_producer_is_marked() -> None:
+    """A producer that stalls on the plateau is marked as disturbed."""
     one = trace()
     stalled = tuple((at_s, min(n, 9000) if at_s < 50 else n) for at_s, n in one.acknowledged)
     disturbed = Trace(one.run, one.lane, 0, STEP_AT_S, SECONDS, stalled, one.stored, one.published)
@@ -91,13 +91,13 @@ def test_a_restless_producer_is_no_yardstick() -> None:
 
 
 def test_delay_is_found() -> None:
-    """Three seconds late reads as three seconds, and half a one for the last second's mean."""
+    """A delay of three seconds is found, plus half a second of averaging."""
     one = trace(late_s=3.0, step_at_s=None)
     assert follow_score(one, published_curve(one)).delay_s == pytest.approx(3.5, abs=0.3)
 
 
 def test_filters_are_compared_on_the_same_intervals() -> None:
-    """The plain window of 30 s is as late as was published; the adapting one is not."""
+    """The 30 s window is as late as published; the step-adapting filter is not."""
     one = trace()
     plain = plateau_score(one, filtered_curve(one, PlainWindow(), window_s=30.0))
     adapting = StepAdapting(3.0, tolerance=0.03, noise=4.0)
@@ -111,7 +111,7 @@ def test_filters_are_compared_on_the_same_intervals() -> None:
 
 
 def test_bytes_are_read_from_segments(tmp_path: Path) -> None:
-    """Batch by batch over two segments, and in proportion within a batch."""
+    """Bytes are summed over the batches of two segments, and interpolated within a batch."""
 
     def batch(base: int, records: int, size: int) -> bytes:
         header = struct.pack(">qiibIhi", base, size - 12, 0, 2, 0, 0, records - 1)
@@ -126,7 +126,7 @@ def test_bytes_are_read_from_segments(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_load_is_in_the_study() -> None:
-    """What the owner asked for: step, ramp, sine, random, burst, many, compressed and not."""
+    """The study has step, ramp, sine, random, burst, many partitions and compressed loads."""
     names = " ".join(lane.name for run in runs(quick=False) for lane in run.lanes)
     for kind in ("constant", "step", "ramp", "sine", "random", "burst", "many", "compressed"):
         assert kind in names
@@ -134,7 +134,7 @@ def test_every_kind_of_load_is_in_the_study() -> None:
 
 
 def test_readings_are_written_down(tmp_path: Path) -> None:
-    """A line a reading, with the producer's speed beside it."""
+    """The CSV has one line per reading, with the producer's speed."""
     write_csv([trace()], tmp_path / "readings.csv")
     lines = (tmp_path / "readings.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "run,lane,partition,at_s,produced,raw,published"

@@ -1,6 +1,6 @@
-"""`penstock study`: measurements that answer a question, each with its page in docs/studies.
+"""`penstock study`: measurements behind the design, each with a report in docs/development/studies.
 
-One file per study; adding one is a file and a line here.
+One file per study. A new study is a file and a line here.
 """
 
 import typer
@@ -8,7 +8,7 @@ import typer
 from penstock.cli.laboratory.study import consumer, frequency, monitor, packing
 
 app = typer.Typer(
-    no_args_is_help=True, help="Measure what the design rests on; each study writes its page."
+    no_args_is_help=True, help="Measurements behind the design; each study writes a report."
 )
 
 app.command()(packing.packing)

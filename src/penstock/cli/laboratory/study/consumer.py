@@ -1,4 +1,4 @@
-"""`penstock study consumer`: how fast one consumer is, and what that depends on."""
+"""`penstock study consumer`: measures what the speed of one consumer depends on."""
 
 import os
 from dataclasses import asdict
@@ -22,33 +22,34 @@ QUICK_BYTES, FULL_BYTES = "60MB", "300MB"
 
 def consumer(
     directory: Annotated[
-        Path, typer.Option("--directory", "-d", help="Where the page and the pictures go.")
+        Path, typer.Option("--directory", "-d", help="Where the report and the pictures go.")
     ] = Path("out/study-consumer"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer points and less data: some ten minutes.")
+        bool, typer.Option("--quick", help="Fewer cases and less data: about ten minutes.")
     ] = False,
     runs: Annotated[int, typer.Option(min=1, max=20, help="Runs of each case.")] = 1,
     size: Annotated[
-        str | None, typer.Option(help=f"Data of each case; {FULL_BYTES}, {QUICK_BYTES} if quick.")
+        str | None,
+        typer.Option(help=f"Data of each case: {FULL_BYTES}, or {QUICK_BYTES} if quick."),
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Only the question whose name contains this.")
+        str | None, typer.Option(help="Only questions whose name contains this text.")
     ] = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
     """Measure the speed of one consumer while varying one thing at a time.
 
-    Partitions of one topic, number of topics, record size, compression, batch time, and where
-    Spark runs. Starts a broker and a Spark Connect server of its own, fills topics, and lets
-    `penstock consumer` drain them. Writes `consumer.md` and pictures.
+    It varies the partitions of a topic, the number of topics, record size, compression, batch time,
+    and where Spark runs. It starts its own broker and Spark Connect server, fills topics, and lets
+    `penstock consumer` drain them. It writes `consumer.md` and pictures.
 
     Examples:
     `penstock study consumer --quick`
 
-    `penstock study consumer --runs 3 --directory docs/studies`
+    `penstock study consumer --runs 3 --directory docs/development/studies`
 
     """
-    # Late, because these bring Spark along and `penstock --help` should not wait for it.
+    # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
     from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415
     from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text  # noqa: PLC0415
     from penstock.laboratory.studies.consumer.questions import LOCAL, cases  # noqa: PLC0415
@@ -74,7 +75,7 @@ def consumer(
                 f"{number} of {len(chosen)}: {case.question}, {case.label}: "
                 f"{findings[-1].decoded_mb_per_s:.1f} MB/s"
             )
-            # After every case: a study that is cut short leaves what it found.
+            # Written after every case, so that an interrupted study keeps its results.
             page = directory / "consumer.md"
             text = page_text(
                 findings, runs=runs, cores=os.cpu_count() or 1, load=os.getloadavg()[1]

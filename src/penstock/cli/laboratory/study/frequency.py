@@ -1,4 +1,4 @@
-"""`penstock study frequency`: how often to repack, and how much room to leave."""
+"""`penstock study frequency`: compares how often to repack and how much capacity to keep free."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,27 +7,25 @@ from typing import Annotated
 import typer
 
 from penstock.cli.console import say
-from penstock.cli.laboratory.study.progress import study_progress
+from penstock.cli.laboratory.study.sweep_options import SparkMaster, study_progress
 from penstock.laboratory.studies.frequency.report import WEIGHT_CHOSEN, write_page
 from penstock.laboratory.studies.frequency.study import FrequencyStudyPlan, best, carry_out
 from penstock.laboratory.studies.sweep import MASTER_DEFAULT, spread
 
 
 def frequency(
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[*], local[2], spark://host:port.")
-    ] = MASTER_DEFAULT,
+    master: SparkMaster = MASTER_DEFAULT,
     folder: Annotated[
         Path, typer.Option(help="Where frequency.md, frequency.png and frequency.csv are written.")
-    ] = Path("docs/studies"),
+    ] = Path("docs/development/studies"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Two settings, short streams: half a minute.")
     ] = False,
 ) -> None:
-    """Replay five kinds of load through the live trigger under many policies.
+    """Replay five kinds of load through the controller's trigger under many policies.
 
-    Scores consumer-hours, moves per hour and seconds over capacity. The whole study takes a few
-    minutes on two cores; the runs are spread by PySpark.
+    It counts consumer-hours, moves per hour and seconds over capacity. PySpark distributes the
+    runs; the whole study takes a few minutes on two cores.
 
     Examples:
     `penstock study frequency --quick --folder /tmp/study`

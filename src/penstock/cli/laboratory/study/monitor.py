@@ -1,4 +1,4 @@
-"""`penstock study monitor`: how true and how quick the measured speeds are."""
+"""`penstock study monitor`: measures how accurate and how quick the monitor is."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -28,9 +28,9 @@ def monitor(
     quick: Annotated[
         bool, typer.Option("--quick", help="Two short runs (about 90 s) instead of four long ones.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="The chance behind the random walk.")] = 1,
+    seed: Annotated[int, typer.Option(help="The seed of the random walk.")] = 1,
     attempts: Annotated[
-        int, typer.Option(min=1, help="How often a run is made while its producer is disturbed.")
+        int, typer.Option(min=1, help="Attempts per run, if its producer is disturbed.")
     ] = 2,
     overrides: Annotated[
         list[str] | None,
@@ -43,14 +43,14 @@ def monitor(
 ) -> None:
     """Compare the speed at the producer with the speed the monitor publishes, over time.
 
-    Starts a broker and `penstock monitor`, produces at known speeds (steps, ramp, sine, random
-    walk, bursts, many partitions, compressed and not), and writes pictures, every reading as CSV
-    and tables. A run whose producer was disturbed by the machine is repeated.
+    It starts a broker and `penstock monitor`, produces at known speeds (steps, ramp, sine, random
+    walk, bursts, many partitions, compressed or not), and writes pictures, tables and every reading
+    as CSV. A run whose producer did not keep its speed is repeated.
 
     Examples:
     `penstock study monitor --quick`
 
-    `penstock study monitor --directory docs/studies/monitor --set monitor.filter=exponential`
+    `penstock study monitor --directory out/monitor --set monitor.filter=exponential`
 
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def monitor(
     write_csv(traces, directory / "readings.csv")
     (directory / "scores.md").write_text(scores_markdown(scores), encoding="utf-8")
     (directory / "filters.md").write_text(filters_markdown(compared), encoding="utf-8")
-    # Only a study needs the drawing library: it would cost every other command its import.
+    # Imported late: only this study needs the drawing library.
     from penstock.laboratory.studies.monitor.pictures import draw_all  # noqa: PLC0415 -- see above
 
     for file in draw_all(traces, directory):
@@ -79,7 +79,7 @@ def monitor(
 def _record_calm(
     wanted: tuple[MonitorRun, ...], seed: int, options: tuple[str, ...], attempts: int
 ) -> Recording:
-    """Record all runs; once more those in which the producer itself was not constant."""
+    """Record all runs, and repeat those whose producer did not keep a constant speed."""
     kept: dict[str, Recording] = {}
     left = wanted
     for attempt in range(1, attempts + 1):
@@ -103,7 +103,7 @@ def _record_calm(
 
 
 def _disturbed(recording: Recording) -> int:
-    """How many lanes had a producer that was not constant on its plateau."""
+    """The number of lanes whose producer was not constant on its plateau."""
     return sum(
         score.plateau is not None and score.plateau.is_disturbed
         for score in lane_scores(recording.traces)

@@ -1,4 +1,4 @@
-"""`penstock study packing`: the published table made again, with our algorithm beside it."""
+"""`penstock study packing`: repeats the published comparison and adds our algorithm."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.console import say
-from penstock.cli.laboratory.study.progress import study_progress
+from penstock.cli.laboratory.study.sweep_options import SparkMaster, study_progress
 from penstock.errors import UsageError
 from penstock.laboratory.studies.packing.exact import gap_to_optimum, is_available
 from penstock.laboratory.studies.packing.faithfulness import closeness
@@ -29,12 +29,10 @@ EXACT_SEEDS = range(101, 105)
 
 
 def packing(
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[*], local[2], spark://host:port.")
-    ] = MASTER_DEFAULT,
+    master: SparkMaster = MASTER_DEFAULT,
     folder: Annotated[
         Path, typer.Option(help="Where packing.md, packing.png and packing.csv are written.")
-    ] = Path("docs/studies"),
+    ] = Path("docs/development/studies"),
     seeds: Annotated[
         str, typer.Option(help="Seeds of the streams with uniform start, with commas.")
     ] = "1,2,3",
@@ -43,10 +41,10 @@ def packing(
     ] = "1",
     published_seeds: Annotated[
         str,
-        typer.Option(help="Seeds on which the published twelve alone are held to their table."),
+        typer.Option(help="Further seeds for comparing the twelve with the published table."),
     ] = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
     starts: Annotated[
-        str, typer.Option(help="Starts, with commas: uniform, or a percentage for all.")
+        str, typer.Option(help="Starting speeds, with commas: uniform, or a percentage for all.")
     ] = "uniform,0,50,100",
     deltas: Annotated[
         str, typer.Option(help="Largest steps, in percent of a consumer, with commas.")
@@ -55,17 +53,17 @@ def packing(
         Path | None,
         typer.Option(
             metavar="FILE.jsonl",
-            help="Keep finished runs in this file, and go on from those that are in it.",
+            help="Keep finished runs in this file and skip runs that are already in it.",
         ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A few short streams: a minute instead of half an hour.")
     ] = False,
 ) -> None:
-    """PackingRun the twelve published algorithms and CHAIN on the published streams.
+    """Run the twelve published algorithms and CHAIN on the published streams.
 
-    The runs are spread over cores, or a cluster, by PySpark. The whole study takes about half an
-    hour on two cores.
+    PySpark distributes the runs over cores or a cluster. The whole study takes about half an hour
+    on two cores.
 
     Examples:
     `penstock study packing --quick --folder /tmp/study`
@@ -109,7 +107,7 @@ def packing(
         say("Solving small cases exactly ...")
         gap = gap_to_optimum(EXACT_SEEDS[:1] if quick else EXACT_SEEDS)
     else:
-        say("ortools is not installed: the comparison with the exact optimum is left out.")
+        say("ortools is not installed, so the comparison with the exact optimum is skipped.")
     made_by = f"`penstock study packing` on {datetime.now(UTC).date().isoformat()}"
     page = write_page(folder, plan, scores(outcomes), close, gap, made_by)
     say(f"Wrote {page}.")

@@ -1,9 +1,9 @@
-"""The condition that a consumer's Deployment shows: does it run, and if not, why not. Pure.
+"""The condition on a consumer's Deployment: whether it runs, and if not, why. Pure.
 
     kubectl wait --for=condition=penstock.io/Running deployment/GROUP-consumer-3
 
-Kubernetes keeps conditions of others beside its own. It is what is so now; the Events are what
-happened.
+Kubernetes keeps foreign conditions beside its own. A condition describes the present; Events
+describe what happened.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Condition:
 
 
 def condition_of(deployment: Object, trouble: Trouble | None) -> Condition:
-    """What it should show."""
+    """The condition that the Deployment should have."""
     if trouble is not None:
         return Condition("False", trouble.reason, trouble.explanation)
     if (deployment.get("status") or {}).get("readyReplicas"):
@@ -32,7 +32,7 @@ def condition_of(deployment: Object, trouble: Trouble | None) -> Condition:
 
 
 def shown_condition(deployment: Object) -> Condition | None:
-    """What it shows; None while it shows none of ours."""
+    """The condition that the Deployment has; None while it has none of ours."""
     found = _ours(deployment)
     if found is None:
         return None
@@ -40,12 +40,12 @@ def shown_condition(deployment: Object) -> Condition | None:
 
 
 def condition_patch(deployment: Object, condition: Condition, at: datetime) -> dict[str, Any]:
-    """Changes ours alone: conditions are merged by their type."""
+    """Changes only our condition: Kubernetes merges conditions by type."""
     before = _ours(deployment) or {}
     now = moment_text(at)
     is_same_status = before.get("status") == condition.status
     since = before.get("lastTransitionTime", now) if is_same_status else now
-    told = {
+    entry = {
         "type": RUNNING,
         "status": condition.status,
         "reason": condition.reason,
@@ -53,8 +53,8 @@ def condition_patch(deployment: Object, condition: Condition, at: datetime) -> d
         "lastUpdateTime": now,
         "lastTransitionTime": since,
     }
-    # One that was made again under the same name in between is another: it is refused.
-    return {"metadata": {"uid": deployment["metadata"]["uid"]}, "status": {"conditions": [told]}}
+    # With the uid, the patch is refused if the Deployment was replaced by one of the same name.
+    return {"metadata": {"uid": deployment["metadata"]["uid"]}, "status": {"conditions": [entry]}}
 
 
 def moment_text(at: datetime) -> str:

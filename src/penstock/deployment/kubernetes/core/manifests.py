@@ -1,8 +1,9 @@
-"""The objects we ask the API server for, as plain values made from settings and template. Pure.
+"""Builds the Kubernetes objects as plain values from settings and template. Pure.
 
-One Deployment of one replica and one claim for each consumer. Strategy Recreate: two pods of one
-consumer never run side by side. The pod knows which consumer it is from its own label, by the
-downward API. It has no rights, no token, no capabilities, and a root file system it cannot write.
+Each consumer has one Deployment with one replica and one volume claim. The strategy is Recreate, so
+two pods of one consumer never run side by side. The pod reads its consumer id from its own label
+through the downward API. It has no rights, no token, no capabilities and a read-only root file
+system.
 """
 
 import json
@@ -25,7 +26,7 @@ from penstock.settings.sections import KubernetesSettings
 STATE_PATH = "/var/lib/penstock/state"
 SETTINGS_PATH = "/etc/penstock"
 HEALTH_PORT = 8080
-# Any number but 0: whoever needs another sets it in the pod template.
+# Any number but 0 (root). The pod template can set another.
 USER = 10001
 
 Manifest = dict[str, Any]
@@ -41,11 +42,11 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class PodPlan:
-    """What all consumers of a group have in common."""
+    """What all consumers of a group share."""
 
     group: str
     settings: KubernetesSettings
-    # Further arguments of `penstock consumer` for a template.
+    # Further arguments of `penstock consumer`.
     arguments: Sequence[str] = ()
     pod_template: Mapping[str, Any] = field(default_factory=dict)
     owner: Owner | None = None
@@ -110,7 +111,7 @@ def claim_manifest(plan: PodPlan, consumer: ConsumerId) -> Manifest:
 
 
 def owner_reference(owner: Owner) -> Manifest:
-    # It does not block the owner's deletion: that would need a further right.
+    # Blocking the owner's deletion would need a further right.
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -122,12 +123,12 @@ def owner_reference(owner: Owner) -> Manifest:
 
 
 def template_as_text(template: DeploymentTemplate) -> str:
-    """How it was deployed, for a controller that returns and has to make it again."""
+    """The template as JSON, so that a restarted controller can recreate the Deployment."""
     return json.dumps(asdict(template), sort_keys=True)
 
 
 def template_from_text(text: str) -> DeploymentTemplate | None:
-    """What `template_as_text` wrote; None when somebody changed it beyond use."""
+    """Reads what `template_as_text` wrote; None when it is not valid any more."""
     try:
         return DeploymentTemplate(**json.loads(text))
     except (ValueError, TypeError):
@@ -163,16 +164,16 @@ def _pod(
             "volumes": _volumes(plan, consumer),
         },
     }
-    laid_over = merged(ours, _parts(plan.pod_template))
-    return _with_what_must_be(laid_over, ours)  # type: ignore[no-any-return] # a mapping of both
+    merged_pod = merged(ours, _parts(plan.pod_template))
+    return _with_required_fields(merged_pod, ours)  # type: ignore[no-any-return] # a mapping of both
 
 
 def _parts(pod_template: Mapping[str, Any]) -> Manifest:
     return {part: pod_template[part] for part in ("metadata", "spec") if part in pod_template}
 
 
-def _with_what_must_be(pod: Any, ours: Any) -> Any:
-    """Labels and identity, whatever the user's template says."""
+def _with_required_fields(pod: Any, ours: Any) -> Any:
+    """Set the labels and the consumer id, which the user's template cannot change."""
     pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **ours["metadata"]["labels"]}
     identity = identity_variable()
     for one in pod["spec"]["containers"]:
@@ -195,7 +196,7 @@ def _container(plan: PodPlan, template: DeploymentTemplate, arguments: Sequence[
     command = ["penstock", "consumer", "--state-dir", STATE_PATH]
     command += ["--deployment-version", str(template.version)]
     command += ["--health-port", str(HEALTH_PORT)]
-    # A pod that somebody deletes is replaced while it still ends.
+    # A deleted pod is replaced while it still ends, so the new one waits for the state directory.
     command += ["--set", f"consumer.state_wait={settings.grace_period:g}s"]
     mounts: list[Manifest] = [
         {"name": "state", "mountPath": STATE_PATH},
@@ -237,7 +238,7 @@ def _probe(path: str, *, period_s: int, failures: int) -> Manifest:
 
 
 def _resources(settings: KubernetesSettings, template: DeploymentTemplate) -> Manifest:
-    """As the settings say; a roll-out's figures are promise and limit at once."""
+    """From the settings; figures of a roll-out are both request and limit."""
     cpu, memory = template.cpu_millicores, template.memory_megabytes
     return {
         "requests": {

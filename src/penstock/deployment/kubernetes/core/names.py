@@ -1,8 +1,8 @@
-"""What our objects are called and how they are labelled. Pure.
+"""Names and labels of the Kubernetes objects. Pure.
 
-Everything of a group is found by its labels, and nothing without them is ever touched. The name
-holds the group, made a DNS label, and the consumer's number. Two groups whose names become the same
-label are still told apart: the label `penstock.io/group` has the group's own name.
+A group's objects are found by their labels; an object without them is never touched. A name
+consists of the group as a DNS label and the consumer's number. The label `penstock.io/group` keeps
+the group's own name, so groups with the same DNS label stay distinct.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _GROUP_CHARACTERS_MAX = 30
 
 
 def dns_label(group: str) -> str:
-    """The group's name in lower case letters, digits and dashes; one that had to change is marked.
+    """The group's name as a DNS label; a changed name gets a hash, so that it stays unique.
 
     >>> dns_label("penstock"), dns_label("Orders.eu")
     ('penstock', 'orders-eu-e5578a')
@@ -35,12 +35,12 @@ def dns_label(group: str) -> str:
 
 
 def object_name(group: str, consumer: ConsumerId) -> str:
-    """Of the consumer's Deployment and of its claim."""
+    """The name of the consumer's Deployment and of its claim."""
     return f"{dns_label(group)}-consumer-{int(consumer)}"
 
 
 def selector_labels(group: str) -> dict[str, str]:
-    """What every object of the group has, and no other."""
+    """The labels that exactly the group's objects have."""
     return {
         "app.kubernetes.io/name": "penstock",
         "app.kubernetes.io/component": "consumer",
@@ -58,13 +58,13 @@ def all_labels(group: str, consumer: ConsumerId) -> dict[str, str]:
 
 
 def selector_text(group: str) -> str:
-    """The labels as the API takes them."""
+    """The labels in the form of an API query."""
     labels = selector_labels(group)
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
 def label_value(group: str) -> str:
-    """The group's own name where it can be a label's value, else its DNS label."""
+    """The group's own name if it is a valid label value, else its DNS label."""
     is_value = re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", group)
     return group if is_value else dns_label(group)
 
@@ -74,7 +74,7 @@ def is_ours(labels: Mapping[str, str], group: str) -> bool:
 
 
 def consumer_of(labels: Mapping[str, str]) -> ConsumerId | None:
-    """Which consumer an object belongs to; None when its label names none."""
+    """The consumer that the labels name; None when they name none."""
     text = labels.get(CONSUMER_LABEL, "")
     is_number = text.isascii() and text.isdigit() and 0 < int(text) <= 100_000
     return ConsumerId(int(text)) if is_number else None

@@ -1,15 +1,15 @@
-"""The user's pod template laid over ours. Pure.
+"""Merges the user's pod template into ours, as `kubectl` does. Pure.
 
-As `kubectl` merges: mappings are merged, a list whose entries have names (containers, variables,
-volumes) is merged by them, mounts by their path, any other list is replaced, and null removes. What
-makes a consumer findable and lets it know who it is cannot be taken away.
+Mappings are merged. Lists of named entries (containers, variables, volumes) are merged by name,
+mounts by path; any other list is replaced. Null removes a value. The template cannot remove the
+labels and the consumer id.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 CONTAINER = "consumer"
-# How entries of a list are told apart, in this order.
+# The keys that identify entries of a list, in this order.
 _KEYS = ("mountPath", "name", "containerPort")
 
 
@@ -31,7 +31,7 @@ def _merged_lists(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
         return [_without_nulls(one) for one in over]
     found = {one[key]: one for one in base}
     for one in over:
-        # A variable given anew is given as a whole: a value and a source do not go together.
+        # A variable is replaced as a whole: it cannot have both a value and a source.
         is_variable = "value" in one or "valueFrom" in one
         before = None if is_variable else found.get(one[key])
         found[one[key]] = merged(before, one) if before is not None else _without_nulls(one)
@@ -54,16 +54,16 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def complaint(template: Any) -> str | None:
-    """Why this cannot be laid over a pod template; None when it can."""
+def invalid_reason(template: Any) -> str | None:
+    """Why this cannot be merged into a pod template; None when it can."""
     if not isinstance(template, Mapping):
-        return "it is no mapping"
+        return "it is not a mapping"
     unknown = sorted(set(template) - {"metadata", "spec", "apiVersion", "kind"})
     if unknown:
         return f"a pod template has metadata and spec, not {unknown[0]!r}"
     for part in ("metadata", "spec"):
         if not isinstance(template.get(part, {}), Mapping):
-            return f"{part} is no mapping"
+            return f"{part} is not a mapping"
     containers = template.get("spec", {}).get("containers", [])
     if not _is_list(containers) or not _all_have(containers, "name"):
         return "every container needs a name; ours is `consumer`"

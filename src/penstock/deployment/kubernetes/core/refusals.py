@@ -1,8 +1,7 @@
-"""What the API server's answers mean for us. Pure.
+"""Decides what an answer of the API server means: done, retry, or which error. Pure.
 
-Passing trouble (a conflict, too many requests, a server that stumbles or is away) is tried again
-with growing pauses, a bounded number of times. A refusal for lack of a right is told with the right
-that is missing, and not tried again.
+Temporary failures (too many requests, a server error, no answer) are retried with growing pauses, a
+bounded number of times. A refusal for lack of a right names the missing right and is not retried.
 """
 
 import json
@@ -39,24 +38,24 @@ _MEANINGS = {
 
 
 class MissingRightError(DeploymentError):
-    """The API server answers, and refuses: the role lacks a right."""
+    """The API server refuses the call: the role lacks a right."""
 
     exit_code = 5
 
 
-class ApiAwayError(DeploymentError):
-    """The API server does not answer, or stumbles, after several attempts."""
+class ApiUnavailableError(DeploymentError):
+    """The API server still fails or does not answer after several attempts."""
 
     exit_code = 4
 
 
 class NameTakenError(DeploymentError):
-    """An object that is not ours has the name that ours would have."""
+    """Another owner's object has the name that ours needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One right as a role writes it."""
+    """One right in a Kubernetes role."""
 
     verb: str
     resource: str
@@ -83,12 +82,12 @@ def meaning(status: int) -> Meaning:
 
 
 def is_quota(answer: ApiAnswer) -> bool:
-    """A full quota comes as 403, and has nothing to do with rights."""
+    """A full quota also answers 403; no right is missing then."""
     return answer.status == 403 and b"exceeded quota" in answer.body
 
 
 def pause_s(attempt: int, retry_after_s: float | None, chance: float) -> float:
-    """Before the attempt after this one: doubled each time, half of it left to chance."""
+    """The pause after this attempt: doubled each time, with half of it random."""
     grown = min(PAUSE_MAX_S, PAUSE_FIRST_S * 2.0**attempt)
     chosen = grown * (0.5 + 0.5 * chance)
     return max(chosen, min(PAUSE_MAX_S, retry_after_s or 0.0))
@@ -96,31 +95,31 @@ def pause_s(attempt: int, retry_after_s: float | None, chance: float) -> float:
 
 def error_of(right: Right, answer: ApiAnswer, namespace: str) -> DeploymentError:
     """The error to raise for an answer that is final."""
-    told = message_of(answer)
+    message = message_of(answer)
     match meaning(answer.status):
         case Meaning.FORBIDDEN if not is_quota(answer):
             return MissingRightError(
-                f"Kubernetes refuses to {right} in namespace {namespace}: {told}",
+                f"Kubernetes refuses to {right} in namespace {namespace}: {message}",
                 remedy=f"Give the controller's role the right to {right}.",
-                is_passing=False,
+                is_retryable=False,
             )
         case Meaning.UNKNOWN_CALLER:
             return DeploymentError(
-                f"Kubernetes does not know who asks ({right}): {told}",
+                f"Kubernetes rejects the credentials ({right}): {message}",
                 remedy="Check the token, or the user of the kubeconfig.",
             )
         case Meaning.TRY_AGAIN | Meaning.CONFLICT | Meaning.GONE:
-            return ApiAwayError(f"Kubernetes could not {right}: {told}")
+            return ApiUnavailableError(f"Kubernetes could not {right}: {message}")
         case Meaning.FORBIDDEN:
-            return DeploymentError(f"Kubernetes did not {right}: {told}")
+            return DeploymentError(f"Kubernetes did not {right}: {message}")
         case _:
             return DeploymentError(
-                f"Kubernetes did not accept to {right}: {told}", is_passing=False
+                f"Kubernetes rejected the request to {right}: {message}", is_retryable=False
             )
 
 
 def message_of(answer: ApiAnswer) -> str:
-    """The server's own words; never what we sent."""
+    """The server's message; never what we sent."""
     try:
         found = json.loads(answer.body)
         explanation = str(found.get("message", "")) if isinstance(found, dict) else ""

@@ -1,7 +1,7 @@
-"""What to do about what is seen: repairs, and what people should hear of. Pure.
+"""Decides which Deployments to repair and which incidents to report. Pure.
 
-Compared are what we want (every consumer that we created or found, until we delete it), what was
-seen the last time, and what is seen now. Nothing is repaired that is on its way out: it is made
+It compares the wanted consumers (created or found by us, and not yet deleted), the previous
+observation and the present one. A Deployment that is being deleted is not repaired; it is made
 again when it is gone.
 """
 
@@ -27,8 +27,8 @@ class Repair(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One consumer as it was at the last look: enough to know what has changed."""
+class ObservedConsumer:
+    """One consumer at the last inspection: enough to see what has changed."""
 
     pod_uid: str = ""
     restarts: int = 0
@@ -36,8 +36,8 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that happened to a consumer; `reason` is the word for a Kubernetes Event."""
+class PodIncident:
+    """An incident of a consumer; `reason` becomes the reason of a Kubernetes Event."""
 
     consumer: ConsumerId
     reason: str
@@ -47,22 +47,22 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    seen: Mapping[ConsumerId, Seen]
+class Inspection:
+    observed: Mapping[ConsumerId, ObservedConsumer]
     repairs: Mapping[ConsumerId, Repair]
-    happenings: Sequence[Happening] = field(default_factory=tuple)
+    incidents: Sequence[PodIncident] = field(default_factory=tuple)
 
 
-def look(
+def inspect_consumers(
     wanted: Sequence[ConsumerId],
     deployments: Mapping[ConsumerId, Object],
     pods: Mapping[ConsumerId, Sequence[Object]],
-    before: Mapping[ConsumerId, Seen],
+    before: Mapping[ConsumerId, ObservedConsumer],
     now_unix_s: float,
-) -> Look:
-    seen: dict[ConsumerId, Seen] = {}
+) -> Inspection:
+    observed: dict[ConsumerId, ObservedConsumer] = {}
     repairs: dict[ConsumerId, Repair] = {}
-    happenings: list[Happening] = []
+    incidents: list[PodIncident] = []
     for consumer in sorted(wanted):
         deployment = deployments.get(consumer)
         if deployment is None:
@@ -71,49 +71,51 @@ def look(
         if not is_ending(deployment) and (deployment["spec"].get("replicas", 1) != 1):
             repairs[consumer] = Repair.SCALE_TO_ONE
         known = before.get(consumer)
-        own = _followed(known, pods.get(consumer, ()))
-        seen[consumer] = _seen(known or Seen(), deployment, own, now_unix_s)
-        # What was there before our first look is no news; that it is in trouble now is.
-        since = known or Seen(seen[consumer].pod_uid, seen[consumer].restarts)
-        happenings += _happened(consumer, since, seen[consumer], own)
-    return Look(seen, repairs, tuple(happenings))
+        own = _pods_to_follow(known, pods.get(consumer, ()))
+        observed[consumer] = _observed(known or ObservedConsumer(), deployment, own, now_unix_s)
+        # Restarts before the first inspection are not reported; present trouble is.
+        since = known or ObservedConsumer(observed[consumer].pod_uid, observed[consumer].restarts)
+        incidents += _incidents_since(consumer, since, observed[consumer], own)
+    return Inspection(observed, repairs, tuple(incidents))
 
 
-def _followed(known: Seen | None, pods: Sequence[Object]) -> Sequence[Object]:
-    """The pod that we know while it stays: one that somebody put beside it replaces nothing."""
+def _pods_to_follow(known: ObservedConsumer | None, pods: Sequence[Object]) -> Sequence[Object]:
+    """The known pod while it exists, so that a second pod beside it is not a replacement."""
     same = [pod for pod in pods if known is not None and pod["metadata"]["uid"] == known.pod_uid]
     return same if current_pod(same) is not None else pods
 
 
-def _seen(known: Seen, deployment: Object, pods: Sequence[Object], now_unix_s: float) -> Seen:
+def _observed(
+    known: ObservedConsumer, deployment: Object, pods: Sequence[Object], now_unix_s: float
+) -> ObservedConsumer:
     pod = current_pod(pods)
     trouble = trouble_of(deployment, pods, now_unix_s)
     if pod is None:
-        return Seen(known.pod_uid, known.restarts, trouble)
+        return ObservedConsumer(known.pod_uid, known.restarts, trouble)
     uid = pod["metadata"]["uid"]
     if trouble is not None and uid == known.pod_uid:
-        # While it is down the old count stays: the restart is told when it is up again.
-        return Seen(uid, known.restarts, trouble)
-    return Seen(uid, restarts_of(pod), trouble)
+        # While it is down the old count stays: the restart is reported when it is up again.
+        return ObservedConsumer(uid, known.restarts, trouble)
+    return ObservedConsumer(uid, restarts_of(pod), trouble)
 
 
-def _happened(
-    consumer: ConsumerId, known: Seen, now: Seen, pods: Sequence[Object]
-) -> list[Happening]:
-    told: list[Happening] = []
+def _incidents_since(
+    consumer: ConsumerId, known: ObservedConsumer, now: ObservedConsumer, pods: Sequence[Object]
+) -> list[PodIncident]:
+    incidents: list[PodIncident] = []
     pod = current_pod(pods)
     name = "" if pod is None else pod["metadata"]["name"]
     if pod is not None and known.pod_uid and known.pod_uid != now.pod_uid:
         explanation = f"its pod is gone; {name} was started again in its place"
-        told.append(Happening(consumer, "PodReplaced", explanation, name))
+        incidents.append(PodIncident(consumer, "PodReplaced", explanation, name))
     elif pod is not None and now.restarts > known.restarts and now.trouble is None:
         explanation = f"it {last_end(pod)} and was started again ({now.restarts})"
-        told.append(Happening(consumer, "Restarted", explanation, name, is_restart=True))
+        incidents.append(PodIncident(consumer, "Restarted", explanation, name, is_restart=True))
     trouble = now.trouble
     is_new = trouble is not None and (
         known.trouble is None or known.trouble.reason != trouble.reason
     )
-    # That it ended is told when it has come back, or when Kubernetes holds it back.
+    # An end is reported when the pod is back, or when Kubernetes delays the restart.
     if trouble is not None and is_new and trouble.reason not in {"Ended", "Ending"}:
-        told.append(Happening(consumer, trouble.reason, trouble.explanation, name))
-    return told
+        incidents.append(PodIncident(consumer, trouble.reason, trouble.explanation, name))
+    return incidents

@@ -1,8 +1,8 @@
-"""What the objects of one consumer mean: is it well, and if not, why not. Pure.
+"""Decides from the objects of one consumer whether it runs, and if not, why. Pure.
 
-Kubernetes tells the reason in several places: a pod's condition (it cannot be scheduled), a
+Kubernetes has the reason in several places: a pod's condition (it cannot be scheduled), a
 container's waiting state (its image cannot be pulled, it keeps ending), a container's last end, and
-a Deployment's condition (its pod was refused, say by a quota). The first that is there is told.
+a Deployment's condition (its pod was refused, for instance by a quota). The first one found counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,19 @@ from penstock.deployment.kubernetes.core.names import VERSION_ANNOTATION, consum
 from penstock.model import ConsumerId
 
 Object = Mapping[str, Any]
-# Waiting for these is no trouble: every pod does at its start.
+# Every pod waits for these at its start.
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 _ENDED_AND_WAITING = frozenset({"CrashLoopBackOff"})
 _NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"})
 FAILED_AFTER_RESTARTS = 5
-# Until its new volume is there a pod cannot be scheduled: that is how every first life begins.
+# A new pod cannot be scheduled until its volume exists; that is normal for this long.
 SCHEDULING_S = 5.0
 _MESSAGE_CHARACTERS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a consumer is not well: a word as Kubernetes writes reasons, and a sentence."""
+    """Why a consumer does not run: a reason in the form of Kubernetes, and a sentence."""
 
     reason: str
     explanation: str
@@ -53,7 +53,7 @@ def is_ending(one: Object) -> bool:
 
 
 def current_pod(pods: Sequence[Object]) -> Object | None:
-    """The newest that is not on its way out; ties broken by name."""
+    """The newest pod that is not being deleted; ties broken by name."""
     staying = [pod for pod in pods if not is_ending(pod)]
     return max(
         staying,
@@ -63,14 +63,14 @@ def current_pod(pods: Sequence[Object]) -> Object | None:
 
 
 def restarts_of(pod: Object | None) -> int:
-    """Of what runs for good; preparing containers end, that is what they are for."""
+    """Restarts of the main containers; init containers are meant to end."""
     return 0 if pod is None else sum(one.get("restartCount", 0) for one in _lasting(pod))
 
 
 def deployed(
     consumer: ConsumerId, deployment: Object, pods: Sequence[Object], now_unix_s: float
 ) -> DeployedConsumer:
-    """One consumer, as the interface tells it."""
+    """The consumer in the form of the deployment interface."""
     trouble = trouble_of(deployment, pods, now_unix_s)
     state = DeploymentState.RUNNING if trouble is None else trouble.state
     explanation = "" if trouble is None else f"{trouble.reason}: {trouble.explanation}"
@@ -80,7 +80,7 @@ def deployed(
 
 
 def trouble_of(deployment: Object, pods: Sequence[Object], now_unix_s: float) -> Trouble | None:
-    """None while it runs or starts as it should."""
+    """None while the consumer runs or starts normally."""
     if is_ending(deployment):
         return Trouble("Ending", "it is being deleted", DeploymentState.RUNNING)
     pod = current_pod(pods)
@@ -130,7 +130,7 @@ def _waiting(container: Object, waiting: Object) -> Trouble:
         return Trouble(reason, explanation, _after(container))
     explanation = _short(waiting.get("message", ""))
     if reason in _NOT_PULLED:
-        # Two words that take turns for one trouble.
+        # Kubernetes alternates between two reasons for the same problem.
         return Trouble("ImageNotPulled", explanation, DeploymentState.FAILED)
     return Trouble(reason, explanation, DeploymentState.FAILED)
 
@@ -143,12 +143,12 @@ def _after(container: Object) -> DeploymentState:
 def _end(ended: Object) -> str:
     reason = ended.get("reason", "")
     code = ended.get("exitCode", "unknown")
-    told = f" ({reason})" if reason not in {"", "Error", "Completed"} else ""
-    return f"ended with code {code}{told}"
+    cause = f" ({reason})" if reason not in {"", "Error", "Completed"} else ""
+    return f"ended with code {code}{cause}"
 
 
 def last_end(pod: Object) -> str:
-    """How its container ended the last time, in words."""
+    """How its container ended the last time, as a phrase."""
     for container in _lasting(pod):
         ended = (container.get("lastState") or {}).get("terminated")
         ended = ended or (container.get("state") or {}).get("terminated")
@@ -176,7 +176,7 @@ def _lasting(pod: Object) -> list[Object]:
 
 
 def _moment(condition: Object) -> float:
-    """When it became so; long ago when that cannot be read."""
+    """When the condition last changed; 0 when that cannot be read."""
     try:
         return datetime.fromisoformat(condition.get("lastTransitionTime") or "").timestamp()
     except ValueError:

@@ -1,5 +1,5 @@
-"""How fast one consumer is, and what that depends on.
+"""Measures how fast one consumer is, and what that depends on.
 
-Real parts only: an embedded broker, real Spark, `penstock consumer` as a process of its own, and a
-seat from which it is commanded as the controller would.
+It uses real parts: an embedded broker, real Spark and `penstock consumer` as a process, which the
+study commands in place of a controller.
 """

@@ -1,4 +1,4 @@
-"""Reads from the logs of a lake and of a consumer when batches were done and what they carried."""
+"""Reads the times and sizes of batches from a table's Delta log and from a consumer's log."""
 
 import datetime as dt
 import json
@@ -33,10 +33,10 @@ def commits_of(table: Path) -> list[CommitTiming]:
 
 
 def records_per_s(log_file: Path) -> float:
-    """Records a second over all batches but the first, whose end began the clock.
+    """Records per second over all batches but the first, from the end of the first one on.
 
-    From the consumer's own log: a batch over several tables commits several times. Where one batch
-    took everything (compression makes little of much), its own time is all there is.
+    It reads the consumer's log, because a batch over several tables has several commits. If there
+    is only one batch, its own duration counts.
     """
     rows = []
     for line in log_file.read_text(encoding="utf-8").splitlines():
@@ -52,10 +52,10 @@ def records_per_s(log_file: Path) -> float:
 
 
 def latencies_s(table: Path, *, skip: int) -> Iterator[float]:
-    """From a record's production to its commit, for every record; the first commits warm up."""
+    """Seconds from production to commit of every record, without the first `skip` commits."""
     for commit in commits_of(table)[skip:]:
         for file in commit.files:
-            # One file, not a dataset: the folders' names are no columns here.
+            # Read as a single file: as a dataset, folder names would become columns.
             column = pyarrow.parquet.ParquetFile(file).read(columns=["timestamp"])["timestamp"]
             produced = pyarrow.compute.cast(column, "int64").to_pylist()
             yield from (commit.at_ms / 1000 - at / 1e6 for at in produced)

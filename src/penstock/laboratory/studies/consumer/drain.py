@@ -1,4 +1,4 @@
-"""Fills topics, lets one consumer drain them, and says how fast it was."""
+"""Fills topics, lets one consumer drain them, and measures its speed."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.load import RecordForm
 from penstock.laboratory.load.records import RecordMaker
 from penstock.laboratory.studies.consumer.commits import records_per_s
-from penstock.laboratory.studies.consumer.seat import Seat
+from penstock.laboratory.studies.consumer.studied_consumer import StudiedConsumer
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
@@ -27,7 +27,7 @@ DRAIN_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What is in Kafka before the consumer starts."""
+    """The records in Kafka before the consumer starts."""
 
     topics: int = 1
     partitions_per_topic: int = 24
@@ -54,14 +54,14 @@ class Drained:
     records_per_s: float
     decoded_mb_per_s: float
     log_mb_per_s: float
-    # What the consumer itself reported as its capacity.
+    # The capacity that the consumer itself reported.
     reported_capacity_mb_per_s: float | None
     commit_ms: float
     batches: int
 
 
 def fill(kafka: KafkaSettings, filling: Filling) -> Filled:
-    """Make the topics and write the records, evenly."""
+    """Create the topics and write the records evenly."""
     administration = Administration(kafka)
     names = [f"study-{os.getpid()}-{next(_numbers)}" for _ in range(filling.topics)]
     for name in names:
@@ -89,14 +89,14 @@ def fill(kafka: KafkaSettings, filling: Filling) -> Filled:
             producer.send(place.topic, place.partition, value, key=key)
         producer.poll()
     if producer.flush(60):
-        raise PenstockError("The broker did not take all records.")
+        raise PenstockError("The broker did not acknowledge all records.")
     with LogSizeReader(kafka) as sizes:
         log_bytes = sum(sizes.read_bytes(names).values())
     return Filled(filling, tuple(places), dict.fromkeys(places, each), log_bytes)
 
 
 def drain(settings: Settings, filled: Filled, **consumer: Any) -> Drained:
-    """Let one new consumer, with a lake of its own, carry all of it."""
+    """Let one new consumer with its own lake carry everything."""
     with tempfile.TemporaryDirectory(prefix="penstock-study-") as folder:
         place = Path(folder)
         changed = settings.model_copy(
@@ -108,10 +108,10 @@ def drain(settings: Settings, filled: Filled, **consumer: Any) -> Drained:
                 "consumer": settings.consumer.model_copy(update=consumer),
             }
         )
-        with Seat(changed, place) as seat:
-            seat.command_start(filled.partitions)
-            seat.wait_until_carried(filled.ends, DRAIN_TIMEOUT_S)
-            reports = list(seat.reports)
+        with StudiedConsumer(changed, place) as studied:
+            studied.command_start(filled.partitions)
+            studied.wait_until_carried(filled.ends, DRAIN_TIMEOUT_S)
+            reports = list(studied.reports)
         speed = records_per_s(place / "consumer.log")
     cycles = [one.cycle for one in reports if one.cycle is not None and one.cycle.batches]
     batches = sum(one.batches for one in cycles)

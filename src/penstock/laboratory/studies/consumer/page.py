@@ -1,4 +1,4 @@
-"""The study's page and pictures, made from what was measured."""
+"""Writes the study's report and pictures."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def questions_of(findings: Sequence[StudyFinding]) -> Mapping[str, list[StudyFin
 
 
 def page_text(findings: Sequence[StudyFinding], *, runs: int, cores: int, load: float) -> str:
-    """The page: one table a question, speeds as ratios to the first row of each."""
+    """The report: one table per question, with speeds relative to its first row."""
     lines = [
         "# How fast is one consumer?",
         "",
@@ -85,7 +85,7 @@ def _size_mb(findings: Sequence[StudyFinding]) -> str:
 
 
 def draw(findings: Sequence[StudyFinding], directory: Path) -> list[Path]:
-    """One picture a question."""
+    """Draw one picture per question."""
     directory.mkdir(parents=True, exist_ok=True)
     drawn = []
     for question, rows in questions_of(findings).items():
@@ -93,7 +93,7 @@ def draw(findings: Sequence[StudyFinding], directory: Path) -> list[Path]:
         axes = figure.subplots()
         labels = [row.case.label for row in rows]
         axes.barh(labels, [row.decoded_mb_per_s for row in rows], color=_BAR)
-        axes.margins(x=0.12)  # room for the numbers beside the bars
+        axes.margins(x=0.12)  # space for the numbers beside the bars
         axes.invert_yaxis()
         axes.set_xlabel("decoded MB/s of one consumer")
         axes.set_title(question, fontsize=10)

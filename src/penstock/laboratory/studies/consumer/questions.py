@@ -1,4 +1,4 @@
-"""What the study varies, one thing at a time from one point in the middle. Pure."""
+"""The cases of the study: each varies one thing from a common default. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ CONNECT, LOCAL = "connect", "local"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One consumer, one filling. `consumer` are settings that differ from their defaults."""
+    """One case. `consumer` holds the settings that differ from their defaults."""
 
     question: str
     label: str
@@ -20,11 +20,11 @@ class Case:
 
 
 def cases(total_bytes: int, *, quick: bool) -> list[Case]:
-    """Every case of the study; `quick` keeps the ends of each scale."""
+    """Every case of the study; `quick` keeps only the extremes."""
 
     def filling(**changes: object) -> Filling:
         given: dict[str, object] = {"total_bytes": total_bytes, **changes}
-        return Filling(**given)  # type: ignore[arg-type] # names and types stand just below
+        return Filling(**given)  # type: ignore[arg-type] # names and types are just below
 
     found = [
         Case("partitions of one topic", str(count), filling(partitions_per_topic=count))

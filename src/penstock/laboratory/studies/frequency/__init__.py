@@ -1,1 +1,1 @@
-"""The study of how often to repack; writes docs/studies/frequency.md."""
+"""The study of how often to repack; it writes docs/development/studies/frequency.md."""

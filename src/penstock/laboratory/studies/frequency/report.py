@@ -1,4 +1,4 @@
-"""The page of the frequency study, docs/studies/frequency.md, with its picture and its numbers."""
+"""Writes the report of the frequency study, with its picture and its numbers."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from penstock.laboratory.studies.frequency.study import (
 
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)
 WEIGHT_CHOSEN = 10.0
-"""A late partition is what the product exists to avoid: it weighs ten idle consumers."""
+"""A late partition weighs as much as ten idle consumers: lateness is what Penstock avoids."""
 
 
 def write_page(

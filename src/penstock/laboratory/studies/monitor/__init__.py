@@ -1,1 +1,1 @@
-"""How true and how quick the monitor is: producer and monitor compared on a real broker."""
+"""Compares the monitor's speeds with the producer's on a real broker: accuracy and delay."""

@@ -1,4 +1,4 @@
-"""The filters and parameters that are held against each other on the same recorded intervals."""
+"""Compares filters and their parameters on the same recorded intervals."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ CANDIDATES = (
 
 @dataclass(frozen=True, slots=True)
 class CandidateScore:
-    """The worst of all plateaus, and the mean error on lanes that keep changing."""
+    """The worst of all plateaus, and the mean error on changing lanes."""
 
     name: str
     settling_s: float | None

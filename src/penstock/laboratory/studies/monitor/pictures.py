@@ -1,4 +1,4 @@
-"""The study's pictures: producer and monitor over time, a step close up, the filters compared."""
+"""Draws the study's pictures: speeds over time, each step close up, the filters compared."""
 
 from collections.abc import Sequence
 from pathlib import Path

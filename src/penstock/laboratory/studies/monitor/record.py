@@ -1,8 +1,8 @@
-"""Runs the study's load on a real broker beside a real monitor, and records both sides.
+"""Runs the study's load on a real broker with a real monitor, and records both.
 
-The monitor is `penstock monitor`, a process of its own, and its messages are read from its topic:
-what is judged is what a controller would see. The producer's acknowledgements are noted ten times a
-second. Everything is on one machine, so that the wall clock is the same for both.
+The monitor is a `penstock monitor` process, and its messages are read from its topic, as a
+controller reads them. The producer's acknowledgements are recorded ten times a second. Both run on
+one machine, so they share the wall clock.
 """
 
 import sys
@@ -33,7 +33,7 @@ _STOP_S = 10.0
 
 @dataclass(slots=True)
 class _Notes:
-    """What both sides said during a run; filled by threads, read after they ended."""
+    """What both sides reported during a run; filled by threads, read after they end."""
 
     acknowledged: dict[TopicPartition, list[tuple[float, int]]] = field(default_factory=dict)
     measurements: list[WholeMeasurement] = field(default_factory=list)
@@ -52,7 +52,7 @@ def record(
     monitor_options: tuple[str, ...],
     say: Callable[[str], None],
 ) -> Recording:
-    """Everything from a fresh broker to the traces; nothing is left running."""
+    """Start a broker and a monitor, record every run, and stop everything."""
     topics = TopicsSettings()
     with EmbeddedKafka(on_progress=say) as kafka:
         administration = Administration(kafka.settings)
@@ -146,9 +146,9 @@ def _note_measurements(reader: MeasurementReader, notes: _Notes, stop: Event) ->
     seen = None
     while not stop.is_set():
         newest = reader.newest(wait_s=0.5)
-        if newest is not None and newest.measurement.sequence != seen:
-            seen = newest.measurement.sequence
-            notes.measurements.append(newest.measurement)
+        if newest is not None and newest.sequence != seen:
+            seen = newest.sequence
+            notes.measurements.append(newest)
 
 
 def _trace(

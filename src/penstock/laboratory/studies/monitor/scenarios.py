@@ -1,4 +1,4 @@
-"""What is produced: known shapes, on partitions of their own, compressed and not. Pure."""
+"""The loads of the study: known shapes, each on its own topic, compressed or not. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from penstock.laboratory.load import RecordForm
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One shape on one topic. `step_at_s` is when a plateau begins that can be judged."""
+    """One shape on one topic. `step_at_s` is when the plateau to be judged begins."""
 
     name: str
     shape: str
@@ -27,10 +27,10 @@ class MonitorRun:
 
 
 def runs(*, quick: bool) -> tuple[MonitorRun, ...]:
-    """The whole study, or a short form of it with the same kinds of judgement."""
+    """The whole study, or a short form with the same kinds of measures."""
     at = 12.0 if quick else 35.0
     seconds = 30.0 if quick else 90.0
-    # Steps fall at different moments between two looks of the monitor.
+    # The steps are at different times relative to the monitor's samples.
     shapes = (
         Lane("constant", "1MB/s", step_at_s=0.0),
         _step("step-up", "400kB/s", "1.2MB/s", at),

@@ -1,4 +1,4 @@
-"""How good a curve is: settling time, plateau error, spread, delay. Pure.
+"""Scores of a speed curve: settling time, plateau error, spread and delay. Pure.
 
 settling   the time after the step from which on every published speed is within 5 % of the
            producer's speed on the new plateau, to the end
@@ -22,7 +22,7 @@ from penstock.laboratory.studies.monitor.trace import (
 SETTLED_WITHIN = 0.05
 CALM_WITHIN = 0.02
 CALM_OVER_S = 5.0
-# A plateau is judged from here on after its step: 10 s is a third of the published settling time.
+# A plateau is judged from this long after its step: a third of the published settling time.
 PLATEAU_AFTER_S = 10.0
 _WARM_UP_S = 5.0
 _END_MARGIN_S = 1.0
@@ -51,7 +51,7 @@ class FollowScore:
 
 
 def plateau_score(trace: Trace, curve: Curve) -> PlateauScore:
-    """For a lane with a step; a step at 0 is a constant speed, with nothing to settle after."""
+    """The score of a lane with a step. A step at 0 is a constant speed, settled at once."""
     if trace.step_at_s is None:
         raise ValueError(f"{trace.lane} has no plateau")
     end_s = trace.seconds - _END_MARGIN_S
@@ -71,7 +71,7 @@ def plateau_score(trace: Trace, curve: Curve) -> PlateauScore:
 
 
 def _settling_s(after: Curve, step_at_s: float, truth: float) -> float | None:
-    """None when the last reading is still off."""
+    """None when the last reading is still outside the tolerance."""
     settled_at_s: float | None = None
     for at_s, speed in zip(after.at_s, after.bytes_per_s, strict=True):
         if abs(speed - truth) > SETTLED_WITHIN * truth:
@@ -82,7 +82,7 @@ def _settling_s(after: Curve, step_at_s: float, truth: float) -> float | None:
 
 
 def follow_score(trace: Trace, curve: Curve) -> FollowScore:
-    """For a lane that keeps changing."""
+    """The score of a lane whose speed keeps changing."""
     judged = only(curve, _WARM_UP_S, trace.seconds - _END_MARGIN_S)
     produced = produced_curve(trace)
     measured = np.array(judged.bytes_per_s)
@@ -90,7 +90,7 @@ def follow_score(trace: Trace, curve: Curve) -> FollowScore:
 
     def error(delay_s: float) -> float:
         moved = [at_s - delay_s for at_s in judged.at_s]
-        # The produced curve is of the second before; its middle is half a second earlier.
+        # The produced curve averages the last second, so its middle is half a second earlier.
         there = np.array(interpolated(produced, [at_s + 0.5 for at_s in moved]))
         return float(np.sqrt(np.mean((measured - there) ** 2)) / mean)
 

@@ -1,7 +1,7 @@
-"""How many bytes of log the first n records of a partition take, read from the segment files.
+"""Counts the log bytes of the first n records of a partition, from the segment files.
 
-This is the study's yardstick: a path to the log's bytes that passes neither through the monitor nor
-through the request it makes. Only the headers of record batches are read.
+The study compares the monitor with this count, because it uses neither the monitor nor its request.
+Only the headers of record batches are read.
 """
 
 import struct
@@ -17,18 +17,18 @@ _BYTES_BEFORE_LENGTH_COUNTS = 12
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """Batch by batch: how many records and bytes there are up to its end."""
+    """For each batch: the records and bytes up to its end."""
 
     records: tuple[int, ...]
     total_bytes: tuple[int, ...]
 
     def up_to(self, records: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Bytes of the first so many records; within a batch they weigh the same."""
+        """Bytes of the first `records` records; records of one batch count the same."""
         return np.asarray(np.interp(records, (0, *self.records), (0, *self.total_bytes)))
 
 
 def stored_bytes(log_directory: Path) -> StoredBytes:
-    """Of one partition's directory; its log begins at offset 0."""
+    """Read one partition's directory. The log must begin at offset 0."""
     records: list[int] = []
     sizes: list[int] = []
     total = 0

@@ -1,4 +1,4 @@
-"""The study's tables: scores lane by lane, filters compared, and every reading as CSV."""
+"""Writes the study's tables: scores per lane, filters compared, every reading as CSV."""
 
 import csv
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ TARGETS = {"settling_s": 5.0, "plateau_error": 0.01, "spread": 0.03}
 
 @dataclass(frozen=True, slots=True)
 class LaneScore:
-    """A lane's score; of many partitions the worst of each."""
+    """A lane's score; with several partitions the worst of each number."""
 
     lane: str
     partitions: int
@@ -28,7 +28,7 @@ class LaneScore:
 
     @property
     def meets_targets(self) -> bool | None:
-        """None where there is nothing to judge, or the producer itself was disturbed."""
+        """None if the lane has no plateau or its producer was disturbed."""
         if self.plateau is None or self.plateau.is_disturbed:
             return None
         settling_s = self.plateau.settling_s
@@ -60,7 +60,7 @@ def lane_scores(traces: Sequence[Trace]) -> list[LaneScore]:
 
 
 def _worst(scores: Sequence[PlateauScore]) -> PlateauScore:
-    """Of the partitions whose producer was constant; of all when none was."""
+    """The worst of the partitions whose producer was constant, or of all if none was."""
     judged = [one for one in scores if not one.is_disturbed] or list(scores)
     settled = [one.settling_s for one in judged]
     return PlateauScore(
@@ -73,7 +73,7 @@ def _worst(scores: Sequence[PlateauScore]) -> PlateauScore:
 
 
 def write_csv(traces: Sequence[Trace], file: Path) -> None:
-    """Every reading beside what the producer did in the second before."""
+    """Write every reading beside the produced speed of the second before."""
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened, lineterminator="\n")
         names = ("run", "lane", "partition", "at_s", "produced", "raw", "published")
@@ -133,7 +133,7 @@ def filters_markdown(scores: Sequence[CandidateScore]) -> str:
 
 
 def filter_scores(traces: Sequence[Trace]) -> list[CandidateScore]:
-    """On plateaus whose producer was constant (on all if none was), and on all that changes."""
+    """Compare filters on plateaus with a constant producer (or all), and on changing lanes."""
     moving = [trace for trace in traces if trace.step_at_s is None]
     stepping = [trace for trace in traces if trace.step_at_s is not None]
     calm = [

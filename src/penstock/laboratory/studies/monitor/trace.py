@@ -1,7 +1,7 @@
-"""What was recorded of one partition, and the yardstick and the filters applied to it. Pure.
+"""The recording of one partition, and speed curves made from it. Pure.
 
-The producer's side is a list of (time, records acknowledged); the monitor's is what it published.
-Times are seconds since the run began, on one machine's clock.
+The producer's side is a list of (time, acknowledged records); the monitor's side is what it
+published. Times are seconds since the run began, on one machine's clock.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from penstock.monitor.core.filters import SpeedFilter
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One measurement of one partition; None is unknown."""
+    """One measurement of one partition; None means unknown."""
 
     at_s: float
     sampled_at_s: float
@@ -36,7 +36,7 @@ class Trace:
     published: tuple[Published, ...]
 
     def produced_bytes(self, at_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Log bytes of what the broker had acknowledged by then."""
+        """Log bytes of the records acknowledged by these times."""
         times, records = zip(*self.acknowledged, strict=True)
         return self.stored.up_to(np.interp(at_s, times, records, left=0.0))
 
@@ -47,7 +47,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Speeds over time, as one filter gives them."""
+    """Speeds over time, from one filter."""
 
     at_s: tuple[float, ...]
     bytes_per_s: tuple[float, ...]
@@ -59,7 +59,7 @@ def published_curve(trace: Trace) -> Curve:
 
 
 def filtered_curve(trace: Trace, speed_filter: SpeedFilter, *, window_s: float) -> Curve:
-    """What another filter would have made of the very same intervals."""
+    """The result of another filter on the same intervals."""
     ends = [one for one in trace.published if one.raw_bytes_per_s is not None]
     at_s, speeds = [], []
     durations = np.diff([one.sampled_at_s for one in ends], prepend=np.nan)
@@ -76,7 +76,7 @@ def filtered_curve(trace: Trace, speed_filter: SpeedFilter, *, window_s: float) 
 
 
 def produced_curve(trace: Trace, *, every_s: float = 0.25, over_s: float = 1.0) -> Curve:
-    """The speed at the producer: over the last second, four times a second."""
+    """The producer's speed over the last second, four times a second."""
     times = np.arange(over_s, trace.seconds, every_s)
     speeds = (trace.produced_bytes(times) - trace.produced_bytes(times - over_s)) / over_s
     return Curve(tuple(times.tolist()), tuple(speeds.tolist()))

@@ -1,1 +1,1 @@
-"""The study that compares packing algorithms; writes docs/studies/packing.md."""
+"""The study that compares packing algorithms; it writes docs/development/studies/packing.md."""

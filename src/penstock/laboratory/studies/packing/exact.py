@@ -1,6 +1,6 @@
-"""How far from the best possible: small cases solved exactly by `ortools`.
+"""Compares CHAIN with the exact optimum of small cases, solved by `ortools`.
 
-`ortools` is a development dependency: nothing that runs in service imports this file.
+`ortools` is a development dependency; no production code imports this file.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from penstock.packing import PackingProblem
 from penstock.packing.chain import KNOB_DEFAULT, ChainPacking
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.scores import moves_between
-from penstock.packing.whole_numbers import NOBODY, Tally
+from penstock.packing.whole_numbers import NO_CONSUMER, IntegerProblem
 
 SOLVER_TIME_S_MAX = 10.0
 
@@ -41,17 +41,17 @@ def is_available() -> bool:
 
 
 def fewest_consumers(problem: PackingProblem) -> Optimum:
-    """The least number of consumers any packing can do with."""
+    """The fewest consumers that any packing needs."""
     return _solve(problem, consumers_max=None)
 
 
 def least_moved(problem: PackingProblem, consumers_max: int) -> Optimum:
-    """The least load that must move so that no more consumers than these are used."""
+    """The least load that must move to use at most `consumers_max` consumers."""
     return _solve(problem, consumers_max)
 
 
 def gap_to_optimum(seeds: Sequence[int], delta: int = 10, measurements: int = 6) -> Gap:
-    """Walk small groups through a few measurements and hold every step against the optimum."""
+    """Replay a few measurements of small groups and compare every step with the optimum."""
     knobs = (0.0, KNOB_DEFAULT)
     consumers = dict.fromkeys(knobs, (0, 0))
     moved = dict.fromkeys(knobs, (0, 0))
@@ -64,7 +64,7 @@ def gap_to_optimum(seeds: Sequence[int], delta: int = 10, measurements: int = 6)
                 least = least_moved(problem, len(ours))
                 cases += 1
                 proved += fewest.proved and least.proved
-                load = moves_between(problem.current, ours, problem.write_speed_bytes_per_s)
+                load = moves_between(problem.current, ours, problem.load_bytes_per_s)
                 consumers[knob] = _added(consumers[knob], len(ours), fewest.consumers)
                 moved[knob] = _added(moved[knob], int(load.load_bytes_per_s), least.moved)
     return Gap(
@@ -85,7 +85,7 @@ def _share(sums: tuple[int, int]) -> float:
 
 
 def _steps(seed: int, delta: int, measurements: int, knob: float) -> list[PackingProblem]:
-    """The questions that a small group's life puts, each from our answer to the one before."""
+    """The packing problems of a small group, each starting from our previous answer."""
     partitions = 8 + seed % 17
     stream = generate(Recipe(Kind.WALK, partitions, delta, measurements, seed))
     assignment = Assignment()
@@ -100,26 +100,26 @@ def _steps(seed: int, delta: int, measurements: int, knob: float) -> list[Packin
 def _solve(problem: PackingProblem, consumers_max: int | None) -> Optimum:
     from ortools.sat.python import cp_model  # noqa: PLC0415 -- a development dependency
 
-    tally = Tally.of(problem)
-    items = range(len(tally.sizes))
+    integers = IntegerProblem.of(problem)
+    items = range(len(integers.sizes))
     hint = ChainPacking(0).pack(replace(problem, consumers_max=None)).assignment
-    slots = _slots(tally, max(len(hint), consumers_max or 0))
+    slots = _slots(integers, max(len(hint), consumers_max or 0))
     model = cp_model.CpModel()
     used = {c: model.new_bool_var(f"used {c}") for c in slots}
     held = {(i, c): model.new_bool_var(f"{i} on {c}") for i in items for c in slots}
     for i in items:
         model.add_exactly_one(held[i, c] for c in slots)
     for c in slots:
-        load = sum(tally.sizes[i] * held[i, c] for i in items)
-        model.add(load <= tally.capacity * used[c])
+        load = sum(integers.sizes[i] * held[i, c] for i in items)
+        model.add(load <= integers.capacity * used[c])
         for i in items:
             model.add_implication(held[i, c], used[c])
     model.add(sum(used.values()) >= consumers_at_least(problem))
     moved = sum(
-        tally.sizes[i] * held[i, c]
+        integers.sizes[i] * held[i, c]
         for i in items
         for c in slots
-        if tally.home[i] not in {NOBODY, c}
+        if integers.home[i] not in {NO_CONSUMER, c}
     )
     if consumers_max is None:
         model.minimize(sum(used.values()))
@@ -137,9 +137,9 @@ def _solve(problem: PackingProblem, consumers_max: int | None) -> Optimum:
     return Optimum(sum(solver.value(var) for var in used.values()), value, proved)
 
 
-def _slots(tally: Tally, count: int) -> list[int]:
-    """Consumers that may be used: those there are, and as many new ones as could be needed."""
-    now = sorted(set(tally.home) - {NOBODY})
+def _slots(integers: IntegerProblem, count: int) -> list[int]:
+    """The consumers to choose from: the present ones, and as many new ones as may be needed."""
+    now = sorted(set(integers.home) - {NO_CONSUMER})
     new: list[int] = []
     candidate = 1
     while len(new) < count:

@@ -1,10 +1,10 @@
-"""How close our twelve come to the published table, like with like.
+"""Compares our versions of the twelve published algorithms with the published table.
 
-The published scores were made on one stream per delta, and streams differ: a stream that is harder
-for one algorithm is harder for all. So there are two comparisons. The plain one sets our mean over
-many streams against the published score. The other asks what ours scores on a stream on which the
-other algorithms score as published: a line is fitted over our streams, of this algorithm's score
-against the mean of the others' as shares of what is published, and read where that share is one.
+The published scores come from one stream per delta, and a stream that is harder for one algorithm
+is harder for all. So there are two comparisons. The plain one compares our mean over many streams
+with the published score. The other one corrects for the stream: a line is fitted over our streams,
+of this algorithm's score against the others' mean share of their published scores, and read where
+that share is one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ from penstock.packing.scores import cardinal_bin_scores
 NAMES = tuple(algorithm.name for algorithm in PUBLISHED)
 STREAMS_MIN = 5
 CBS_SHOWN_MIN = 0.01
-"""A share of a published score below this would be noise."""
+"""Smaller published scores are left out: shares of them would be noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One of the two scores of one algorithm at one delta, against what is published."""
+    """One score of one algorithm at one delta, compared with the published one."""
 
     published: float
     mean: float
@@ -42,7 +42,7 @@ class Closeness:
 def closeness(
     outcomes: Sequence[PackingRunResult], deltas: Sequence[int]
 ) -> dict[tuple[str, int], Closeness]:
-    """By algorithm and delta. CBS is among the published twelve alone, as it was published."""
+    """By algorithm and delta. CBS is computed among the twelve only, as in the publication."""
     found = {}
     for delta in deltas:
         streams: dict[int, dict[str, PackingRunResult]] = {}

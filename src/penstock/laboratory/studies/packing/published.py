@@ -1,6 +1,6 @@
-"""The published scores that ours are held against: Landau, Andrade, Barbosa (arXiv 2402.06085).
+"""The published scores to compare with: Landau, Andrade, Barbosa (arXiv 2402.06085).
 
-Uniform start, 200 partitions, 500 measurements after the first, the algorithm on every one.
+Uniform start, 200 partitions, 500 measurements after the first, packed on every measurement.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ PUBLISHED_SCORES = {
     for delta, pair in zip(DELTAS, pairs, strict=True)
 }
 
-# What the project asks of its own algorithm, by delta: shares of MWF's and BFD's R.
+# The project's targets for its own algorithm, by delta: shares of MWF's and BFD's R.
 R_OF_MWF_MAX = {5: 0.55, 10: 0.75, 15: 0.85, 20: 0.90, 25: 0.95}
 R_OF_BFD_MAX = {5: 0.70, 10: 0.80, 15: 0.85, 20: 0.88, 25: 0.90}
 CBS_OF_MWF_MAX = 0.45

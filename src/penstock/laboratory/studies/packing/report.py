@@ -1,4 +1,4 @@
-"""The page of the packing study, docs/studies/packing.md, with its picture and its numbers."""
+"""Writes the report of the packing study, with its picture and its numbers."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
@@ -132,7 +132,7 @@ def _faithful(
         "The published table was made on one stream per delta, and a stream that is harder for one "
         "algorithm is harder for all. Like with like: what ours score on a stream on which the "
         "other algorithms score as published (a line fitted over our streams; see "
-        "`simulation/faithfulness.py`)."
+        "`laboratory/studies/packing/faithfulness.py`)."
     )
     yield ""
     yield from _differences(deltas, close, is_like_with_like=True)

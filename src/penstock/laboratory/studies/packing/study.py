@@ -1,7 +1,7 @@
-"""The packing study: the published table made again, with our algorithm beside the twelve.
+"""The packing study: the published comparison of twelve algorithms, repeated with ours added.
 
-What is run where is planned here, one task per stream and algorithm; `sweep` spreads the tasks, and
-`report_packing` writes the page.
+It plans one task per stream and algorithm; `sweep` distributes the tasks, and `report` writes the
+report.
 """
 
 import json
@@ -23,20 +23,20 @@ NAMES = (*OUR_NAMES, *(algorithm.name for algorithm in PUBLISHED))
 
 @dataclass(frozen=True, slots=True)
 class PackingStudyPlan:
-    """How much is run. The seeds are not those used while tuning (9001 to 9003)."""
+    """What to run. The seeds differ from those used for tuning (9001 to 9003)."""
 
     starts: tuple[str, ...] = ("uniform", "0", "50", "100")
     deltas: tuple[int, ...] = (0, 5, 10, 15, 20, 25)
     seeds: tuple[int, ...] = (1, 2, 3)
     seeds_of_other_starts: tuple[int, ...] = (1,)
-    # The published twelve alone run on more streams: theirs was one per delta, and streams differ.
+    # The twelve run on more streams, because the published table used only one per delta.
     seeds_of_published: tuple[int, ...] = tuple(range(1, 17))
     measurements: int = 501
     partitions: int = 200
     names: tuple[str, ...] = NAMES
 
     def tasks(self) -> list["PackingRun"]:
-        """The published start first, seed by seed, so that what is done first can be read first."""
+        """All tasks, with the published start first."""
         return [
             PackingRun(name, start, delta, seed, self._measurements_of(delta), self.partitions)
             for start in self.starts
@@ -46,7 +46,7 @@ class PackingStudyPlan:
         ]
 
     def tasks_of_published(self) -> list["PackingRun"]:
-        """Those that `tasks` does not have."""
+        """Further runs of the published algorithms that `tasks` does not include."""
         return [
             PackingRun(name, UNIFORM_START, delta, seed, self.measurements, self.partitions)
             for seed in self.seeds_of_published
@@ -58,13 +58,13 @@ class PackingStudyPlan:
         ]
 
     def names_of(self, start: str) -> tuple[str, ...]:
-        """Our whole front on the published start; its two ends and the default on the others."""
+        """All knobs of CHAIN on the uniform start; only 0, the default and 1 on the others."""
         if start == UNIFORM_START:
             return self.names
         return tuple(name for name in self.names if name not in ONLY_UNIFORM)
 
     def _measurements_of(self, delta: int) -> int:
-        """At delta 0 every measurement is the same: a few show that nothing moves."""
+        """At delta 0 every measurement is the same, so a few are enough."""
         return min(self.measurements, 61) if delta == 0 else self.measurements
 
     def seeds_of(self, start: str) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ class Score:
 
 
 def to_line(outcome: PackingRunResult) -> str:
-    """For a file of finished runs."""
+    """The result as a line of a file of finished runs."""
     return json.dumps(asdict(outcome))
 
 
@@ -135,7 +135,7 @@ def carry_out(run: PackingRun) -> PackingRunResult:
 
 
 def scores(outcomes: Sequence[PackingRunResult]) -> dict[tuple[str, str, int], Score]:
-    """(start, algorithm, delta) -> means over seeds; CBS among all that ran on a stream."""
+    """(start, algorithm, delta) -> means over seeds; CBS among all algorithms on a stream."""
     by_stream: dict[tuple[str, int, int], dict[str, PackingRunResult]] = {}
     for outcome in outcomes:
         by_stream.setdefault(outcome.run.stream, {})[outcome.run.name] = outcome
@@ -150,7 +150,7 @@ def scores(outcomes: Sequence[PackingRunResult]) -> dict[tuple[str, str, int], S
 
 
 def not_dominated(found: Mapping[tuple[str, str, int], Score], start: str, delta: int) -> list[str]:
-    """Published algorithms that no point of our front beats in both scores at once."""
+    """Published algorithms that no knob of CHAIN beats in both scores at once."""
     ours = [found[start, name, delta] for name in OUR_NAMES if (start, name, delta) in found]
     return [
         algorithm.name

@@ -1,0 +1,28 @@
+"""Answers to operators' requests. Each is sent and recorded in the history."""
+
+from penstock.controller.core.decisions import Code
+from penstock.controller.core.effects import Send
+from penstock.controller.core.step_draft import StepDraft
+from penstock.messages import ServiceAnswer, ServiceOutcome
+from penstock.messages.fields import SENTENCE_LENGTH_MAX
+
+
+def answer(
+    draft: StepDraft,
+    request_id: str,
+    outcome: ServiceOutcome,
+    detail: str,
+    progress: tuple[int, int] | None = None,
+) -> None:
+    """`progress` is how much of how much is done, where that can be counted."""
+    done, of = progress or (None, None)
+    message = ServiceAnswer(
+        request_id=request_id,
+        controller_epoch=draft.state.controller_epoch,
+        outcome=outcome,
+        detail=detail[:SENTENCE_LENGTH_MAX],
+        done=done,
+        of=of,
+    )
+    draft.do(Send(message))
+    draft.decide(Code.REQUEST_ANSWERED, f"request {request_id}: {outcome.value}, {detail}")

@@ -1,0 +1,48 @@
+"""The names of the four control topics. No other place puts them together.
+
+    <prefix>-monitor      write speeds, from the monitor
+    <prefix>-controller   commands to consumers, and what consumers report to the controller
+    <prefix>-query        the controller's state queries to consumers
+    <prefix>-service      operators' requests and the answers to them
+
+`TopicsSettings.names` gives the names of a group.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopicNames:
+    prefix: str
+
+    @property
+    def monitor(self) -> str:
+        return self.of_role("monitor")
+
+    @property
+    def controller(self) -> str:
+        return self.of_role("controller")
+
+    @property
+    def query(self) -> str:
+        return self.of_role("query")
+
+    @property
+    def service(self) -> str:
+        return self.of_role("service")
+
+    @property
+    def all(self) -> tuple[str, str, str, str]:
+        return self.monitor, self.controller, self.query, self.service
+
+    def of_role(self, role: str) -> str:
+        """The topic on which messages with this `topic_role` travel."""
+        return f"{self.prefix}-{role}"
+
+    def role_of(self, topic: str) -> str:
+        """The reverse of `of_role`."""
+        return topic.removeprefix(f"{self.prefix}-")
+
+    def transactional_id(self, group: str) -> str:
+        """The controller's id at the broker: only its newest holder can write."""
+        return f"{self.prefix}-{group}-controller"

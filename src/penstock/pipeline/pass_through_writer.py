@@ -1,0 +1,110 @@
+"""The pass-through way: Spark's Python workers carry records from Kafka into files, in one job.
+
+Records without a transformation need no DataFrame. Spark's workers read the ranges with librdkafka
+and write Parquet with Arrow (`spark_worker`), for all tables of the batch at once; each topic's
+files go into its own table's batch folder. The files are those that the tasks report, not those
+that lie in the folders: no commit names what a failed attempt of a task left there, and it is
+removed as an orphan.
+
+Workers write to the lake themselves, so the lake must be on a file system that they see.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import Schema
+
+from penstock.kafka_io.client_properties import librdkafka_properties
+from penstock.pipeline.batch import PlannedRange, Timings
+from penstock.pipeline.pass_through_session import PassThroughSession
+from penstock.pipeline.read_range import reader_name, shares_of
+from penstock.pipeline.run_batch import TableBatch, Written
+from penstock.pipeline.written_files import describe_file
+from penstock.settings import Settings
+from penstock.settings.sections import LakeSettings, TableSettings
+from penstock.spark_worker.record_columns import DATE_COLUMN, RECORD_COLUMNS, TABLE_COLUMNS
+from penstock.spark_worker.task import task_of
+from penstock.spark_worker.work import PassThroughWork, TableToWrite, WrittenPart
+
+
+def pass_through_tables(
+    lake: LakeSettings, by_table: Mapping[str, Sequence[PlannedRange]], *, is_local: bool
+) -> list[str]:
+    """The tables whose records pass through, each from one topic. Pure."""
+    return [
+        name
+        for name in sorted(by_table)
+        if is_local
+        and len({(one.partition.topic, one.topic_id) for one in by_table[name]}) == 1
+        and _passes_through(lake.table_of(by_table[name][0].partition.topic))
+    ]
+
+
+def _passes_through(table: TableSettings) -> bool:
+    is_known = set(table.columns) <= set(TABLE_COLUMNS)
+    return not table.transformation and is_known and table.partition_by in ([], [DATE_COLUMN])
+
+
+def columns_of(table: TableSettings) -> list[str]:
+    """The table's columns in order, the same as through a DataFrame."""
+    dated = [DATE_COLUMN] if table.partition_by else []
+    return list(table.columns) or [*RECORD_COLUMNS, *dated]
+
+
+class PassThroughWriter:
+    def __init__(self, settings: Settings, session: PassThroughSession) -> None:
+        self._settings = settings
+        self._session = session
+
+    def prepare(self, table: TableBatch) -> Timings:
+        settings = self._table_settings(table)
+        columns = pa.schema([(name, TABLE_COLUMNS[name]) for name in columns_of(settings)])
+        table.table.open_for(Schema.from_arrow(columns).to_json(), settings.partition_by)
+        return Timings()
+
+    def write(self, tables: Sequence[TableBatch]) -> list[Written]:
+        by_topic: dict[str, list[WrittenPart]] = {}
+        for part in self._run(tables):
+            by_topic.setdefault(part.topic, []).append(part)
+        return [_written(table, by_topic.get(_topic(table), ())) for table in tables]
+
+    def _run(self, tables: Sequence[TableBatch]) -> list[WrittenPart]:
+        """One Spark job for all tables; the answers of its tasks."""
+        settings = self._settings
+        planned = [one for table in tables for one in table.planned]
+        tasks = shares_of(planned, settings.spark.tasks)
+        if not tasks:
+            return []
+        work = PassThroughWork(
+            kafka=librdkafka_properties(settings.kafka),
+            reader_name=reader_name(planned),
+            tasks=tasks,
+            tables={_topic(table): self._table_to_write(table) for table in tables},
+            compression=settings.lake.compression,
+            silence_s_max=settings.kafka.answer_timeout,
+        )
+        return self._session.run(task_of(work), len(tasks))
+
+    def _table_to_write(self, table: TableBatch) -> TableToWrite:
+        settings = self._table_settings(table)
+        return TableToWrite(
+            folder=str(Path(table.table.storage.uri) / table.folder_for(table.planned)),
+            columns=columns_of(settings),
+            is_dated=bool(settings.partition_by),
+        )
+
+    def _table_settings(self, table: TableBatch) -> TableSettings:
+        return self._settings.lake.table_of(_topic(table))
+
+
+def _topic(table: TableBatch) -> str:
+    return table.planned[0].partition.topic
+
+
+def _written(table: TableBatch, parts: Sequence[WrittenPart]) -> Written:
+    storage = table.table.storage
+    names = [Path(one.path).relative_to(storage.uri).as_posix() for one in parts if one.records]
+    files = [describe_file(storage, storage.file_at(name), table.folder) for name in sorted(names)]
+    records = sum(one.records for one in parts)
+    return Written(files, records, records, sum(one.decoded_bytes for one in parts))

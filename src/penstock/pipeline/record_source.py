@@ -1,0 +1,43 @@
+"""Where a batch's records come from: Kafka, or the rows that a test gives (given_records.py)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from penstock.kafka_io.administration import Administration, TopicView
+from penstock.model import TopicPartition
+from penstock.pipeline.batch import PlannedRange
+from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
+from penstock.settings import Settings
+
+
+class RecordSource(Protocol):
+    """What the pipeline asks about topics, and the records themselves."""
+
+    def topics(self, names: Iterable[str]) -> Mapping[str, TopicView]: ...
+
+    def start_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, int]: ...
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
+        """The records of the ranges as a DataFrame of the raw Kafka columns.
+
+        `in_workers` reads with librdkafka in Spark's workers instead of Spark's connector.
+        """
+        ...
+
+
+class KafkaSource(Administration):
+    """The brokers answer, and Spark's Kafka connector reads."""
+
+    def __init__(self, settings: Settings, session: Any) -> None:
+        super().__init__(settings.kafka)
+        self._session = session
+        self._settings = settings
+
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
+        settings = self._settings
+        read = read_ranges_in_workers if in_workers else read_ranges
+        return read(self._session, settings.kafka, planned, settings.spark.tasks)

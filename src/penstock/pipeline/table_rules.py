@@ -1,0 +1,77 @@
+"""Refuses tables with rules that our files would break.
+
+Penstock adds Parquet files that Spark or Arrow wrote, with the columns of the rows. It does not
+compute or check anything for the table. So a table that other tools made may be written only if
+nothing is asked of its writers beyond that.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from deltalake import DeltaTable
+
+from penstock.pipeline.failures import TableNotServedError
+
+_CONSTRAINT = "delta.constraints."
+# Features that ask nothing of a writer who only adds files, or nothing while they are not used;
+# whether they are used is looked up in the table's properties and columns.
+_HARMLESS_FEATURES = {
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "columnMapping",
+    "deletionVectors",
+    "generatedColumns",
+    "invariants",
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+}
+_LEGACY_WRITER_VERSION_MAX = 5  # 6 asks for identity columns, which deltalake does not write
+_FEATURES_BY_NAME = 7  # from this writer version on, features are listed by name
+_COLUMN_RULES = {
+    "delta.generationExpression": "is generated",
+    "delta.identity.start": "is an identity column",
+    "delta.identity.step": "is an identity column",
+    "delta.invariants": "has an invariant",
+    "CURRENT_DEFAULT": "has a default value",
+}
+
+
+def require_servable(name: str, table: DeltaTable) -> None:
+    """Raise if the table has a rule that we would break, and name it."""
+    rule = next(_rules(table), None)
+    if rule is not None:
+        raise TableNotServedError(
+            f"The table {name} cannot be written: {rule}.",
+            remedy="Remove this from the table, or give the topic another table (lake.tables).",
+        )
+
+
+def _rules(table: DeltaTable) -> Iterator[str]:
+    configuration = table.metadata().configuration
+    mode = configuration.get("delta.columnMapping.mode") or "none"
+    if mode != "none":
+        yield f"it uses column mapping ({mode})"
+    for key in sorted(configuration):
+        if key.startswith(_CONSTRAINT):
+            yield f"it has the CHECK constraint {key.removeprefix(_CONSTRAINT)}"
+    for column in table.schema().fields:
+        yield from _rules_of(column)
+        if not column.nullable:
+            yield f"its column {column.name} is NOT NULL"
+    protocol = table.protocol()
+    version = protocol.min_writer_version
+    if _LEGACY_WRITER_VERSION_MAX < version < _FEATURES_BY_NAME:
+        yield f"it asks for writer version {version} (identity columns)"
+    unknown = sorted(set(protocol.writer_features or ()) - _HARMLESS_FEATURES)
+    if unknown:
+        yield f"it asks for the writer feature {', '.join(unknown)}"
+
+
+def _rules_of(column: Any) -> Iterator[str]:
+    for key, rule in _COLUMN_RULES.items():
+        if key in column.metadata:
+            yield f"its column {column.name} {rule}"
+    for inner in getattr(column.type, "fields", ()):
+        yield from _rules_of(inner)

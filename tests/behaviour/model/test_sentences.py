@@ -1,0 +1,39 @@
+"""Counts and speeds as people read them."""
+
+import pytest
+
+from penstock.model.sentences import counted, load_of_capacity, shortened_list, speed_text
+
+
+def test_counts_agree_with_their_noun() -> None:
+    """One is singular, everything else is plural."""
+    assert [counted(n, "move") for n in (0, 1, 2)] == ["0 moves", "1 move", "2 moves"]
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "text"),
+    [
+        (0, "0 B/s"),
+        (0.5, "0.5 B/s"),
+        (999, "999 B/s"),
+        (1_500, "1.5 kB/s"),
+        (2_345_678, "2.346 MB/s"),
+        (5e9, "5 GB/s"),
+        (7.5e12, "7,500 GB/s"),
+    ],
+)
+def test_a_speed_has_the_unit_that_fits(bytes_per_s: float, text: str) -> None:
+    """Four figures at most, and no powers of ten."""
+    assert speed_text(bytes_per_s) == text
+
+
+def test_a_load_stands_beside_its_capacity() -> None:
+    """Both in the capacity's unit, however far above it the load is."""
+    assert load_of_capacity(120_000, 100_000) == "120 of 100 kB/s"
+    assert load_of_capacity(9e6, 2_000) == "9,000 of 2 kB/s"
+
+
+def test_long_lists_are_cut() -> None:
+    """The first few, and how many more."""
+    assert shortened_list(["a", "b", "c"], most=2) == "a, b and 1 more"
+    assert shortened_list(["a", "b"], most=2) == "a, b"

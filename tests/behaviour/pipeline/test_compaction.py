@@ -1,0 +1,270 @@
+"""Compaction beside foreign tools, on real Delta tables that deltalake reads back; no Spark."""
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from penstock.model import TopicPartition
+from penstock.pipeline import LakeRefusedError, compaction
+from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.upkeep import keep_up, remove_orphans_of
+from penstock.pipeline.written_files import written_files
+from penstock.settings.sections import LakeSettings
+
+SCHEMA = (
+    '{"type":"struct","fields":[{"name":"offset","type":"long","nullable":true,"metadata":{}}]}'
+)
+ROWS_PER_FILE = 5
+_numbers = itertools.count(1)
+
+
+def _lake(root: Path, **options: Any) -> LakeSettings:
+    return LakeSettings(root=str(root), **{"group": "g", "removed_file_retention": "0s", **options})
+
+
+def _filled(lake: LakeSettings, files: int = 4, name: str = "orders") -> LakeTable:
+    """A table of the group with so many small files, each committed by itself."""
+    table = LakeTable(lake, name)
+    table.open_for(SCHEMA, ())
+    for number in range(files):
+        start = number * ROWS_PER_FILE
+        folder = f"data/{lake.group}/1-1/{next(_numbers)}.id.0.{start or 'new'}"
+        path = Path(table.storage.uri) / folder / "topic-id" / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        rows = pa.table({"offset": list(range(start, start + ROWS_PER_FILE))})
+        pa.parquet.write_table(rows, path)
+        move = LedgerMove(
+            TopicPartition(name, 0), f"{lake.group}/id/0", start or None, start + ROWS_PER_FILE
+        )
+        table.commit([move], written_files(table.storage, folder), batch=folder)
+    return table
+
+
+def _rows(root: Path, name: str = "orders") -> list[int]:
+    table = DeltaTable(root / name)
+    found = QueryBuilder().register("rows", table).execute("select * from rows").read_all()
+    return sorted(pa.table(found)["offset"].to_pylist())
+
+
+def _after_reading(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let something happen once the files are rewritten and before they are committed."""
+    join, once = compaction._join, iter([True])
+
+    def joined(*given: Any) -> Any:
+        written = join(*given)
+        if next(once, False):
+            act()
+        return written
+
+    monkeypatch.setattr(compaction, "_join", joined)
+
+
+@pytest.mark.parametrize("moment", ["while_reading", "before_commit"])
+@pytest.mark.parametrize(
+    ("tool", "left"),
+    [
+        (lambda root: DeltaTable(root / "orders").delete("offset < 3"), range(3, 20)),
+        (lambda root: DeltaTable(root / "orders").optimize.compact(), range(20)),
+        (lambda root: list(keep_up(_lake(root, group="h"), ["orders"])), range(20)),
+        (
+            lambda root: DeltaTable(root / "orders").update(
+                {"offset": "offset + 100"}, predicate="offset = 19"
+            ),
+            [*range(19), 119],
+        ),
+        (
+            lambda root: write_deltalake(
+                root / "orders", pa.table({"offset": [77]}), mode="overwrite"
+            ),
+            [77],
+        ),
+    ],
+    ids=["delete", "optimize", "another-group", "update", "overwrite"],
+)
+def test_a_foreign_change_during_a_compaction_is_kept(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: Callable[[Path], object],
+    left: Any,
+    moment: str,
+) -> None:
+    """No row is doubled, none comes back and no offset moves, whenever the other tool commits."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    (tmp_path / "orders" / "data" / "h").mkdir()  # the other group writes this table, too
+    if moment == "while_reading":
+        _after_reading(monkeypatch, lambda: tool(tmp_path))
+    else:
+        checked, once = LakeTable._require_active, iter([True])
+
+        def check(self: LakeTable, opened: DeltaTable, removed: Any) -> None:
+            checked(self, opened, removed)
+            if removed and self is not None and next(once, False):
+                tool(tmp_path)
+
+        monkeypatch.setattr(LakeTable, "_require_active", check)
+    compaction.compact(table, "g", lake.file_size)
+    assert _rows(tmp_path) == list(left)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
+
+
+def test_a_refused_join_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a compaction wrote in vain is removed at once, and the report counts it."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    _after_reading(monkeypatch, lambda: DeltaTable(tmp_path / "orders").delete("offset < 3"))
+    done = compaction.compact(table, "g", lake.file_size)
+    assert (done.joins_refused, done.bytes_rewritten) == (1, 0)
+    assert table.storage.files_below("data/g/compaction") == []
+
+
+def test_an_append_during_a_compaction_does_not_refuse_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A consumer that commits in between is no reason to drop the joined file."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    more = pa.table({"offset": [20]})
+    _after_reading(monkeypatch, lambda: write_deltalake(tmp_path / "orders", more, mode="append"))
+    assert compaction.compact(table, "g", lake.file_size).bytes_rewritten > 0
+    assert _rows(tmp_path) == list(range(21))
+    assert len(DeltaTable(tmp_path / "orders").file_uris()) == 2
+
+
+def test_rows_deleted_by_a_deletion_vector_stay_deleted(tmp_path: Path) -> None:
+    """A table with deletion vectors is left alone, with the reason."""
+    lake = _lake(tmp_path)
+    _filled(lake)
+    _delete_first_two_rows_by_vector(tmp_path / "orders")
+    assert _rows(tmp_path) == list(range(2, 20))
+    (report,) = keep_up(lake)
+    assert report.left_alone == "the table uses deletionVectors"
+    assert _rows(tmp_path) == list(range(2, 20))
+
+
+def test_deletion_vectors_switched_on_during_a_compaction_refuse_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that got a deletion vector while it was read is not replaced."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(tmp_path / "orders"))
+    assert compaction.compact(table, "g", lake.file_size).joins_refused == 1
+    assert _rows(tmp_path) == list(range(2, 20))
+
+
+def test_foreign_tables_are_not_touched(tmp_path: Path) -> None:
+    """Only tables that this group writes are maintained; a foreign one by name is refused."""
+    lake = _lake(tmp_path)
+    _filled(lake)
+    for number in range(3):
+        rows = pa.table({"offset": [number]})
+        write_deltalake(tmp_path / "foreign", rows, mode="append")
+    DeltaTable(tmp_path / "foreign").delete("offset = 0")
+    before = sorted(path for path in (tmp_path / "foreign").rglob("*"))
+    assert [report.table for report in keep_up(lake)] == ["orders"]
+    with pytest.raises(LakeRefusedError, match="does not write the table foreign"):
+        list(keep_up(lake, ["foreign"]))
+    assert sorted(path for path in (tmp_path / "foreign").rglob("*")) == before
+
+
+def test_the_tables_own_properties_win(tmp_path: Path) -> None:
+    """Replaced files stay as long as the table says, and its file size is the one that is made."""
+    table = _filled(_lake(tmp_path, removed_file_retention="1d"))
+    kept = {"delta.targetFileSize": "2", "delta.deletedFileRetentionDuration": "interval 1 days"}
+    DeltaTable(tmp_path / "orders").alter.set_table_properties(kept)
+    (report,) = keep_up(_lake(tmp_path))
+    assert (report.files_after, report.bytes_rewritten) == (4, 0), "each file is larger than that"
+    DeltaTable(tmp_path / "orders").alter.set_table_properties({"delta.targetFileSize": "9999999"})
+    (report,) = keep_up(_lake(tmp_path))
+    assert (report.files_after, report.files_vacuumed) == (1, 0)
+    assert len(table.storage.files_below("data")) == 5
+
+
+def test_files_of_an_earlier_incarnation_stay_while_it_may_commit(tmp_path: Path) -> None:
+    """A start removes only what the ledger proves: an earlier incarnation may live elsewhere."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    folder = "data/g/1-1/999.id.0.20"
+    path = Path(table.storage.uri) / folder / "topic-id" / "part-0.parquet"
+    path.parent.mkdir(parents=True)
+    pa.parquet.write_table(pa.table({"offset": [20, 21]}), path)
+    assert remove_orphans_of(lake, 1) == 0
+    move = LedgerMove(TopicPartition("orders", 0), "g/id/0", 20, 22)
+    table.commit([move], written_files(table.storage, folder), batch=folder)
+    assert _rows(tmp_path) == list(range(22)), "the paused writer woke up and committed"
+    stale = Path(table.storage.uri) / "data/g/1-1/998.id.0.15/topic-id/part-0.parquet"
+    stale.parent.mkdir(parents=True)
+    pa.parquet.write_table(pa.table({"offset": [15]}), stale)
+    assert remove_orphans_of(lake, 2) == 0, "another consumer's files are not its business"
+    assert remove_orphans_of(lake, 1) == 1
+    assert not stale.exists()
+
+
+def _delete_first_two_rows_by_vector(table: Path) -> None:
+    """Write the log entry that Spark writes for `DELETE ... WHERE offset < 2` with such vectors."""
+    version = DeltaTable(table).version()
+    for number in range(version + 1):
+        for line in (table / f"_delta_log/{number:020d}.json").read_text().splitlines():
+            add = json.loads(line).get("add")
+            if add and json.loads(add["stats"])["minValues"]["offset"] == 0:
+                first = add
+    vector = {
+        "storageType": "i",
+        "pathOrInlineDv": _inline_vector(),
+        "sizeInBytes": 36,
+        "cardinality": 2,
+    }
+    stats = {**json.loads(first["stats"]), "tightBounds": False}
+    features = ["deletionVectors"]
+    entry = [
+        {"commitInfo": {"timestamp": 1, "operation": "DELETE", "operationParameters": {}}},
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": features,
+                "writerFeatures": features,
+            }
+        },
+        {"remove": {"path": first["path"], "dataChange": True, "deletionTimestamp": 1}},
+        {"add": {**first, "deletionVector": vector, "stats": json.dumps(stats)}},
+    ]
+    text = "".join(f"{json.dumps(action)}\n" for action in entry)
+    (table / f"_delta_log/{version + 1:020d}.json").write_text(text)
+
+
+def _inline_vector() -> str:
+    """Rows 0 and 1 as Delta's inline deletion vector: a roaring bitmap in Z85."""
+    bitmap = b"".join(
+        number.to_bytes(size, "little")
+        for number, size in (
+            (1_681_511_377, 4),  # the format's magic number
+            (1, 8),  # one bitmap of 32-bit positions
+            (0, 4),  # for positions whose upper half is 0
+            (12_346, 4),  # a bitmap without runs
+            (1, 4),  # one container
+            (0, 2),  # its key
+            (1, 2),  # its size less one
+            (16, 4),  # where it begins
+            (0, 2),
+            (1, 2),
+        )
+    )
+    alphabet = (
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    )
+    text = ""
+    for start in range(0, len(bitmap), 4):
+        number = int.from_bytes(bitmap[start : start + 4], "big")
+        text += "".join(alphabet[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
+    return text
