@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from penstock.controller.core.state import HoldingStatus, Phase, State
 from penstock.laboratory.exhaustive_model.small_group import (
     PARTITIONS,
-    RunningConsumer,
-    SmallGroup,
     faulty_steps,
     idle_step,
     initial_group,
     ordinary_steps,
 )
+from penstock.laboratory.exhaustive_model.small_group_consumers import RunningConsumer, SmallGroup
 from penstock.messages import Message
 
 

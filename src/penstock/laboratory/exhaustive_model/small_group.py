@@ -11,39 +11,32 @@ deployments, the packer and Spark answer at once, and reports carry no measureme
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.consumer.core import inputs as consumer_inputs
-from penstock.consumer.core import state_machine as consumer_machine
-from penstock.consumer.core.effects import (
-    CarryBatch,
-    RangeToCarry,
-    ReadEnds,
-    ReadLedger,
-    SendToController,
-)
-from penstock.consumer.core.effects import Effect as ConsumerEffect
-from penstock.consumer.core.ownership import Ownership
-from penstock.consumer.core.settings import CoreSettings
-from penstock.consumer.core.state import ConsumerState
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
-from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state import Phase
 from penstock.controller.core.state_machine import Machine
-from penstock.errors import PenstockError
+from penstock.laboratory.exhaustive_model.small_group_consumers import (
+    IDLE_MS,
+    SmallGroup,
+    answer_ends,
+    answer_ledger,
+    end_batch,
+    give,
+    new_consumer,
+    read_message,
+    restart_consumer,
+    start_spark,
+)
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
 from penstock.messages import (
-    ConsumerReport,
-    FromConsumer,
     Message,
-    ReportedPartition,
     StartConsumingCommand,
-    StateQuery,
-    StopConsumingCommand,
-    StopReason,
 )
-from penstock.model import Assignment, ConsumerId, Epoch, TopicPartition
+from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import Packing
 from penstock.settings import Settings, changed_settings
 
@@ -51,7 +44,6 @@ ONE, TWO = ConsumerId(1), ConsumerId(2)
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(3))
 FUTURE = Assignment({ONE: PARTITIONS[:1], TWO: PARTITIONS[1:]})
 SPEEDS: dict[TopicPartition, float | None] = dict.fromkeys(PARTITIONS, 1.0)
-IDLE_MS = 1_000
 IDLE_ROUNDS_MAX = 40
 SETTINGS = changed_settings(
     Settings(),
@@ -70,51 +62,6 @@ SETTINGS = changed_settings(
         "controller.plan_interval": "0s",
     },
 )
-# Batches follow at once, and every quiet round is long enough for a report and a look.
-CONSUMER_SETTINGS = CoreSettings(
-    batch_bytes=2**20,
-    batch_time_ms=IDLE_MS,
-    backlog_batch_time_ms=IDLE_MS,
-    batch_period_ms=0,
-    idle_wait_ms=IDLE_MS,
-    report_period_ms=IDLE_MS,
-    grace_ms=IDLE_MS,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RunningConsumer:
-    """One consumer, and what its core asked for and was not answered yet."""
-
-    state: ConsumerState
-    ledger_asked: tuple[tuple[TopicPartition, Epoch], ...] = ()
-    ends_asked: tuple[TopicPartition, ...] = ()
-    batch: tuple[RangeToCarry, ...] = ()
-
-    @property
-    def ownership(self) -> Ownership:
-        return self.state.ownership
-
-
-def _new_consumer(consumer: ConsumerId, incarnation: int, now_ms: int) -> RunningConsumer:
-    state, _ = consumer_machine.begin(
-        CONSUMER_SETTINGS, Ownership(consumer, incarnation), now_ms=now_ms
-    )
-    return RunningConsumer(state)
-
-
-@dataclass(frozen=True, slots=True)
-class SmallGroup:
-    controller: State
-    saved: State | None
-    running: tuple[RunningConsumer, RunningConsumer]
-    to_consumer: tuple[tuple[Message, ...], tuple[Message, ...]]
-    to_controller: tuple[FromConsumer, ...]
-    ledger: tuple[int, int, int]
-    faults_left: int
-    records: int = 0
-    fenced: frozenset[tuple[int, int]] = frozenset()
-    idle_rounds: int = 0
 
 
 def initial_group(faults: int, records: int) -> SmallGroup:
@@ -125,7 +72,7 @@ def initial_group(faults: int, records: int) -> SmallGroup:
     """
     machine = Machine()
     state, _ = machine.begin(controller_epoch=1, settings=SETTINGS, now_ms=0)
-    running = (_new_consumer(ONE, 1, 0), _new_consumer(TWO, 1, 0))
+    running = (new_consumer(ONE, 1, 0), new_consumer(TWO, 1, 0))
     group = SmallGroup(state, None, running, ((), ()), (), (0, 0, 0), 0)
     both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
     for _ in range(2):
@@ -142,7 +89,7 @@ def initial_group(faults: int, records: int) -> SmallGroup:
         raise ValueError("the group does not begin with a plan")
     group = replace(group, faults_left=faults, records=records)
     for index in range(2):
-        group = _with_spark(group, index)
+        group = start_spark(group, index)
     return group
 
 
@@ -199,7 +146,7 @@ def _done(
             group = _deleted(group, effect.consumer)
             answer = inputs.ConsumerDeleted(now, effect.consumer)
         elif isinstance(effect, act.CreateConsumer):
-            group = _restart_consumer(group, effect.consumer)
+            group = restart_consumer(group, effect.consumer)
         if answer is not None:
             state, more = Machine().step(group.controller, answer)
             check_whole(state)
@@ -248,117 +195,6 @@ def _deleted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
     return replace(group, fenced=group.fenced | {reader})
 
 
-def _restart_consumer(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
-    """A new incarnation, which knows nothing but its number, and reports at once."""
-    index = consumer - 1
-    now = group.controller.now_ms
-    former = group.running[index].ownership
-    group = _with_consumer(group, index, _new_consumer(consumer, former.incarnation + 1, now))
-    group = _give(group, index, consumer_inputs.Tick(now))
-    return _with_spark(group, index)
-
-
-# The consumers' side
-
-
-def _with_spark(group: SmallGroup, index: int) -> SmallGroup:
-    if not group.records:
-        return group
-    return _give(group, index, consumer_inputs.SparkStarted(group.controller.now_ms))
-
-
-def _with_consumer(group: SmallGroup, index: int, consumer: RunningConsumer) -> SmallGroup:
-    running = list(group.running)
-    running[index] = consumer
-    return replace(group, running=(running[0], running[1]))
-
-
-def _give(group: SmallGroup, index: int, given: consumer_inputs.Input) -> SmallGroup:
-    consumer = group.running[index]
-    after, effects = consumer_machine.step(consumer.state, given)
-    return _apply_effects(group, index, replace(consumer, state=after), effects)
-
-
-def _apply_effects(
-    group: SmallGroup, index: int, consumer: RunningConsumer, effects: tuple[ConsumerEffect, ...]
-) -> SmallGroup:
-    """Messages are sent; what takes time is kept until it is answered."""
-    sent = list(group.to_controller)
-    for effect in effects:
-        if isinstance(effect, SendToController):
-            sent.append(_without_measurements(effect.message))
-        elif isinstance(effect, ReadLedger):
-            consumer = replace(consumer, ledger_asked=tuple(effect.partitions.items()))
-        elif isinstance(effect, ReadEnds):
-            consumer = replace(consumer, ends_asked=effect.partitions)
-        elif isinstance(effect, CarryBatch):
-            consumer = replace(consumer, batch=effect.ranges)
-    return replace(_with_consumer(group, index, consumer), to_controller=tuple(sent))
-
-
-def _without_measurements(message: FromConsumer) -> FromConsumer:
-    """What was measured would make states differ that are the same to the controller."""
-    if not isinstance(message, ConsumerReport):
-        return message
-    owned = tuple(
-        ReportedPartition(
-            topic=row.topic, partition=row.partition, epoch=row.epoch, next_offset=row.next_offset
-        )
-        for row in message.owned
-    )
-    update = {"cycle": None, "behind_records": None, "behind_log_bytes": None, "owned": owned}
-    return message.model_copy(update=update)
-
-
-def _read(group: SmallGroup, index: int, message: Message) -> SmallGroup:
-    if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
-        now = group.controller.now_ms
-        return _give(group, index, consumer_inputs.MessagesRead(now, (message,)))
-    raise ValueError(f"not for a consumer: {message.event_type}")
-
-
-def _ledger_read(group: SmallGroup, index: int) -> SmallGroup:
-    consumer = group.running[index]
-    asked = dict(consumer.ledger_asked)
-    entries = {}
-    for partition in asked:
-        offset = group.ledger[partition.partition]
-        entries[partition] = consumer_inputs.LedgerEntry("id", offset, offset)
-    group = _with_consumer(group, index, replace(consumer, ledger_asked=()))
-    now = group.controller.now_ms
-    return _give(group, index, consumer_inputs.LedgerRead(now, asked, entries))
-
-
-def _ends_read(group: SmallGroup, index: int) -> SmallGroup:
-    """Every log holds one record more than is carried, until all records are."""
-    consumer = group.running[index]
-    ends = {p: min(group.records, group.ledger[p.partition] + 1) for p in consumer.ends_asked}
-    group = _with_consumer(group, index, replace(consumer, ends_asked=()))
-    return _give(group, index, consumer_inputs.EndsRead(group.controller.now_ms, ends))
-
-
-def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
-    """Every partition by compare-and-set."""
-    consumer = group.running[index]
-    ledger = list(group.ledger)
-    committed: dict[TopicPartition, int] = {}
-    failures = {}
-    for one in consumer.batch:
-        partition = one.range.partition
-        if ledger[partition.partition] == one.range.start:
-            ledger[partition.partition] = committed[partition] = one.range.end
-        else:
-            error = PenstockError("another writer was first")
-            failure = consumer_inputs.PartitionFailure(error, StopReason.LEDGER_REFUSED)
-            failures[partition] = failure
-    group = replace(
-        _with_consumer(group, index, replace(consumer, batch=())),
-        ledger=(ledger[0], ledger[1], ledger[2]),
-    )
-    ended = consumer_inputs.BatchEnded(group.controller.now_ms, committed, failures)
-    return _give(group, index, ended)
-
-
 # The possible next steps
 
 
@@ -371,14 +207,14 @@ def ordinary_steps(group: SmallGroup) -> Iterator[SmallGroup]:
     for index in range(2):
         box = group.to_consumer[index]
         if box:
-            yield _read(_without(group, index, 0), index, box[0])
+            yield read_message(_without(group, index, 0), index, box[0])
         consumer = group.running[index]
         if consumer.ledger_asked:
-            yield _ledger_read(group, index)
+            yield answer_ledger(group, index)
         if consumer.ends_asked:
-            yield _ends_read(group, index)
+            yield answer_ends(group, index)
         if consumer.batch:
-            yield _batch_ended(group, index)
+            yield end_batch(group, index)
 
 
 def _without(group: SmallGroup, index: int, place: int) -> SmallGroup:
@@ -396,10 +232,10 @@ def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
         box = group.to_consumer[index]
         if box:
             yield _without(with_fault, index, 0)
-            yield _read(with_fault, index, box[0])
+            yield read_message(with_fault, index, box[0])
         if len(box) > 1:
-            yield _read(_without(with_fault, index, 1), index, box[1])
-        yield _restart_consumer(with_fault, ConsumerId(index + 1))
+            yield read_message(_without(with_fault, index, 1), index, box[1])
+        yield restart_consumer(with_fault, ConsumerId(index + 1))
     said = group.to_controller
     if said:
         now = group.controller.now_ms
@@ -423,5 +259,5 @@ def idle_step(group: SmallGroup) -> SmallGroup:
     group = _step(group, inputs.SpeedsMeasured(now, SPEEDS))
     group = _step(group, inputs.Tick(now))
     for index in range(2):
-        group = _give(group, index, consumer_inputs.Tick(now))
+        group = give(group, index, consumer_inputs.Tick(now))
     return replace(group, idle_rounds=rounds)
