@@ -29,7 +29,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "epoch check dropped": ("seed 0", "small group"),
     "highest offset wins": ("seed 39",),
     "partition forgotten": ("story 01", "seed 0"),
-    "epoch used again": ("story 01", "seed 9"),
+    "epoch used again": ("story 01", "seed 53"),
     "busy consumer deleted": ("story 01", "small group", "seed 0"),
     "waits for ever": ("story 23", "seed 16"),
     "answers before its commands": ("script",),

@@ -56,7 +56,9 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
         faults = _faults(group)
         group.end_faults()
         converged_ms, acting, starts = _until_converged(group)
-        _stays_stable(group)
+        if not _stays_stable(group):
+            converged_ms, acting, starts = _until_converged(group)
+            _stays_stable(group)
         _drains(group)
     except (ViolationError, InvariantError, TransitionError, TooManyEventsError) as error:
         at_ms = 0 if group is None else group.clock.now_ms
@@ -115,19 +117,26 @@ def _work_done(leader: SimulatedController | None) -> tuple[int, int, int]:
     return leader.acting_steps, leader.state.epochs_used, leader.consumers_made
 
 
-def _stays_stable(group: SimulatedGroup) -> None:
+def _stays_stable(group: SimulatedGroup) -> bool:
     """With constant speeds the group settles, and no plan is made any more (L3).
 
-    Before that, plans may still remove a consumer or make capacity for a backlog.
+    Before that, plans may still remove a consumer or make capacity for a backlog. False when the
+    group had converged under an older controller, which then learned that it is one and ended: the
+    next one has to converge as well.
     """
-    quiet_since, plans = group.clock.now_ms, _plans(group)
-    begun = group.clock.now_ms
+    leader, newest_epoch = group.leader, group.newest_epoch
+    is_older = leader is not None and leader.epoch < newest_epoch
+    begun = quiet_since = group.clock.now_ms
+    plans = _plans(group)
     while group.clock.now_ms - quiet_since < STABLE_MS:
         group.run_until(group.clock.now_ms + LOOK_MS)
+        if is_older and group.leader is not leader:
+            return False
         if _plans(group) != plans:
             quiet_since, plans = group.clock.now_ms, _plans(group)
         if group.clock.now_ms - begun > 2 * CONVERGE_MS_MAX:
             raise ViolationError("L3", "the group keeps making plans")
+    return True
 
 
 def _plans(group: SimulatedGroup) -> int:

@@ -137,13 +137,12 @@ def _packer_fails(group: SimulatedGroup, fault: Fault) -> bool:
 def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
     """Some partitions get faster or slower, within the capacity of the group."""
     names = sorted(group.logs)
-    budget = group.capacity_bytes_per_s * group.settings.consumers_max * 0.6
     for number, partition in enumerate(names):
         if (number + fault.pick) % 3 == 0:
             log = group.logs[partition]
             factor = (0.1, 0.5, 2.0, 4.0)[fault.size % 4]
-            others = sum(x.records_per_s for p, x in group.logs.items() if p != partition)
-            limit = min(budget - others, group.capacity_bytes_per_s * 0.6)
+            free = group.free_bytes_per_s(without=partition)
+            limit = min(free, group.capacity_bytes_per_s * 0.6)
             log.set_speed(group.clock.now_ms, max(1.0, min(log.records_per_s * factor, limit)))
     return bool(names)
 

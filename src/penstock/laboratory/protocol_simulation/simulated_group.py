@@ -28,6 +28,8 @@ from penstock.settings import changed_settings
 
 MEASURE_MS = 1_000
 EVENTS_MAX = 200_000
+# Of the capacity of the largest group: what faults may raise the load to.
+LOAD_SHARE_MAX = 0.6
 
 
 class Log:
@@ -97,11 +99,18 @@ class SimulatedGroup:
         if mine:
             topic_id = self.logs[mine[0]].topic_id
             for number in range(len(mine), len(mine) + by):
-                log = Log(topic_id, self._speed(), self.clock.now_ms)
+                speed = max(1.0, min(self._speed(), self.free_bytes_per_s()))
+                log = Log(topic_id, speed, self.clock.now_ms)
                 self.logs[TopicPartition(topic, number)] = log
 
     def delete_topic(self, topic: str) -> None:
         self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
+
+    def free_bytes_per_s(self, without: TopicPartition | None = None) -> float:
+        """How much faster the logs may still become; beyond it no plan fits, and none is final."""
+        others = sum(log.records_per_s for p, log in self.logs.items() if p != without)
+        most = self.capacity_bytes_per_s * self.settings.consumers_max * LOAD_SHARE_MAX
+        return most - others
 
     def _speed(self) -> float:
         """Such that the group can carry all of it."""
