@@ -18,7 +18,7 @@ def state_of(teller: Storyteller) -> State:
 
 
 def test_a_vanished_partition_is_stopped_wherever_it_is() -> None:
-    """Also one that this life of the controller never saw measured."""
+    """Also one that this run of the controller never saw measured."""
     teller = after(
         "settings vanish_after_measurements=1",
         "a controller starts with epoch 2",
