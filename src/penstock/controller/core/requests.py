@@ -7,6 +7,7 @@ answered again when the group has.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from penstock.controller.core import roll_out
 from penstock.controller.core.housekeeping import idle
@@ -31,6 +32,7 @@ from penstock.messages import (
 )
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
+from penstock.settings.sections import PackingSettings
 
 # Far more than are ever repeated: after a restart, only those since the last save come again.
 REQUESTS_REMEMBERED_MAX = 200
@@ -93,9 +95,12 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
     asked = overrides_of(request)
     overrides = {**draft.state.overrides, **asked}
     try:
-        settings = controller_settings(with_overrides(draft.state.chosen, overrides))
+        checked = with_overrides(draft.state.chosen, overrides)
     except SettingsError as error:
         return ServiceOutcome.REFUSED, error.message.rstrip(".")
+    if _has_idle_knob(asked, checked.packing):
+        return ServiceOutcome.REFUSED, f"algorithm {checked.packing.algorithm} ignores the knob"
+    settings = controller_settings(checked)
     wanted = {name: value for name, value in asked.items() if name in BOUNDS}
     replaced = [r for r in draft.state.bounds_requests if _differs(r.wanted, wanted)]
     kept = tuple(r for r in draft.state.bounds_requests if r not in replaced)
@@ -117,6 +122,17 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
         return ServiceOutcome.ACCEPTED, missing
     changed = shortened_list([f"{name} {value}" for name, value in asked.items()], most=len(asked))
     return ServiceOutcome.DONE, f"changed: {changed}" if asked else "nothing to change"
+
+
+def _has_idle_knob(asked: Mapping[str, Any], packing: PackingSettings) -> bool:
+    """Whether the request sets a knob without effect.
+
+    The settings refuse every such knob but the default. A request may set that one only together
+    with an algorithm that has no knob, to take back an earlier knob.
+    """
+    if "algorithm_knob" not in asked or packing.uses_knob():
+        return False
+    return "algorithm" not in asked or "@" in packing.algorithm
 
 
 def _differs(wanted: Mapping[str, int], later: Mapping[str, int]) -> bool:
