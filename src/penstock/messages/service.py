@@ -98,7 +98,8 @@ class ChangeSettings(ServiceRequest):
     """Change settings of the running controller. What is absent stays.
 
     The controller checks the values like those of the settings file and refuses what the file could
-    not have. A change of `consumers_min` or `consumers_max` is done when the group keeps it.
+    not have. A change of `consumers_min`, `consumers_max` or `spare_consumers` is done when the
+    group has followed it.
     """
 
     capacity_bytes_per_s: Annotated[Quantity, Field(gt=0)] | None = None

@@ -1,4 +1,4 @@
-"""One door for every message: who speaks, in which life, and in which order."""
+"""One door for every message: who speaks, in which incarnation, and in which order."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_what_is_not_in_the_table_raises() -> None:
 
 
 def test_an_epoch_is_never_taken_twice() -> None:
-    """A life that would reuse the saved epoch does not begin."""
+    """A controller that would reuse the saved epoch does not begin."""
     saved = state_of(after("a controller starts with epoch 5"))
     with pytest.raises(ValueError, match="epoch 5 is not above the saved 5"):
         Machine().begin(controller_epoch=5, settings=Settings(), now_ms=0, saved=saved)
@@ -71,8 +71,8 @@ def test_a_message_that_comes_twice_counts_once() -> None:
     assert counted(teller, "out_of_order") == 1
 
 
-def test_a_former_life_is_not_believed() -> None:
-    """After a restart, what the life before still says is dropped."""
+def test_a_former_incarnation_is_not_believed() -> None:
+    """After a restart, what the incarnation before still says is dropped."""
     teller = after(*TWO_CONSUMERS, "consumer 2 starts again", "consumer 2 reports")
     teller.incarnation[2] = 1
     assert teller.tell("consumer 2 reports orders-2@1.3") == []
@@ -118,7 +118,7 @@ def test_a_refusal_of_something_else_is_only_counted(reason: str) -> None:
     assert counted(teller, "command_refused") == 1
 
 
-def test_refusals_of_other_lives_and_plans_are_only_counted() -> None:
+def test_refusals_of_other_incarnations_and_plans_are_only_counted() -> None:
     """An echo of a former controller or plan says nothing about this one."""
     teller = after(*TWO_CONSUMERS)
     teller.tell("consumer 1 refuses orders-0@1.1, stale_plan")

@@ -84,8 +84,8 @@ def test_s4_started_anew_before_the_stop() -> None:
     check_step(state, later, (), (P0,), (P0,))
 
 
-def test_s4_commands_follow_the_books() -> None:
-    """A start or stop goes out only for what the books say is starting or stopping."""
+def test_s4_commands_follow_the_records() -> None:
+    """A start or stop goes out only for what the records say is starting or stopping."""
     row: dict[str, Any] = {"topic": "orders", "partition": 0, "epoch": "1.1"}
     start = Send(StartConsumingCommand(**HEAD, partitions=(PartitionToStart(**row),)))
     stop = Send(StopConsumingCommand(**HEAD, partitions=(PartitionToStop(**row),)))
@@ -145,8 +145,8 @@ def test_s11_everything_is_bounded() -> None:
     assert broken_by(state, state, (Send(command),)) == "S11"
 
 
-def test_the_books_agree_with_one_another() -> None:
-    """Indexes, lives and the tracker are checked as a whole."""
+def test_the_records_agree_with_one_another() -> None:
+    """Indexes, incarnations and the tracker are checked as a whole."""
     state = good()
     for wrong, name in (
         (replace(state, held_by={}), "S3"),

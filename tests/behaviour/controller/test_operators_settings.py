@@ -122,6 +122,14 @@ def test_no_maximum_is_none() -> None:
     [
         ({"algorithm": "nosuch"}, "packing.algorithm: no packing algorithm 'nosuch'"),
         ({"algorithm_knob": 7.0}, "packing.knob: Input should be less than or equal to 1"),
+        (
+            {"algorithm": "mwf", "algorithm_knob": 0.9},
+            "packing: knob 0.9 has no effect with algorithm MWF; set algorithm CHAIN, or knob 0.5",
+        ),
+        (
+            {"algorithm": "CHAIN@0.5", "algorithm_knob": 0.9},
+            "packing: knob 0.9 has no effect with algorithm CHAIN@0.5",
+        ),
         ({"consumers_min": 101}, "controller: consumers_min 101 is above consumers_max 100"),
         ({"consumers_max": 0}, "controller.consumers_max: Input should be greater than"),
         ({"target_utilisation": 0}, "packing.target_utilisation: Input should be greater than 0"),
@@ -140,7 +148,7 @@ def test_a_request_changes_options_in_their_own_units() -> None:
         request_id="r",
         capacity_bytes_per_s=1.5e6,
         target_utilisation=0.5,
-        algorithm="mwf",
+        algorithm="chain",
         algorithm_knob=0.1,
         consumers_min=2,
         consumers_max=200,
@@ -150,10 +158,41 @@ def test_a_request_changes_options_in_their_own_units() -> None:
     changed = with_overrides(Settings(), overrides_of(request))
     packing, own = changed.packing, changed.controller
     assert (packing.capacity, packing.target_utilisation, packing.knob) == (1.5e6, 0.5, 0.1)
-    assert packing.algorithm == "MWF"
+    assert packing.algorithm == "CHAIN"
     assert (own.consumers_min, own.consumers_max, own.spare_consumers) == (2, 200, 4)
     assert own.catch_up == 1.5
     assert own.silence == Settings().controller.silence
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [
+        ("algorithm=CHAIN@0.3", "algorithm_knob=0.9", "refused"),
+        ("algorithm=CHAIN@0.3", "algorithm_knob=0.5", "refused"),
+        ("algorithm=CHAIN@0.3", "algorithm=CHAIN algorithm_knob=0.9", "done"),
+        ("algorithm_knob=0.9", "algorithm=CHAIN@0.3", "refused"),
+        ("algorithm_knob=0.9", "algorithm=CHAIN@0.3 algorithm_knob=0.5", "refused"),
+        ("algorithm_knob=0.9", "algorithm=mwf", "refused"),
+        ("algorithm_knob=0.9", "algorithm=mwf algorithm_knob=0.5", "done"),
+        ("algorithm=mwf", "algorithm_knob=0.5", "refused"),
+    ],
+)
+def test_a_knob_without_effect_is_refused(first: str, second: str, outcome: str) -> None:
+    """A request for a knob is done only if the algorithm changes with it."""
+    teller = after(*TWO_CONSUMERS)
+    assert "  > answer a: done" in teller.tell(f"request a: settings {first}")
+    assert isinstance(teller.state, State)
+    before = teller.state.settings.algorithm
+    assert f"  > answer b: {outcome}" in teller.tell(f"request b: settings {second}")
+    assert (teller.state.settings.algorithm != before) is (outcome == "done")
+
+
+def test_a_saved_knob_without_effect_is_dropped_and_the_algorithm_stays() -> None:
+    """An older release accepted both in either order; the group keeps its algorithm."""
+    overrides = {"algorithm_knob": 0.9, "algorithm": "mwf"}
+    kept, dropped = valid_overrides(Settings(), overrides)
+    assert kept == {"algorithm": "mwf"}
+    assert set(dropped) == {"algorithm_knob"}
 
 
 def test_an_unknown_option_cannot_be_changed() -> None:

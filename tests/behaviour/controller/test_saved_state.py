@@ -4,7 +4,7 @@ import pytest
 
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core.saved_state import decode_state, encode_state, state_as_json
-from penstock.controller.core.state import State
+from penstock.controller.core.state import BoundsRequest, State
 from penstock.state_directory import BrokenState, state_file
 
 
@@ -112,3 +112,13 @@ def test_the_state_of_an_older_release_is_read() -> None:
     assert state.overrides == rich_state().overrides
     assert state.pauses == rich_state().pauses
     assert state.bounds_requests == ()
+
+
+def test_a_bounds_request_of_an_older_release_wants_the_saved_bounds() -> None:
+    """It saved only the id of the request: what is wanted comes from the overrides."""
+    content = state_as_json(rich_state())
+    content["overrides"] = {"consumers_max": 3, "spare_consumers": 1}
+    content["bounds_requests"] = ["m"]
+    state = decode_state(state_file.encode_state("controller", content), CATALOGUE)
+    assert isinstance(state, State)
+    assert state.bounds_requests == (BoundsRequest("m", {"consumers_max": 3}),)

@@ -59,7 +59,7 @@ def test_whoever_speaks_while_synchronising_is_asked_too() -> None:
 
 
 def test_answers_that_came_late_or_twice_are_dropped() -> None:
-    """Only the newest answer of the newest life counts."""
+    """Only the newest answer of the newest incarnation counts."""
     teller = after(
         "a controller starts with epoch 1", "deployed: 1 2", "consumer 1 answers nothing"
     )

@@ -18,7 +18,7 @@ def state_of(teller: Storyteller) -> State:
 
 
 def test_a_vanished_partition_is_stopped_wherever_it_is() -> None:
-    """Also one that this life of the controller never saw measured."""
+    """Also one that this run of the controller never saw measured."""
     teller = after(
         "settings vanish_after_measurements=1",
         "a controller starts with epoch 2",
@@ -173,33 +173,6 @@ def test_pauses_are_bounded_and_one_sided() -> None:
     for number in range(25):
         lines = teller.tell(f"request p{number}: pause")
     assert "  > answer p24: refused" in lines
-
-
-def test_only_the_bounds_that_were_asked_for_are_waited_for() -> None:
-    """A raised maximum is done at once in a group that is still below its minimum."""
-    teller = after("a controller starts with epoch 1", "deployed:", "deployed:")
-    assert "  > answer a: accepted" in teller.tell("request a: settings consumers_min=1")
-    assert "  > answer b: done" in teller.tell("request b: settings consumers_max=200")
-
-
-def test_an_unfinished_change_of_bounds_survives_a_restart() -> None:
-    """The next controller answers it when the group keeps its bounds."""
-    teller = after(*TWO_CONSUMERS, "request m: settings consumers_max=1")
-    assert state_of(teller).bounds_requests == ("m",)
-    teller.tell("a controller starts with epoch 2 with its state file")
-    teller.tell("deployed: 1 2")
-    teller.tell("consumer 1 answers orders-0@1.1 orders-1@1.2 orders-2@1.4")
-    teller.tell("consumer 2 answers nothing")
-    teller.tell("deployed: 1 2")
-    teller.tell("speeds orders-0=40 orders-1=40 orders-2=10")
-    teller.tell("tick +500")
-    for _ in range(4):
-        teller.tell("7500 ms pass")
-        teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2 orders-2@1.4")
-        teller.tell("consumer 2 reports")
-        teller.tell("tick +500")
-    assert list(state_of(teller).consumers) == [1]
-    assert "  > answer m: done" in teller.tell("tick +500")
 
 
 def test_two_roll_outs_do_not_mix() -> None:

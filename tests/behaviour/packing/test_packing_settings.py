@@ -18,3 +18,13 @@ def test_an_unknown_algorithm_is_a_settings_error() -> None:
     """An unknown algorithm is a settings error that lists the known ones."""
     with pytest.raises(SettingsError, match="no packing algorithm 'XYZ'"):
         load_settings(None, {"packing.algorithm": "XYZ"}, {})
+
+
+@pytest.mark.parametrize("algorithm", ["MWF", "CHAIN@0.3", "chain@0.5"])
+def test_a_knob_without_effect_is_a_settings_error(algorithm: str) -> None:
+    """The algorithm has no knob, or its name sets it."""
+    flags = {"packing.algorithm": algorithm, "packing.knob": "0.9"}
+    with pytest.raises(SettingsError, match=r"knob 0\.9 has no effect"):
+        load_settings(None, flags, {})
+    del flags["packing.knob"]
+    assert load_settings(None, flags, {}).settings.packing.algorithm == algorithm.upper()

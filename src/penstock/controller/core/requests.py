@@ -5,17 +5,21 @@ twice. "Done" means done: a change that the group still has to follow is accepte
 answered again when the group has.
 """
 
-from collections.abc import Container
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from penstock.controller.core import roll_out
+from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.inputs import Requested
+from penstock.controller.core.load import available
 from penstock.controller.core.service_answers import answer
 from penstock.controller.core.settings import (
     controller_settings,
     overrides_of,
     with_overrides,
 )
-from penstock.controller.core.state import PauseRecord
+from penstock.controller.core.state import BoundsRequest, PauseRecord
 from penstock.controller.core.step_draft import StepDraft
 from penstock.errors import SettingsError
 from penstock.messages import (
@@ -28,13 +32,15 @@ from penstock.messages import (
 )
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
+from penstock.settings.sections import PackingSettings
 
 # Far more than are ever repeated: after a restart, only those since the last save come again.
 REQUESTS_REMEMBERED_MAX = 200
 # More are never needed at once, and a writer to the topic cannot fill the state.
 PAUSES_MAX = 20
+BOUNDS_REQUESTS_MAX = 20
 # The settings that the group itself has to follow.
-BOUNDS = frozenset({"consumers_min", "consumers_max"})
+BOUNDS = ("consumers_min", "consumers_max", "spare_consumers")
 
 
 def obey(draft: StepDraft, given: Requested) -> None:
@@ -89,38 +95,112 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
     asked = overrides_of(request)
     overrides = {**draft.state.overrides, **asked}
     try:
-        settings = controller_settings(with_overrides(draft.state.chosen, overrides))
+        checked = with_overrides(draft.state.chosen, overrides)
     except SettingsError as error:
         return ServiceOutcome.REFUSED, error.message.rstrip(".")
-    draft.change(settings=settings, overrides=overrides, trigger=try_again(draft.state.trigger))
-    missing = _outside_bounds(draft, asked)
+    if _has_idle_knob(asked, checked.packing):
+        return ServiceOutcome.REFUSED, f"algorithm {checked.packing.algorithm} ignores the knob"
+    settings = controller_settings(checked)
+    wanted = {name: value for name, value in asked.items() if name in BOUNDS}
+    replaced = [r for r in draft.state.bounds_requests if _differs(r.wanted, wanted)]
+    kept = tuple(r for r in draft.state.bounds_requests if r not in replaced)
+    missing, held_by = _what_is_missing(draft, wanted, settings.consumers_max)
+    if missing and len(kept) >= BOUNDS_REQUESTS_MAX:
+        return ServiceOutcome.REFUSED, f"{BOUNDS_REQUESTS_MAX} requests wait for the group already"
+    for former in replaced:
+        explanation = f"replaced by request {request.request_id}"
+        answer(draft, former.request_id, ServiceOutcome.REFUSED, explanation)
+    draft.change(
+        settings=settings,
+        overrides=overrides,
+        trigger=try_again(draft.state.trigger),
+        bounds_requests=kept,
+    )
     if missing:
-        draft.change(bounds_requests=(*draft.state.bounds_requests, request.request_id))
+        waiting = BoundsRequest(request.request_id, wanted, held_by)
+        draft.change(bounds_requests=(*kept, waiting))
         return ServiceOutcome.ACCEPTED, missing
     changed = shortened_list([f"{name} {value}" for name, value in asked.items()], most=len(asked))
     return ServiceOutcome.DONE, f"changed: {changed}" if asked else "nothing to change"
 
 
-def _outside_bounds(draft: StepDraft, bounds: Container[str] = BOUNDS) -> str:
-    """What keeps the group from its bounds, or nothing."""
-    settings, number = draft.state.settings, len(draft.consumers)
-    if "consumers_max" in bounds and number > settings.consumers_max:
-        return f"{counted(number, 'consumer')} now, the maximum is {settings.consumers_max}"
+def _has_idle_knob(asked: Mapping[str, Any], packing: PackingSettings) -> bool:
+    """Whether the request sets a knob without effect.
+
+    The settings refuse every such knob but the default. A request may set that one only together
+    with an algorithm that has no knob, to take back an earlier knob.
+    """
+    if "algorithm_knob" not in asked or packing.uses_knob():
+        return False
+    return "algorithm" not in asked or "@" in packing.algorithm
+
+
+def _differs(wanted: Mapping[str, int], later: Mapping[str, int]) -> bool:
+    return any(later.get(name, value) != value for name, value in wanted.items())
+
+
+def _what_is_missing(
+    draft: StepDraft, wanted: Mapping[str, int], consumers_max: int
+) -> tuple[str, str]:
+    """What keeps the group from what is wanted, and the pause that holds it; or nothing."""
+    number, staying = len(draft.consumers), available(draft)
+    maximum = wanted.get("consumers_max", number)
+    if number > maximum:
+        missing = f"{counted(number, 'consumer')} now, the maximum is {maximum}"
+        return _with_pause(draft, missing, Direction.DOWN, len(staying) > maximum)
     up = sum(draft.is_ready(consumer) for consumer in draft.consumers)
-    if "consumers_min" in bounds and up < settings.consumers_min:
-        return f"{counted(up, 'consumer')} up, the minimum is {settings.consumers_min}"
-    return ""
+    minimum = wanted.get("consumers_min", up)
+    if up < minimum:
+        missing = f"{counted(up, 'consumer')} up, the minimum is {minimum}"
+        return _with_pause(draft, missing, Direction.UP, len(staying) < minimum)
+    resting = idle(draft)
+    spares = sum(draft.is_ready(consumer) for consumer in resting)
+    spares_wanted = wanted.get("spare_consumers", spares)
+    if spares < spares_wanted:
+        missing = f"{counted(spares, 'spare consumer')} up, {spares_wanted} wanted"
+        if number >= consumers_max:
+            missing += f"; the group is at its maximum of {consumers_max}"
+        return _with_pause(draft, missing, Direction.UP, len(resting) < spares_wanted)
+    return "", ""
+
+
+def _with_pause(
+    draft: StepDraft, missing: str, direction: Direction, must_begin: bool
+) -> tuple[str, str]:
+    """A pause holds only what has still to begin: a consumer that comes or leaves goes on."""
+    for pause in draft.state.pauses if must_begin else ():
+        if pause.direction in {Direction.BOTH, direction}:
+            held = f"{missing}; held by pause {pause.request_id} ({pause.direction.value})"
+            return held, pause.request_id
+    return missing, ""
 
 
 def answer_when_within_bounds(draft: StepDraft) -> None:
-    """Answer the requests that changed the bounds, once the group keeps them."""
-    if not draft.state.bounds_requests or _outside_bounds(draft):
+    """Answer the requests that the group now follows, and those that a pause begins to hold."""
+    before = draft.state.bounds_requests
+    if not before:
         return
-    for request_id in draft.state.bounds_requests:
+    after = tuple(r for request in before if (r := _answered(draft, request)) is not None)
+    if after != before:
+        draft.change(bounds_requests=after)
+        draft.save()
+
+
+def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
+    """The request as it waits on, or nothing after its final answer."""
+    settings = draft.state.settings
+    if _differs(request.wanted, {name: getattr(settings, name) for name in BOUNDS}):
+        explanation = "the settings of the restarted controller do not allow it"
+        answer(draft, request.request_id, ServiceOutcome.FAILED, explanation)
+        return None
+    missing, held_by = _what_is_missing(draft, request.wanted, settings.consumers_max)
+    if not missing:
         explanation = f"the group has {counted(len(draft.consumers), 'consumer')}"
-        answer(draft, request_id, ServiceOutcome.DONE, explanation)
-    draft.change(bounds_requests=())
-    draft.save()
+        answer(draft, request.request_id, ServiceOutcome.DONE, explanation)
+        return None
+    if held_by != request.held_by:
+        answer(draft, request.request_id, ServiceOutcome.ACCEPTED, missing)
+    return replace(request, held_by=held_by)
 
 
 def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcome, str]:

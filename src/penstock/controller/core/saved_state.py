@@ -11,6 +11,7 @@ from typing import Any
 from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import (
+    BoundsRequest,
     ConsumerRecord,
     ConsumerStatus,
     Holding,
@@ -87,7 +88,9 @@ def state_as_json(state: State) -> dict[str, Any]:
             "total": roll_out.total,
         },
         "requests": list(state.requests),
-        "bounds_requests": list(state.bounds_requests),
+        "bounds_requests": [
+            [r.request_id, dict(r.wanted), r.held_by] for r in state.bounds_requests
+        ],
         "history": [
             [d.at_ms, d.code.value, d.explanation, d.plan_number, d.moves, d.moved_bytes_per_s]
             for d in state.history
@@ -141,13 +144,23 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         roll_out=_roll_out(saved["roll_out"]),
         requests=tuple(str(r) for r in saved["requests"]),
         # Absent in the files of older releases.
-        bounds_requests=tuple(str(r) for r in saved.get("bounds_requests", ())),
+        bounds_requests=tuple(
+            _bounds_request(row, saved["overrides"]) for row in saved.get("bounds_requests", ())
+        ),
         history=tuple(
             Decision(int(d[0]), Code(d[1]), str(d[2]), int(d[3]), int(d[4]), float(d[5]))
             for d in saved["history"]
         ),
         counts={str(name): int(number) for name, number in saved["counts"].items()},
     )
+
+
+def _bounds_request(row: Any, overrides: dict[str, Any]) -> BoundsRequest:
+    if isinstance(row, str):  # an older release saved only the id, and knew two bounds
+        bounds = {n: v for n, v in overrides.items() if n in {"consumers_min", "consumers_max"}}
+        return BoundsRequest(row, bounds)
+    wanted = {str(name): int(number) for name, number in row[1].items()}
+    return BoundsRequest(str(row[0]), wanted, str(row[2]))
 
 
 def _plan(saved: dict[str, Any] | None) -> Plan | None:

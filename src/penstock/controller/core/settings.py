@@ -140,10 +140,11 @@ def valid_overrides(
 
     An older release may have saved what this one refuses. One may depend on another (a minimum
     above the file's maximum on a raised maximum), so what fails is tried again after the rest.
+    By name, so that of an algorithm and a knob without effect the algorithm stays.
     """
     kept: dict[str, Any] = {}
     dropped: dict[str, str] = {}
-    for name, value in [*overrides.items(), *overrides.items()]:
+    for name, value in [*sorted(overrides.items()), *sorted(overrides.items())]:
         try:
             with_overrides(settings, {**kept, name: value})
         except SettingsError as error:

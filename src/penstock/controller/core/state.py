@@ -107,6 +107,16 @@ class PauseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundsRequest:
+    """A settings request whose wanted numbers of consumers the group does not have yet."""
+
+    request_id: str
+    wanted: Mapping[str, int]
+    # The pause that the last answer named as the reason for the wait, or nothing.
+    held_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RollOut:
     """A change of deployments, applied to one consumer after the other."""
 
@@ -160,8 +170,8 @@ class State:
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
     requests: tuple[str, ...] = ()
-    # Settings requests whose bounds the group does not keep yet: answered when it does.
-    bounds_requests: tuple[str, ...] = ()
+    # Settings requests that the group does not follow yet: answered when it does.
+    bounds_requests: tuple[BoundsRequest, ...] = ()
     deployment_version: int = 0
 
     # Synchronisation.

@@ -133,7 +133,7 @@ class EffectRunner:
         try:
             incidents = self._deployment.repair()
         except DeploymentError as error:
-            self._log.warning("tending_failed", error=str(error))
+            self._log.warning("repair_failed", error=str(error))
             return
         for one in incidents:
             self._log.warning(

@@ -149,21 +149,21 @@ class ControllerProcess:
         self._state = state
         for name in sorted((saved.overrides if saved else {}).keys() - state.overrides.keys()):
             # The history says why; `penstock history` shows it.
-            self._log.warning("override_dropped", setting=name)
+            self._log.warning("setting_dropped", setting=name)
         self._inbound.listen()
         self._health.begun()
         wait_until_ms = self._carry_out(effects)
-        tend_at_s = status_at_s = 0.0
+        repair_at_s = status_at_s = 0.0
         while not self._is_ending:
             self._health.beat()
             now_s = time.monotonic()
-            if now_s >= tend_at_s:
+            if now_s >= repair_at_s:
                 self._effect_runner.repair()
-                tend_at_s = now_s + REPAIR_EVERY_S
+                repair_at_s = now_s + REPAIR_EVERY_S
             if now_s >= status_at_s:
                 self._write_status()
                 status_at_s = now_s + STATUS_EVERY_S
-            due_s = min(wait_until_ms / 1000, tend_at_s, status_at_s)
+            due_s = min(wait_until_ms / 1000, repair_at_s, status_at_s)
             wait_until_ms = self._step(self._next(max(0.0, due_s - time.monotonic())))
         self._write_status()
 

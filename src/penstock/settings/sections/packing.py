@@ -1,8 +1,8 @@
 """Which consumer reads what, and when Penstock repacks."""
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
-from penstock.packing import PackingAlgorithm, algorithm_named
+from penstock.packing import DEFAULT, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import KNOB_DEFAULT
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration, Speed
@@ -49,7 +49,22 @@ class PackingSettings(Section):
     @field_validator("algorithm")
     @classmethod
     def _is_known(cls, value: str) -> str:
-        return algorithm_named(value).name
+        algorithm_named(value)
+        # The knob in a name stays, even at its default: a separate knob would be without effect.
+        return value.strip().upper()
+
+    @model_validator(mode="after")
+    def _knob_has_an_effect(self) -> "PackingSettings":
+        if self.knob != KNOB_DEFAULT and not self.uses_knob():
+            raise ValueError(
+                f"knob {self.knob:g} has no effect with algorithm {self.algorithm}; "
+                f"set algorithm {DEFAULT.name}, or knob {KNOB_DEFAULT:g}"
+            )
+        return self
+
+    def uses_knob(self) -> bool:
+        """Whether `knob` has an effect: the algorithm has one, and its name does not set it."""
+        return self.algorithm == DEFAULT.name
 
     def chosen_algorithm(self) -> PackingAlgorithm:
         return algorithm_named(self.algorithm, self.knob)
