@@ -14,7 +14,7 @@ demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo
 
 # A first run compiles the test cluster at low priority beside what needs neither broker nor Spark.
-test: setup ## Run every check and test
+test: setup ## Run every check and test; of the live and kubernetes_long campaigns only the short forms
 	@$(MAKE) --no-print-directory --jobs=2 kubernetes lint-and-test-pure
 	@$(MAKE) --no-print-directory test-real
 	@$(MAKE) --no-print-directory test-kubernetes-short

@@ -14,7 +14,7 @@ from penstock.settings.sections import SparkSettings
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test never sees the settings of whoever runs it."""
+    """A test never sees the settings of the user who runs it."""
     kept = {
         "PENSTOCK_CACHE",
         "PENSTOCK_JAR_REPOSITORY",

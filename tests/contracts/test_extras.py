@@ -62,7 +62,7 @@ def test_every_imported_package_is_declared() -> None:
     assert not undeclared
 
 
-def test_the_extras_are_those_the_program_speaks_of() -> None:
+def test_the_extras_are_those_the_program_names() -> None:
     """A message never names an extra that pip does not know, and none is left unsaid."""
     assert set(project()["optional-dependencies"]) == {*Extra, "all"}
 

@@ -10,7 +10,8 @@ PAGE = ROOT / "docs" / "development" / "architecture.md"
 ROW = re.compile(r"^\| \d+ \| .+ \|$", re.MULTILINE)
 NAME = re.compile(r"^[A-Za-z_]\w*(\.[a-z_]\w*)?(\([A-Za-z]+\))?$")
 ROWS = ROW.findall(PAGE.read_text(encoding="utf-8"))
-FILES_MAX = {"a": 30, "b": 20}
+# The second must be shorter than the 24 files it was; every file on the way is in it.
+FILES_MAX = {"a": 30, "b": 23}
 
 
 def parts_of(row: str) -> tuple[list[str], list[str]]:
@@ -32,9 +33,10 @@ def test_a_row_names_what_its_files_have(row: str) -> None:
 
 
 def test_each_walk_is_short() -> None:
-    """Fewer files than a stranger had to open before: 48 for the measurement, 24 for the record."""
+    """Fewer files than before (48 for a measurement, 24 for a record), and the page counts them."""
     text = PAGE.read_text(encoding="utf-8")
     for walk, most in FILES_MAX.items():
-        rows = text.partition(f"## Walk ({walk})")[2].partition("\n## ")[0]
-        files = {file for row in ROW.findall(rows) for file in parts_of(row)[0]}
+        section = text.partition(f"## Walk ({walk})")[2].partition("\n## ")[0]
+        files = {file for row in ROW.findall(section) for file in parts_of(row)[0]}
         assert 5 < len(files) <= most
+        assert f"\n{len(files)} files" in section

@@ -23,8 +23,8 @@ def partitions_of(administration: Administration, name: str, expected: int) -> i
     return 0 if found is None else found.partitions
 
 
-def test_whoever_comes_second_finds_it_done(kafka: EmbeddedKafka) -> None:
-    """Asking for fewer partitions than there are is no failure: somebody was quicker."""
+def test_a_second_caller_finds_the_topic_grown(kafka: EmbeddedKafka) -> None:
+    """Asking for fewer partitions than there are is no failure: another caller was first."""
     administration = Administration(kafka.settings)
     administration.create_topic("grown-twice", partitions=1)
     assert administration.grow_topic("grown-twice", 5)

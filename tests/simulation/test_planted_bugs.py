@@ -8,7 +8,7 @@ import pytest
 
 from kit.consumer.consumer_script import a_query_waits_for_the_commands_before_it
 from kit.controller.planted_bugs import BUGS
-from kit.controller.story import told
+from kit.controller.story import replayed
 from kit.generated_files import ROOT
 from kit.planted_bug import PlantedBug
 from penstock.controller.core.invariants import InvariantError
@@ -95,7 +95,7 @@ def finding(detector: str) -> str | None:
     if kind == "story":
         text = story(which).read_text(encoding="utf-8")
         try:
-            return None if told(text) == text else "the trace differs"
+            return None if replayed(text) == text else "the trace differs"
         except (InvariantError, AssertionError) as error:
             return _short(error)
     if kind == "seed":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.controller.story import Storyteller, told
+from kit.controller.story import Storyteller, replayed
 from kit.generated_files import assert_up_to_date
 
 STORIES = sorted(Path(__file__).parent.glob("*.story"))
@@ -13,7 +13,7 @@ STORIES = sorted(Path(__file__).parent.glob("*.story"))
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 def test_the_story_goes_as_written(path: Path) -> None:
     """The controller does exactly what the story says, in the same order."""
-    assert_up_to_date(path, told(path.read_text(encoding="utf-8")), "make stories")
+    assert_up_to_date(path, replayed(path.read_text(encoding="utf-8")), "make stories")
 
 
 def test_there_are_enough_stories() -> None:

@@ -75,7 +75,7 @@ def _packed(folder: Path) -> bytes:
 
 
 def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The same bytes, whoever packs it and when."""
+    """The same bytes on every machine and at any time."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member

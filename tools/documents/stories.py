@@ -4,13 +4,13 @@ A story in tests/stories is inputs and what the controller does; the second part
 """
 
 from documents import ROOT
-from kit.controller.story import told
+from kit.controller.story import replayed
 
 
 def main() -> None:
     for path in sorted((ROOT / "tests" / "stories").glob("*.story")):
         before = path.read_text(encoding="utf-8")
-        after = told(before)
+        after = replayed(before)
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"wrote {path.relative_to(ROOT)}")

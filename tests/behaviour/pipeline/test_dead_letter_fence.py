@@ -46,7 +46,7 @@ def test_letters_of_an_older_claim_are_refused_behind_the_fence(tmp_path: Path) 
     assert next_owner.next_offsets(["g/id/0"]) == {"g/id/0": 15}
 
 
-def test_whoever_comes_late_puts_up_no_fence(tmp_path: Path) -> None:
+def test_an_older_claim_puts_up_no_fence(tmp_path: Path) -> None:
     """Behind a newer owner's fence an older claim learns that it has lost."""
     put_up_fence(_letters(tmp_path), "g", _planned(2), "h")
     with pytest.raises(StaleLedgerError):

@@ -205,7 +205,7 @@ class Group:
             "plan_number": self.plan_number,
         }
 
-    # --- and its ears ---
+    # --- what the consumers send ---
 
     def listen(self) -> None:
         """Read the messages that have arrived."""

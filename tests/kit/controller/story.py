@@ -354,7 +354,7 @@ SECOND_FALLS_SILENT = (
 )
 
 
-def told(text: str) -> str:
+def replayed(text: str) -> str:
     """The story with what the machine really does under each input."""
     teller = Storyteller()
     lines: list[str] = []

@@ -34,7 +34,7 @@ def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None
     assert_exact(group, topic)
     files = set((Path(group.settings.lake.root) / topic / "data").rglob("*.parquet"))
     if point in {"files-written", "before-commit"}:
-        wait_for("the orphans to be swept", lambda: not _orphans(group, topic), 20)
+        wait_for("the orphans to be removed", lambda: not _orphans(group, topic), 20)
     assert files
 
 
@@ -63,7 +63,7 @@ def test_killed_while_spark_writes(group: Group) -> None:
     assert_exact(group, topic)
 
 
-def test_old_mail_is_refused_aloud(group: Group) -> None:
+def test_commands_for_a_former_incarnation_are_refused(group: Group) -> None:
     """Commands for a former incarnation are refused by the next, each with a reason."""
     _, places = make_topic(group, "stale", 2, 10)
     child = group.start(1, at="planned")
@@ -71,7 +71,7 @@ def test_old_mail_is_refused_aloud(group: Group) -> None:
     group.command_start(1, places)
     assert child.process.wait(60) == -signal.SIGKILL
     head = {"consumer_id": 1, "incarnation": first, "controller_epoch": 1, "plan_number": 1}
-    group.command_start(1, places)  # sent to the dead
+    group.command_start(1, places)  # sent to the incarnation that was killed
     group.start(1)
     second = group.wait_new_incarnation(1, first)
     wait_for("a refusal", lambda: group.refusals(1))

@@ -25,7 +25,7 @@ def stored(child: ConsumerChild) -> dict[str, object]:
     return content
 
 
-def test_ends_in_order_in_mid_batch_and_the_next_life_knows(group: Group) -> None:
+def test_ends_in_order_in_mid_batch_and_the_next_incarnation_reports_it(group: Group) -> None:
     """SIGINT while a batch runs: it is finished or dropped whole, and "controlled" is written."""
     topic, places = make_topic(group, "orderly", 2, 5_000, size=500)
     child = group.start(1)
