@@ -144,22 +144,6 @@ def test_settling_a_partition_that_is_gone_gives_it_up_at_once() -> None:
     assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
 
 
-def test_a_log_that_ends_before_what_was_read_is_looked_up() -> None:
-    """A topic that was made again has another id, and is given up; a late replica is waited for."""
-    script = Script().owning(A).with_spark()
-    script.ends({A: 4})
-    assert "log_ends_early" in script.logged()
-    script.ends({A: 4})
-    assert "log_ends_early" not in script.logged(), "once in a while, not at every look"
-    assert asked_again_after_ms(script) == 500
-    script.ledger(A, "1.1", 10)
-    script.ends({A: 4})
-    assert asked_again_after_ms(script) == 1_000
-    (event,) = script.ledger(A, "1.1", 0, topic_id="another", ledger_offset=None)
-    assert isinstance(event, StopConsumingEvent)
-    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
-
-
 def test_settling_one_partition_does_not_end_the_batch_of_another() -> None:
     """An outcome becomes known while a batch runs: that batch still counts in full."""
     script = Script().owning(A, B).carrying(A)

@@ -16,6 +16,7 @@ from penstock.consumer.core.ranges import RangePlan, plan_ranges
 from penstock.consumer.core.settings import CoreSettings
 from penstock.consumer.core.state import BatchState, RunningBatch
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.messages import StopReason
 from penstock.model import TopicPartition
 
 IDLE_WAIT_FIRST_MS = 100
@@ -25,6 +26,9 @@ _WORTH_MS_MIN = 100
 _FOLLOWS_MS = 1_000
 # A batch that is smaller than this share of its budget does not show what the consumer can carry.
 _FULL_SHARE = 0.5
+# A new leader may not know for a moment how far its log is committed. This is longer than brokers
+# need to agree, and there are ledger look-ups within it.
+LOG_SHORT_MS_MAX = 5_000
 
 
 def first_batch_state(settings: CoreSettings) -> BatchState:
@@ -125,22 +129,34 @@ def _wait_idle(draft: StepDraft) -> None:
 
 
 def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
-    """A log that ends before what was read is another one, or a replica that is behind.
+    """A log that ends below what was carried has lost records, or is another topic's.
 
-    The ledger look-up tells which: a topic that was made again has another id.
+    The ledger look-up says whether the topic was made again. If it was not, and the end stays
+    below for `LOG_SHORT_MS_MAX`, the partition is stopped: new records would take offsets that
+    count as carried.
     """
     row = replace(draft.progress[partition], end_offset=end)
-    next_offset = draft.owned[partition].next_offset
-    if next_offset is not None and end < next_offset and row.not_before_ms <= draft.now_ms:
-        row = row.put_off(draft.now_ms)
-        draft.log(
-            LogLevel.WARNING,
-            "log_ends_early",
-            partition=str(partition),
-            end=end,
-            next_offset=next_offset,
-        )
-    draft.progress[partition] = row
+    next_offset = draft.readable.get(partition)
+    if next_offset is None or end >= next_offset:
+        draft.progress[partition] = replace(row, short_since_ms=None)
+        return
+    since_ms = draft.now_ms if row.short_since_ms is None else row.short_since_ms
+    row = draft.progress[partition] = replace(row, short_since_ms=since_ms)
+    if row.is_unsettled or row.not_before_ms > draft.now_ms:
+        return
+    if draft.now_ms - since_ms >= LOG_SHORT_MS_MAX:
+        lost = f"the log ends at {end}, {next_offset - end} below the ledger's {next_offset}"
+        reason = StopReason.LOG_TRUNCATED
+        owned_partitions.give_up(draft, partition, reason, next_offset, lost)
+        return
+    draft.progress[partition] = row.put_off(draft.now_ms)
+    draft.log(
+        LogLevel.WARNING,
+        "log_ends_early",
+        partition=str(partition),
+        end=end,
+        next_offset=next_offset,
+    )
 
 
 def _begin(draft: StepDraft, plan: RangePlan) -> None:
