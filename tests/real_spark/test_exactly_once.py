@@ -90,7 +90,7 @@ def test_goes_on_where_the_ledger_says(make_carrier: MakeCarrier) -> None:
 
 @pytest.mark.parametrize("end", [3, 5, 8], ids=["shorter", "equal", "longer"])
 def test_a_zombie_cannot_commit(make_carrier: MakeCarrier, end: int) -> None:
-    """Whoever planned before somebody else committed is refused, however long its range is."""
+    """A writer that planned before another one committed is refused, however long its range."""
     zombie, owner = make_carrier(1), make_carrier(2)
     topic = _topic(zombie, "zombie", 2, 10)
     place = TopicPartition(topic, 0)
@@ -128,7 +128,7 @@ def test_a_zombie_that_wakes_before_its_commit(make_carrier: MakeCarrier, end: i
 
 
 def test_a_stale_partition_drops_the_batch_but_not_the_others(make_carrier: MakeCarrier) -> None:
-    """One lost partition fails; the rest of its table's batch is dropped, to be planned anew."""
+    """One lost partition fails; the rest of its table's batch is dropped, to be planned again."""
     zombie, owner = make_carrier(1), make_carrier(2)
     topic = _topic(zombie, "drops", 2, 4)
     planned = zombie.plan(topic)

@@ -21,6 +21,6 @@ def test_its_spark_server_is_warm_before_the_first_consumer(
         server = group.spark_server.process.pid
         deadline_s = time.monotonic() + 60
         while not children_of(server, "pyspark.daemon"):
-            assert time.monotonic() < deadline_s, "nobody warmed it up"
+            assert time.monotonic() < deadline_s, "it was not warmed up"
             time.sleep(0.2)  # nothing tells us; asking is the only way to know
     assert processes_naming(str(tmp_path)) == []

@@ -1,4 +1,4 @@
-"""Records far larger than usual are carried by either way, and stop nobody."""
+"""Records far larger than usual are carried, and disturb no other table."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def test_a_huge_record_is_carried(
     carrier = make_carrier()
     huge, beside = new_topic_name("huge"), new_topic_name("beside")
     # The broker compresses as Java does, without the length of what was compressed: a client that
-    # decompresses it has to guess how much room it needs.
+    # decompresses it has to guess how much memory it needs.
     carrier.kafka.create_topic(huge, partitions=1, settings={**LARGE, "compression.type": codec})
     carrier.kafka.create_topic(beside, partitions=1)
     produce(carrier.settings.kafka, beside, {0: [b"x"] * 10})

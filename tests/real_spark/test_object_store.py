@@ -133,7 +133,7 @@ def test_writers_race_for_one_partition(make_carrier: MakeCarrier) -> None:
 
 
 def test_upkeep_joins_files_and_loses_nothing(make_carrier: MakeCarrier, s3: S3Server) -> None:
-    """Small files become one; what it replaced and what nobody named is gone from the bucket."""
+    """Small files become one; replaced files and orphans are gone from the bucket."""
     carrier = make_carrier(removed_file_retention="0s")
     topic = topic_of(carrier, [b"value"] * 30)
     for _ in range(3):
@@ -149,7 +149,7 @@ def test_upkeep_joins_files_and_loses_nothing(make_carrier: MakeCarrier, s3: S3S
 def test_a_killed_consumer_goes_on_from_the_bucket(
     kafka: EmbeddedKafka, s3: S3Server, spark: SparkSettings, tmp_path: Path
 ) -> None:
-    """With files written and not committed, by kill -9: the next life is exact."""
+    """With files written and not committed, by kill -9: the next incarnation is exact."""
     with group_of(settings_of(kafka, spark, s3), tmp_path) as group:
         topic, places = make_topic(group, "s3-killed", 3, 40)
         child = group.start(1, at="before-commit", count=2)

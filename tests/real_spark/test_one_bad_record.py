@@ -1,4 +1,4 @@
-"""One record that nobody expected concerns its own table at most, and never ends a consumer."""
+"""An unexpected record or failure concerns one partition, and never ends a consumer."""
 
 import datetime as dt
 from collections.abc import Callable

@@ -90,7 +90,7 @@ def test_both_ways_divide_by_date_alike(make_carrier: Callable[..., Carrier]) ->
 
 
 def test_a_table_may_get_rows_by_either_way(make_carrier: Callable[..., Carrier]) -> None:
-    """Half by the workers, half by the connector, into one table: exact, whoever reads it."""
+    """Half by the workers, half by the connector, into one table: every record is there once."""
     pass_through = make_carrier()
     settings = pass_through.settings
     spark = settings.spark.model_copy(update={"pass_through": False})

@@ -48,7 +48,7 @@ def _topic(carrier: Carrier) -> str:
 
 @pytest.mark.parametrize("point", ["planned", "files-written", "before-commit", "committed"])
 def test_killed_at_each_point_of_a_batch(make_carrier: MakeCarrier, point: str) -> None:
-    """After kill -9 the next life finds the truth in the lake: nothing lost, nothing twice."""
+    """After kill -9 the next incarnation goes on from the ledger: nothing lost, nothing twice."""
     carrier = make_carrier(1, 2)
     topic = _topic(carrier)
     died = _run(carrier, topic, carrier.settings.spark.master, "1", point)

@@ -63,7 +63,7 @@ class Roles:
 
     @contextmanager
     def running(self, user: str, *command: str) -> Iterator[None]:
-        """Until the end of the block; then it is told to end, and must do so in order."""
+        """Runs until the end of the block; then it is asked to end, and must exit cleanly."""
         log_file = self._folder / f"{user}.log"
         with (
             log_file.open("wb") as log,
@@ -131,7 +131,7 @@ def test_each_role_works_with_exactly_the_documented_rights(
 
 
 def _compare(granted: list[KafkaRight], broker: GuardedBroker) -> None:
-    """None was missing, and none was granted that nobody used."""
+    """None was missing, and every granted one was used."""
     asked = broker.asked()
     refused = {
         one for one in asked if not one.is_allowed and (one.kind, one.operation) not in FALLS_BACK

@@ -44,7 +44,7 @@ def test_start_status_stop(
 def test_a_server_in_the_foreground_ends_with_sigterm(
     spark_jars: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the first process of a pod: reached at the address it was told, gone when told, exit 0."""
+    """As the first process of a pod it listens where it is asked to, and ends with exit code 0."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = ("spark", "start", "--foreground", "--listen-on", "127.0.0.2", "--name", "pod")
     with subprocess.Popen(

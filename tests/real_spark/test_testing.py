@@ -120,7 +120,7 @@ def test_what_fails_on_several_records_only_blames_none(spark_session: Any) -> N
             transformations.raises,
             "transformations:raises raised ValueError: no such thing",
         ),
-        (transformations.gives_nothing, "gave NoneType, no DataFrame"),
+        (transformations.gives_nothing, "returned NoneType, no DataFrame"),
         (lambda records: records.select("id"), "`id` cannot be resolved"),
     ],
 )

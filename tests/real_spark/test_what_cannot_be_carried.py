@@ -1,4 +1,4 @@
-"""Records and partitions that cannot be carried: kept apart, said aloud, never skipped."""
+"""Records and partitions that cannot be carried are set apart and reported, never skipped."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,11 +63,11 @@ def test_undecodable_records_become_dead_letters(make_carrier: MakeCarrier) -> N
     assert (verdict.partitions[0].lake, verdict.partitions[0].dead_letters) == (2, 2)
 
 
-@pytest.mark.parametrize("heir", ["decode", "decode_all"])
+@pytest.mark.parametrize("newer", ["decode", "decode_all"])
 def test_dead_letters_are_kept_once_when_the_writer_dies_in_between(
-    make_carrier: MakeCarrier, heir: str
+    make_carrier: MakeCarrier, newer: str
 ) -> None:
-    """After a death between the two commits, the heir neither repeats nor loses a letter."""
+    """After a death between the two commits, the next owner neither repeats nor loses one."""
     carrier, topic = _with_topic(make_carrier, "decode")
     broken = [b"broken 0", b'{"id":"a"}', b"broken 2", b'{"id":"b"}', b"broken 4"]
     produce(carrier.settings.kafka, topic, {0: broken})
@@ -81,23 +81,23 @@ def test_dead_letters_are_kept_once_when_the_writer_dies_in_between(
         carrier.carry(carrier.plan(topic, at_most=4))
     assert len(_rows(carrier, carrier.settings.lake.dead_letter_table)) == 2
     second = make_carrier(
-        2, tables={topic: {"transformation": f"kit.consumer.transformations:{heir}"}}
+        2, tables={topic: {"transformation": f"kit.consumer.transformations:{newer}"}}
     )
     for at_most in (1, 3, None):  # shorter ranges than the one that died
         assert not second.carry(second.plan(topic, at_most=at_most)).failures
     verdict = second.verify(topic)
     assert verdict.is_exact
     assert verdict.partitions[0].ledger == 5
-    assert verdict.partitions[0].dead_letters == (3 if heir == "decode" else 2)
+    assert verdict.partitions[0].dead_letters == (3 if newer == "decode" else 2)
 
 
 @pytest.mark.parametrize("sleeps_at", ["dead-letters-written", "dead-letters-committed"])
-def test_a_zombie_with_another_transformation_keeps_no_letter_that_its_heir_decodes(
+def test_a_zombie_with_another_transformation_keeps_no_letter_that_its_next_owner_decodes(
     make_carrier: MakeCarrier, sleeps_at: str
 ) -> None:
-    """Before its letters count it is fenced out; after, its heir finds them: one place anyway."""
+    """Each record is in one place: the zombie is fenced, or the owner finds its dead letters."""
     zombie, topic = _with_topic(make_carrier, "decode")
-    heir = make_carrier(
+    owner = make_carrier(
         2, tables={topic: {"transformation": "kit.consumer.transformations:decode_all"}}
     )
     produce(zombie.settings.kafka, topic, {0: [b"broken 0", b'{"id":"a"}', b"broken 2"]})
@@ -108,18 +108,18 @@ def test_a_zombie_with_another_transformation_keeps_no_letter_that_its_heir_deco
 
     def sleep(point: str) -> None:
         if point == sleeps_at:
-            assert not heir.carry(claimed(heir, 2)).failures
+            assert not owner.carry(claimed(owner, 2)).failures
 
     zombie.pipeline._at_point = sleep
     lost = zombie.carry(claimed(zombie, 1)).failures
     assert [type(error) for error in lost.values()] == [StaleLedgerError]
-    verdict = heir.verify(topic)
+    verdict = owner.verify(topic)
     assert verdict.is_exact, verdict
     assert verdict.partitions[0].dead_letters == (0 if sleeps_at == "dead-letters-written" else 2)
 
 
 def test_one_poisoned_partition_does_not_stop_the_others(make_carrier: MakeCarrier) -> None:
-    """The transformation raises for one partition: that one fails with its words, three go on."""
+    """The transformation raises for one partition: that one fails with its message, three go on."""
     carrier, topic = _with_topic(make_carrier, "fails_on_poison", partitions=4)
     good = [b"fine", b"fine"]
     values = {0: good, 1: good, 2: [b"fine", b"poison"], 3: good}
@@ -221,7 +221,7 @@ def test_a_lake_that_cannot_be_written_is_said(make_carrier: MakeCarrier, tmp_pa
 def test_a_full_lake_is_said_and_leaves_nothing(
     make_carrier: MakeCarrier, small_disk: Path
 ) -> None:
-    """No room for the files: the batch is dropped whole, and goes through when there is room."""
+    """The disk is full: the batch is dropped whole, and is carried when there is space."""
     topic = new_topic_name("full")
     carrier = make_carrier(root=str(small_disk), compression="uncompressed")
     carrier.kafka.create_topic(topic, partitions=1)

@@ -49,7 +49,7 @@ class SpeedMeasuring:
         self._settings = settings
         self._questions = questions
         self._clock = clock
-        self._log = get_logger(process="monitor")
+        self._log = get_logger(component="monitor")
         self._meter = Meter(
             filter_from_settings(monitor),
             window_s=monitor.window,
@@ -135,7 +135,7 @@ class SpeedMeasuring:
 
 def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -> None:
     """Measure and publish until `stop` is set."""
-    log = get_logger(process="monitor")
+    log = get_logger(component="monitor")
     health = health or Health()
     incarnation = _incarnation(settings)
 

@@ -54,7 +54,7 @@ from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
-# Workers that lacked our code may have been mended, or the server started anew.
+# By then the workers may have our code, or the server may have been restarted.
 WORKERS_TRIED_AGAIN_AFTER_S = 300.0
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.

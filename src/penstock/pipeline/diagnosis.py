@@ -117,9 +117,8 @@ def as_penstock_error(error: BaseException, table: str) -> PenstockError:
         return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
     if not isinstance(error, SPARK_ERRORS):
         return UnforeseenError(
-            f"The batch of table {table} failed with {type(error).__name__}: {text}"[
-                :QUOTED_CHARACTERS
-            ],
+            f"The batch of table {table} failed with {type(error).__name__}: "
+            + " ".join(text.split())[:QUOTED_CHARACTERS],
             remedy="Its partitions are tried again. Please report this.",
         )
     return TransformationFailedError(

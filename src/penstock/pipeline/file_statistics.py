@@ -8,7 +8,7 @@ A column without values has a null count and no range. Keys, values, lists and m
 The ends of a number may be unknown (NaN) or a time may lie outside the years 1 to 9999. Inside a
 struct such a field alone has no range. For a column it costs the file all its ranges: the pyarrow
 reader of deltalake 1.6 takes a missing range beside others for one that no filter matches, and
-would hide the rows (see docs/decisions/0041).
+would hide the rows (decision 0047).
 """
 
 import datetime as dt

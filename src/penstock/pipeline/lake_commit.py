@@ -348,8 +348,8 @@ class StaleLedgerError(StaleWriterError):
     """Names the entries that another writer moved, and their offsets."""
 
     def __init__(self, table: str, stored: Mapping[TopicPartition, int | None]) -> None:
-        said = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(stored.items()))
-        super().__init__(f"Another writer has moved the ledger of table {table}: {said}.")
+        moved = ", ".join(f"{place} at {offset}" for place, offset in sorted(stored.items()))
+        super().__init__(f"Another writer has moved the ledger of table {table}: {moved}.")
         self.stored = dict(stored)
 
 

@@ -138,7 +138,7 @@ def test_logs_are_events_with_levels() -> None:
         "from penstock.telemetry import configure_logs, get_logger\n"
         "from penstock.settings import Secret\n"
         "configure_logs('warning', 'json')\n"
-        "log = get_logger(package='test')\n"
+        "log = get_logger(component='test')\n"
         "log.info('unseen')\nlog.warning('seen', shown=Secret('canary'), count=3)\n"
     )
     done = subprocess.run(
@@ -147,7 +147,7 @@ def test_logs_are_events_with_levels() -> None:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     event = json.loads(line)
-    assert (event["event"], event["level"], event["package"]) == ("seen", "warning", "test")
+    assert (event["event"], event["level"], event["component"]) == ("seen", "warning", "test")
     assert event["shown"] == "***"
 
 
@@ -158,7 +158,7 @@ def test_logs_follow_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     try:
         with contextlib.redirect_stderr(old):
             configure_logs("info", "json")
-            log = get_logger(package="test")
+            log = get_logger(component="test")
             log.info("first")
         old_text = old.getvalue()
         old.close()

@@ -1,8 +1,8 @@
 """When a consumer looks for records, which it carries, and what follows a batch."""
 
 import pytest
-from kit.consumer.consumer_script import A, B, Script, lasts, passes
 
+from kit.consumer.consumer_script import A, B, Script, lasts, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
     CarryBatch,

@@ -34,7 +34,7 @@ def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
     effect_runner = EffectRunner(
         InMemoryDeployment(),
         inbox,
-        get_logger(package="controller"),
+        get_logger(component="controller"),
         template=DeploymentTemplate(),
         make_mailboxes=refused,
     )
@@ -56,7 +56,7 @@ def test_an_incident_of_a_consumer_reaches_the_core() -> None:
     effect_runner = EffectRunner(
         deployment,
         inbox,
-        get_logger(package="controller"),
+        get_logger(component="controller"),
         template=DeploymentTemplate(),
         make_mailboxes=lambda _: None,
     )

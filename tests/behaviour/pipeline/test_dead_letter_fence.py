@@ -33,17 +33,17 @@ def _commit(table: LakeTable, planned: list[PlannedRange], batch: str) -> None:
 
 def test_letters_of_an_older_claim_are_refused_behind_the_fence(tmp_path: Path) -> None:
     """Also when the older one has committed before and its offset has not moved since."""
-    zombie, heir = _letters(tmp_path), _letters(tmp_path)
+    zombie, next_owner = _letters(tmp_path), _letters(tmp_path)
     put_up_fence(zombie, "g", _planned(1), "z")
     _commit(zombie, _planned(1), "z1")
     later = _planned(1, start=10)
     ledger = ledger_of_dead_letters(zombie, "g", later)
-    put_up_fence(heir, "g", _planned(2, start=10), "h")
-    assert heir.next_offsets(["g/id/0"]) == {"g/id/0": 10}
+    put_up_fence(next_owner, "g", _planned(2, start=10), "h")
+    assert next_owner.next_offsets(["g/id/0"]) == {"g/id/0": 10}
     with pytest.raises(StaleLedgerError):
         zombie.commit(dead_letter_moves("g", later, ledger), [], batch="z2")
-    _commit(heir, _planned(2, start=10), "h1")
-    assert heir.next_offsets(["g/id/0"]) == {"g/id/0": 15}
+    _commit(next_owner, _planned(2, start=10), "h1")
+    assert next_owner.next_offsets(["g/id/0"]) == {"g/id/0": 15}
 
 
 def test_whoever_comes_late_puts_up_no_fence(tmp_path: Path) -> None:

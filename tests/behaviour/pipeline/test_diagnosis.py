@@ -1,4 +1,4 @@
-"""What Spark's own words mean."""
+"""What Spark's error messages mean."""
 
 import pytest
 from pyspark.errors import PySparkException
@@ -44,7 +44,7 @@ def test_the_name_of_a_class_in_the_stack_is_no_reason() -> None:
 
 @pytest.mark.parametrize("error", [OverflowError("too far"), BaseException("panicked")])
 def test_what_does_not_come_from_spark_is_not_the_functions_fault(error: BaseException) -> None:
-    """It is put off with its own words, and no partition is stopped for good."""
+    """It is put off with its own message, and no partition is stopped for good."""
     found = as_penstock_error(error, "orders")
     assert isinstance(found, UnforeseenError)
     assert not found.is_lasting

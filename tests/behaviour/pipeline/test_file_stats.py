@@ -51,7 +51,7 @@ def _datafusion(table: DeltaTable, column: str, value: Any) -> int:
         wanted = f"{column} = '{value}'"
     else:
         wanted = f"{column} = {value}"
-    query = f"select * from t where {wanted}"  # noqa: S608 -- the test's own words
+    query = f"select * from t where {wanted}"  # noqa: S608 -- the test's own values
     answer = QueryBuilder().register("t", table).execute(query)
     return int(pa.table(answer.read_all()).num_rows)
 

@@ -244,7 +244,7 @@ def test_an_older_claim_cannot_commit_even_at_the_right_offset(tmp_path: Path) -
 
 
 def test_epochs_of_a_lost_controller_topic_bind_nobody(tmp_path: Path) -> None:
-    """When the controller's topic is made again its epochs begin anew, and carrying goes on."""
+    """When the controller's topic is made again its epochs start again, and carrying goes on."""
     table = _table(tmp_path)
     table.commit([_claimed(None, 3, number=9)], _files(table, 0, 3), batch="b1")
     later = LakeTable(_lake(tmp_path), "orders")

@@ -15,7 +15,7 @@ NAMES = ("g/a/0", "g/a/1", "g/a/2")
 
 
 def move(place: Path, **entries: int) -> None:
-    """A commit, by whoever, that moves entries."""
+    """A commit by any writer that moves entries."""
     write_deltalake(
         str(place),
         pa.table({"n": pa.array([1], pa.int64())}),

@@ -26,7 +26,7 @@ def test_a_path_tells_where_it_came_from() -> None:
 
 
 def test_foreign_files_are_never_touched() -> None:
-    """A path no writer of ours makes is nobody's orphan."""
+    """A path no writer of ours makes is no orphan."""
     foreign = [
         "part-0.parquet",
         "data/x.parquet",

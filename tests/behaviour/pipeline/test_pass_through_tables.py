@@ -1,4 +1,4 @@
-"""Which tables of a batch go straight through Spark's workers."""
+"""Which tables of a batch take the pass-through way."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def _pass_through(
     return pass_through_tables(lake, by_table, is_local=is_local)
 
 
-def test_topics_that_only_pass_through_go_straight() -> None:
+def test_topics_without_a_transformation_pass_through() -> None:
     """One or many, whatever their columns and dates."""
     dated: dict[str, Any] = {"partition_by": ["date"]}
     tables = {"b": dated, "d": {"table": "renamed", "columns": ["offset", "value"]}}

@@ -28,7 +28,7 @@ def test_a_thin_install_has_neither_spark_nor_pictures() -> None:
 def test_a_spark_of_its_own_is_refused_where_only_the_client_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The thin image told to run `local[2]` says so instead of failing somewhere in Spark."""
+    """A thin image that is set to `local[2]` names the reason instead of failing in Spark."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "py4j" else found(name)

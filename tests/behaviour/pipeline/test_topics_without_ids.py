@@ -1,4 +1,4 @@
-"""A topic to which the broker gives no id cannot be told from one made again under its name."""
+"""A topic without an id looks the same after it was made again, so it is refused."""
 
 from pathlib import Path
 

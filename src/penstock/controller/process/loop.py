@@ -64,7 +64,7 @@ class ControllerProcess:
         self._settings = settings
         self._machine = machine or Machine()
         self._health = health or Health()
-        self._log = get_logger(package="controller")
+        self._log = get_logger(component="controller")
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
         owner = f"{settings.lake.group}/controller"

@@ -16,6 +16,7 @@ from penstock.consumer.core.ownership import Ownership
 from penstock.consumer.core.settings import CoreSettings
 from penstock.consumer.core.state_machine import begin, step
 from penstock.errors import PenstockError, UnreachableError
+from penstock.laboratory.protocol_simulation.simulated_process import SimulatedProcess
 from penstock.messages import (
     Message,
     StartConsumingCommand,
@@ -54,19 +55,16 @@ def core_settings(consumer: ConsumerId, version: int, capacity_bytes_per_s: floa
     )
 
 
-class SimulatedConsumer:
+class SimulatedConsumer(SimulatedProcess):
     def __init__(
         self, group: "SimulatedGroup", consumer: ConsumerId, incarnation: int, version: int
     ) -> None:
+        super().__init__(group.clock)
         self.group = group
         self.consumer = consumer
-        self.is_alive = True
-        self.is_paused = False
         self.hangs_next = False
         self.outcome_unknown_next = False
         self.fails_next = False
-        self._held_back: list[Callable[[], None]] = []
-        self._tick_number = 0
         # An interrupted batch finds another number than its own, and does nothing.
         self._batch_number = 0
         self._ranges: tuple[act.RangeToCarry, ...] = ()
@@ -96,43 +94,20 @@ class SimulatedConsumer:
 
     # The process
 
-    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Like a process: nothing happens when it is dead, and everything waits while it pauses."""
-
-        def wake() -> None:
-            if not self.is_alive:
-                return
-            if self.is_paused:
-                self._held_back.append(action)
-            else:
-                action()
-
-        self.group.clock.after(delay_ms, wake)
-
-    def pause(self) -> None:
-        self.is_paused = True
-
-    def resume(self) -> None:
-        self.is_paused = False
-        held, self._held_back = self._held_back, []
-        for action in held:
-            if self.is_alive:
-                action()
-
     def crash(self) -> None:
         self.is_alive = False
 
     def shut_down(self) -> None:
-        self._later(0, lambda: self._take(inputs.ShutdownAsked(self._now_ms)))
+        self.later(0, lambda: self._take(inputs.ShutdownAsked(self._now_ms)))
 
     def deliver(self, message: Message) -> None:
         if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
             read = (message,)
-            self._later(0, lambda: self._take(inputs.MessagesRead(self._now_ms, read)))
+            self.later(0, lambda: self._take(inputs.MessagesRead(self._now_ms, read)))
 
     @property
     def _now_ms(self) -> int:
-        return self.group.clock.now_ms
+        return self.clock.now_ms
 
     # The core
 
@@ -149,14 +124,7 @@ class SimulatedConsumer:
                 run(effect)
 
     def _wait_until(self, effect: act.WaitUntil) -> None:
-        self._tick_number += 1
-        number = self._tick_number
-
-        def tick() -> None:
-            if number == self._tick_number:
-                self._take(inputs.Tick(self._now_ms))
-
-        self._later(effect.at_ms - self._now_ms, tick)
+        self.wake_at(effect.at_ms, lambda: self._take(inputs.Tick(self._now_ms)))
 
     def _send(self, effect: act.SendToController) -> None:
         self.group.to_controller(self, effect.message)
@@ -178,7 +146,7 @@ class SimulatedConsumer:
         def answer() -> None:
             self._take(failed() if is_lost else make())
 
-        self._later(self.group.chance.randint(*READ_MS), answer)
+        self.later(self.group.chance.randint(*READ_MS), answer)
 
     def _read_ledger(self, effect: act.ReadLedger) -> None:
         """The ledger is read at once and answered later: meanwhile it can change."""
@@ -234,7 +202,7 @@ class SimulatedConsumer:
             failed = inputs.SparkNotStarted(now, _away("Spark"))
             self._take(failed if is_lost else inputs.SparkStarted(now))
 
-        self._later(effect.after_ms + self.group.chance.randint(*SPARK_START_MS), answer)
+        self.later(effect.after_ms + self.group.chance.randint(*SPARK_START_MS), answer)
 
     def _carry(self, effect: act.CarryBatch) -> None:
         self._batch_number += 1
@@ -243,14 +211,14 @@ class SimulatedConsumer:
         if self.hangs_next:
             self.hangs_next = False
             duration = HANG_MS if self.group.has_faults else duration
-        self._later(duration, lambda number=self._batch_number: self._end_batch(number))  # type: ignore[misc]  # mypy cannot type a lambda's default
+        self.later(duration, lambda number=self._batch_number: self._end_batch(number))  # type: ignore[misc]  # mypy cannot type a lambda's default
 
     def _interrupt(self, _: act.InterruptBatch) -> None:
         """The batch is dropped whole: nothing of it is committed."""
         self._batch_number += 1
         failure = PartitionFailure(UnreachableError("interrupted"))
         failures = {one.range.partition: failure for one in self._ranges}
-        self._later(
+        self.later(
             self.group.chance.randint(*READ_MS),
             lambda: self._take(inputs.BatchEnded(self._now_ms, failures=failures)),
         )

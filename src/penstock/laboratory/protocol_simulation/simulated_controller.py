@@ -12,6 +12,7 @@ from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
 from penstock.laboratory.protocol_simulation.scenario import TICK_BUSY_MS
+from penstock.laboratory.protocol_simulation.simulated_process import SimulatedProcess
 from penstock.messages import (
     FromConsumer,
     StartConsumingCommand,
@@ -23,19 +24,16 @@ if TYPE_CHECKING:
     from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
 
-class SimulatedController:
+class SimulatedController(SimulatedProcess):
     def __init__(self, group: "SimulatedGroup", epoch: int, saved: State | None) -> None:
+        super().__init__(group.clock)
         self.group = group
         self.epoch = epoch
-        self.is_alive = True
-        self.is_paused = False
         # Counts down with each effect; the process crashes at zero.
         self.effects_until_crash: int | None = None
         # For the bound on convergence (L1): steps that did something new, and created consumers.
         self.acting_steps = 0
         self.consumers_made = 0
-        self._tick_number = 0
-        self._postponed: list[Callable[[], None]] = []
         self.machine = Machine(tick_busy_ms=TICK_BUSY_MS)
         self.state, effects = self.machine.begin(
             controller_epoch=epoch,
@@ -45,38 +43,17 @@ class SimulatedController:
         )
         self._run(effects)
 
-    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        def wake() -> None:
-            if not self.is_alive:
-                return
-            if self.is_paused:
-                self._postponed.append(action)
-            else:
-                action()
-
-        self.group.clock.after(delay_ms, wake)
-
-    def pause(self) -> None:
-        self.is_paused = True
-
-    def resume(self) -> None:
-        self.is_paused = False
-        held, self._postponed = self._postponed, []
-        for action in held:
-            if self.is_alive:
-                action()
-
     def crash(self) -> None:
         if self.is_alive:
             self.is_alive = False
             self.group.controller_ended()
 
     def receive(self, message: FromConsumer) -> None:
-        now = self.group.clock.now_ms
-        self._later(0, lambda: self.take(inputs.ConsumerSpoke(now, message)))
+        now = self.clock.now_ms
+        self.later(0, lambda: self.take(inputs.ConsumerSpoke(now, message)))
 
     def send_input(self, make: Callable[[int], inputs.Input], delay_ms: int = 0) -> None:
-        self._later(delay_ms, lambda: self.take(make(self.group.clock.now_ms)))
+        self.later(delay_ms, lambda: self.take(make(self.clock.now_ms)))
 
     def take(self, given: inputs.Input) -> None:
         before = self.state
@@ -114,21 +91,14 @@ class SimulatedController:
         elif isinstance(effect, act.Pack):
             group.pack(self, effect)
         elif isinstance(effect, act.WaitUntil):
-            self._wait(effect.at_ms)
+            self.wake_at(effect.at_ms, self._tick)
         elif isinstance(effect, act.StepDown):
             group.count_event("controller stepped down")
             self.crash()
 
-    def _wait(self, at_ms: int) -> None:
-        self._tick_number += 1
-        number = self._tick_number
-
-        def tick() -> None:
-            if number == self._tick_number:
-                now = self.group.clock.now_ms
-                self.take(inputs.Tick(now, unix_ms=now))
-
-        self._later(at_ms - self.group.clock.now_ms, tick)
+    def _tick(self) -> None:
+        now = self.clock.now_ms
+        self.take(inputs.Tick(now, unix_ms=now))
 
     def _send(self, effect: act.Send) -> None:
         group = self.group
