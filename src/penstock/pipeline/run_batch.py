@@ -63,6 +63,7 @@ class TableBatch:
                 one.ledger_offset,
                 one.range.end,
                 one.claim,
+                one.leader_epoch,
             )
             for one in self.planned
         ]

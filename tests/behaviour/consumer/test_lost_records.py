@@ -6,6 +6,8 @@ from kit.consumer.consumer_script import A, B, Script
 from penstock.consumer.core import batch_planning, partition_progress
 from penstock.consumer.core.batch_planning import LOG_SHORT_MS_MAX
 from penstock.consumer.core.effects import CarryBatch, Log, ReadLedger
+from penstock.consumer.core.inputs import LedgerEntry
+from penstock.errors import UnreachableError
 from penstock.messages import ConsumerReport, FromConsumer, StopConsumingEvent, StopReason
 
 
@@ -89,8 +91,97 @@ def test_a_short_log_of_a_topic_made_again_is_no_truncation() -> None:
     assert stops(said) == {"orders-0": StopReason.TOPIC_MADE_AGAIN}
 
 
+def test_an_epoch_that_ends_below_the_ledger_is_not_started() -> None:
+    """The log has grown past the offset again: only the leader epoch shows what was lost."""
+    script = Script().with_spark()
+    script.start((A, "1.1"))
+    said = script.ledger(A, "1.1", 10, leader_epoch=3, leader_epoch_end=4)
+    assert stops(said) == {"orders-0": StopReason.LOG_TRUNCATED}
+    (failed,) = script.state.failed.values()
+    assert (failed.offset, failed.detail) == (10, "leader epoch 3 ends at 4, below the ledger's 10")
+    script.start((B, "1.2"))
+    said = script.ledger(B, "1.2", 10, leader_epoch=3, leader_epoch_end=-1)
+    assert stops(said) == {"orders-1": StopReason.LOG_TRUNCATED}
+    assert script.state.failed[B].detail.startswith("Kafka forgot leader epoch 3")
+
+
+def test_an_epoch_that_reaches_the_ledger_is_read_on() -> None:
+    """Also when it is not known where it ends, and when nothing was carried yet."""
+    for entry in (
+        {"leader_epoch": 3, "leader_epoch_end": 10},
+        {"leader_epoch": 3, "leader_epoch_end": None},
+        {"ledger_offset": None, "leader_epoch_end": 4},
+    ):
+        script = Script().with_spark()
+        script.start((A, "1.1"))
+        script.ledger(A, "1.1", 10, **entry)
+        assert script.own.readable == {A: 10}
+
+
+def the_growth_is_seen() -> None:
+    """The law that planted bugs break: a new leader's log is checked before it is read."""
+    script = Script().with_spark()
+    script.start((A, "1.1"))
+    script.ledger(A, "1.1", 10, leader_epoch=3, leader_epoch_end=10)
+    script.ends({A: 15}, leader_epochs={A: 3})
+    (batch,) = script.did(CarryBatch)
+    assert [one.leader_epoch for one in batch.ranges] == [3], "it is committed with the offset"
+    script.batch_ends({A: 15})
+    script.wait(1_000)
+    script.ends({A: 90}, leader_epochs={A: 4})
+    assert not script.did(CarryBatch)
+    assert script.did(ReadLedger), "at once"
+    said = script.ledger(A, "1.1", 15, leader_epoch=3, leader_epoch_end=5)
+    assert stops(said) == {"orders-0": StopReason.LOG_TRUNCATED}
+
+
+def test_a_log_that_lost_records_and_grew_past_the_offset_stops_its_partition() -> None:
+    """The new leader has another epoch, and the ledger's epoch ends below the ledger."""
+    the_growth_is_seen()
+
+
+def test_a_new_leader_with_the_whole_log_is_read_on() -> None:
+    """The look-up costs one answer; the new epoch then goes with the offsets."""
+    script = Script().with_spark()
+    script.start((A, "1.1"))
+    script.ledger(A, "1.1", 10)
+    script.ends({A: 10}, leader_epochs={A: 3})
+    assert not script.did(ReadLedger), "the first epoch that is known"
+    script.wait(1_000)
+    script.ends({A: 15}, leader_epochs={A: 4})
+    assert script.did(ReadLedger)
+    script.ledger(A, "1.1", 10, leader_epoch=3, leader_epoch_end=12)
+    script.ends({A: 15}, leader_epochs={A: 4})
+    (batch,) = script.did(CarryBatch)
+    assert [one.leader_epoch for one in batch.ranges] == [4]
+
+
+def test_a_topic_with_another_id_is_given_up_whatever_its_ends_say() -> None:
+    """It was made again with just as many records: nothing else would show it."""
+    script = Script().owning(A).with_spark()
+    script.ends({A: 10}, topic_ids={"orders": "id", "others": "x"})
+    assert not script.did(ReadLedger)
+    script.wait(1_000)
+    script.ends({A: 10}, topic_ids={"orders": "another"})
+    assert script.did(ReadLedger)
+    said = script.ledger(A, "1.1", 0, topic_id="another", ledger_offset=None)
+    assert stops(said) == {"orders-0": StopReason.TOPIC_MADE_AGAIN}
+
+
+def test_a_topic_that_is_gone_is_given_up() -> None:
+    """Its ends cannot be read, so that only its missing id shows it."""
+    script = Script().owning(A).with_spark()
+    failures = {A: UnreachableError("gone")}
+    script.ends({}, failures=failures, topic_ids={"orders": None})
+    assert script.did(ReadLedger)
+    said = script.ledger_lacks(A, "1.1")
+    assert stops(said) == {"orders-0": StopReason.TOPIC_MADE_AGAIN}
+
+
 @pytest.mark.parametrize("bug", ["short logs count as up to date", "patience without end"])
-def test_planted_bugs_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+def test_planted_bugs_about_short_logs_are_caught(
+    monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
     """Each bug makes the law fail that a loss is seen."""
     if bug == "patience without end":
         monkeypatch.setattr(batch_planning, "LOG_SHORT_MS_MAX", 10**12)
@@ -98,3 +189,16 @@ def test_planted_bugs_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> N
         monkeypatch.setattr(partition_progress, "abs", lambda n: max(0, n), raising=False)
     with pytest.raises(AssertionError):
         the_loss_is_seen()
+
+
+@pytest.mark.parametrize("bug", ["leaders are not compared", "the epoch's end is not compared"])
+def test_planted_bugs_about_grown_logs_are_caught(
+    monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
+    """Each bug makes the law fail that a new leader's log is checked."""
+    if bug == "leaders are not compared":
+        monkeypatch.setattr(batch_planning, "_note_log", lambda *_: None)
+    else:
+        monkeypatch.setattr(LedgerEntry, "is_truncated", False)
+    with pytest.raises(AssertionError):
+        the_growth_is_seen()

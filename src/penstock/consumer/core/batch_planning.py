@@ -93,6 +93,8 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
         first = given.failures[min(given.failures)]
         count = len(given.failures)
         draft.log(LogLevel.WARNING, "ends_unknown", partitions=count, error=str(first))
+    for partition in draft.readable:
+        _note_log(draft, partition, given)
     for partition, end in given.ends.items():
         if partition in draft.progress:
             _note_end(draft, partition, end)
@@ -159,6 +161,22 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     )
 
 
+def _note_log(draft: StepDraft, partition: TopicPartition, given: EndsRead) -> None:
+    """After another leader was elected, or under another topic id, the ledger is read first.
+
+    The look-up says whether the new leader's log still holds what was carried, and whether the
+    topic was made again or is gone.
+    """
+    row = draft.progress[partition]
+    epoch = given.leader_epochs.get(partition, row.leader_epoch)
+    is_other_leader = row.leader_epoch is not None and epoch != row.leader_epoch
+    row = replace(row, leader_epoch=epoch)
+    is_other_topic = given.topic_ids.get(partition.topic, row.topic_id) != row.topic_id
+    if is_other_leader or is_other_topic:
+        row = row.doubted(draft.now_ms)
+    draft.progress[partition] = row
+
+
 def _begin(draft: StepDraft, plan: RangePlan) -> None:
     batches, now = draft.batches, draft.now_ms
     number = batches.number + 1
@@ -167,7 +185,7 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
         row = replace(draft.progress[one.partition], last_batch_number=number)
         draft.progress[one.partition] = row
         epoch = draft.owned[one.partition].epoch
-        ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch))
+        ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
     is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
     since_ms = now
     if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:

@@ -29,6 +29,8 @@ class PartitionProgress:
     # Where reading goes on after a hole that retention left; None when there is none.
     hole_end: int | None = None
     end_offset: int | None = None
+    # Of the leader that told the end last, or of the last commit.
+    leader_epoch: int | None = None
     # Since when the log ends below the next offset; None when it does not.
     short_since_ms: int | None = None
     log_bytes_per_offset: float | None = None
@@ -53,6 +55,10 @@ class PartitionProgress:
         failures = self.failures + 1
         not_before_ms = now_ms + retry_wait_ms(failures)
         return replace(self, failures=failures, not_before_ms=not_before_ms, is_unsettled=True)
+
+    def doubted(self, now_ms: int) -> "PartitionProgress":
+        """It may not be the log it was: read the ledger now, and only then go on."""
+        return replace(self, not_before_ms=max(self.not_before_ms, now_ms), is_unsettled=True)
 
     def settled(self, ledger_offset: int | None) -> "PartitionProgress":
         """The ledger was read again."""
