@@ -144,13 +144,15 @@ class Group:
         else:
             command = ["-m", "penstock", "consumer", "--id", str(number), "-f", str(file)]
         log_file = self.folder / f"consumer-{number}-{life}.log"
+        # For the kit, and for what the tests themselves are run with.
+        paths = [str(MAIN.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         with log_file.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, *command],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": str(MAIN.parents[2])},  # for the kit
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
         root = Path(content["consumer"]["state_root"])
         child = ConsumerChild(number, process, log_file, root / f"consumer-{number}")
