@@ -142,16 +142,17 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     if next_offset is None or end >= next_offset:
         draft.progress[partition] = replace(row, short_since_ms=None)
         return
-    since_ms = draft.now_ms if row.short_since_ms is None else row.short_since_ms
-    row = draft.progress[partition] = replace(row, short_since_ms=since_ms)
     if row.is_unsettled or row.not_before_ms > draft.now_ms:
+        draft.progress[partition] = row
         return
+    # From here on a look-up follows, so that the topic's id is newer than the first short end.
+    since_ms = draft.now_ms if row.short_since_ms is None else row.short_since_ms
     if draft.now_ms - since_ms >= LOG_SHORT_MS_MAX:
         lost = f"the log ends at {end}, {next_offset - end} below the ledger's {next_offset}"
         reason = StopReason.LOG_TRUNCATED
         owned_partitions.give_up(draft, partition, reason, next_offset, lost)
         return
-    draft.progress[partition] = row.put_off(draft.now_ms)
+    draft.progress[partition] = replace(row.put_off(draft.now_ms), short_since_ms=since_ms)
     draft.log(
         LogLevel.WARNING,
         "log_ends_early",
