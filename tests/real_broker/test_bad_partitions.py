@@ -9,6 +9,7 @@ import pytest
 
 from documents.kafka_rights import KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
+from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.errors import NotPermittedError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.failures import NoLeaderError, TopicMissingError
@@ -24,6 +25,8 @@ from penstock.kafka_io.partition_reader import (
 from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import BrokerPlan, EmbeddedKafka
 from penstock.model import TopicPartition
+from penstock.pipeline import Writer
+from penstock.settings import Settings
 from penstock.settings.secret import Secret
 from penstock.settings.sections import KafkaSettings
 
@@ -92,6 +95,37 @@ def test_a_topic_without_the_right_fails_alone(tmp_path: Path, broker_jars: None
         assert seen.offsets == {OPEN: 3}
         assert isinstance(seen.failures[MISSING], TopicMissingError)
         _read_beside_a_refused_one(kafka)
+
+
+def test_a_topic_without_the_right_does_not_hold_up_the_ledger_of_others(
+    tmp_path: Path, broker_jars: None
+) -> None:
+    """One is started, one is put off with its reason, one that is not there is in neither."""
+    with guarded_broker(tmp_path, ["reader"]) as broker:
+        administration = Administration(broker.settings)
+        settings = Settings.model_validate({"lake": {"root": str(tmp_path / "lake")}})
+        orders = settings.topics.names.controller
+        for name in (orders, OPEN.topic, SHUT.topic):
+            administration.create_topic(name, partitions=1)
+        write(broker.settings, OPEN, SHUT)
+        broker.grant(
+            [
+                KafkaRight("reader", "Topic", OPEN.topic, "READ", "the test"),
+                KafkaRight("reader", "Topic", orders, "READ", "the test"),
+            ]
+        )
+        settings = settings.model_copy(update={"kafka": as_user(broker, "reader")})
+        systems = ExternalSystems(settings, Writer(1, 1), lambda _: None)
+        beyond = TopicPartition(OPEN.topic, 7)
+        found = systems.read_ledger([OPEN, SHUT, beyond])
+        assert {one: entry.next_offset for one, entry in found.entries.items()} == {OPEN: 0}
+        assert set(found.failures) == {SHUT}
+        assert isinstance(found.failures[SHUT], NotPermittedError)
+        looked = systems.read_ends([OPEN, SHUT])
+        assert looked.ends.offsets == {OPEN: 3}
+        assert looked.ends.leader_epochs == {OPEN: 0}
+        assert looked.topic_ids == {OPEN.topic: found.entries[OPEN].topic_id}
+        assert systems.read_ends([OPEN]).topic_ids == {}, "not at every look"
 
 
 def _read_beside_a_refused_one(kafka: KafkaSettings) -> None:

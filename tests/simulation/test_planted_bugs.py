@@ -34,7 +34,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "waits for ever": ("story 23", "seed 16"),
     "answers before its commands": ("script",),
     "stops in mid-batch": ("seed 5",),
-    "late messages believed": ("seed 60",),
+    "late messages believed": ("seed 125",),
     "former incarnation believed": ("story 12", "seed 125"),
     "report acknowledges too much": ("story 31",),
     "clock put off": ("seed 0",),

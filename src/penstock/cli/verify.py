@@ -60,6 +60,8 @@ def verify(
         say("The ledger has no partition of these topics: nothing was checked.")
     for name, ids in verdict.earlier_topic_ids.items():
         say(f"{name} was deleted and made again: rows of earlier topics {', '.join(ids)} remain.")
+    for name, reason in verdict.unchecked.items():
+        say(f"{name} was not checked: {reason}")
     if verdict.partitions and output is OutputFormat.TABLE:
         say("exact" if verdict.is_exact else "NOT exact")
     if not verdict.is_exact:

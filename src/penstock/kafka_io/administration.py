@@ -176,10 +176,18 @@ class Administration:
         self._result(futures[name], f"deleting topic {name}")
 
     def look_up_offsets(
-        self, partitions: Iterable[TopicPartition], position: LogPosition
+        self,
+        partitions: Iterable[TopicPartition],
+        position: LogPosition,
+        *,
+        waits_for_leaders: bool = False,
     ) -> OffsetLookup:
-        """Each offset, or why it cannot be said: no partition holds up another."""
-        return self._offset_lookups.look_up(partitions, position)
+        """Each offset, or why it cannot be said: no partition holds up another.
+
+        A caller who waits for elections waits up to `kafka.answer_timeout`.
+        """
+        wait_s = self._kafka.answer_timeout if waits_for_leaders else 0.0
+        return self._offset_lookups.look_up(partitions, position, wait_for_leaders_s=wait_s)
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._offsets(partitions, LogPosition.END)
@@ -198,9 +206,7 @@ class Administration:
 
         Waits for elections, up to `kafka.answer_timeout`.
         """
-        found = self._offset_lookups.look_up(
-            partitions, position, wait_for_leaders_s=self._kafka.answer_timeout
-        )
+        found = self.look_up_offsets(partitions, position, waits_for_leaders=True)
         for error in found.failures.values():
             if not isinstance(error, TopicMissingError | NoLeaderError):
                 raise error

@@ -49,6 +49,8 @@ class OffsetLookup:
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
+    # The epoch of the leader that answered, where it named one.
+    leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,15 @@ class OffsetLookups:
         deadline_s = self._monotonic() + wait_for_leaders_s
         offsets: dict[TopicPartition, int] = {}
         failures: dict[TopicPartition, PenstockError] = {}
+        epochs: dict[TopicPartition, int] = {}
         left = set(partitions)
         while left:
-            self._look_up_once(left, position, offsets, failures)
+            self._look_up_once(left, position, offsets, failures, epochs)
             left = {one for one in left if isinstance(failures.get(one), NoLeaderError)}
             if not left or self._monotonic() >= deadline_s:
                 break
             time.sleep(_ELECTION_WAIT_S)
-        return OffsetLookup(offsets, failures)
+        return OffsetLookup(offsets, failures, epochs)
 
     def _look_up_once(
         self,
@@ -104,6 +107,7 @@ class OffsetLookups:
         position: LogPosition,
         offsets: dict[TopicPartition, int],
         failures: dict[TopicPartition, PenstockError],
+        epochs: dict[TopicPartition, int],
     ) -> None:
         leaders = self._known_leaders(partitions)
         led = [one for one in sorted(partitions) if leaders[one] >= 0]
@@ -119,6 +123,8 @@ class OffsetLookups:
                 failed[one] = UnreachableError(f"The leader of {one} did not answer in time.")
             else:
                 offsets[one] = int(answer.offset)
+                if answer.leader_epoch is not None and answer.leader_epoch >= 0:
+                    epochs[one] = int(answer.leader_epoch)
                 failures.pop(one, None)
         failures |= failed
         if failed:

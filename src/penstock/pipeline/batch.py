@@ -44,6 +44,8 @@ class PlannedRange:
     topic_id: str
     ledger_offset: int | None = None
     claim: Claim | None = None
+    # The epoch of the leader whose log reached to the range's end; None if it did not say.
+    leader_epoch: int | None = None
 
     def __post_init__(self) -> None:
         if self.ledger_offset is not None and self.range.start < self.ledger_offset:
@@ -76,6 +78,16 @@ def epoch_ids(application_id: str, authority: str) -> tuple[str, str]:
         f"epoch/{application_id}/{authority}/controller",
         f"epoch/{application_id}/{authority}/number",
     )
+
+
+def leader_epoch_id(application_id: str) -> str:
+    """The ledger entry that holds the Kafka leader's epoch at the offset; see `stored_epoch`."""
+    return f"leader-epoch/{application_id}"
+
+
+def stored_epoch(leader_epoch: int | None) -> int:
+    """One more than the epoch, as an entry cannot be removed: 0 says that it is not known."""
+    return 0 if leader_epoch is None else leader_epoch + 1
 
 
 @dataclass(frozen=True, slots=True)

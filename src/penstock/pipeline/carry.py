@@ -44,7 +44,7 @@ from penstock.pipeline.failures import (
     UnforeseenError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
-from penstock.pipeline.ledger import last_epochs, next_offsets
+from penstock.pipeline.ledger import last_epochs, leader_epochs, next_offsets
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
 from penstock.pipeline.record_source import KafkaSource, RecordSource
@@ -124,6 +124,10 @@ class Pipeline:
         Call it after `next_offsets`: then no offset was committed under an epoch not seen here.
         """
         return last_epochs(self._settings.lake, topic_ids, authority, self.table)
+
+    def leader_epochs(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, int]:
+        """The Kafka leader's epoch at each partition's offset, where it is known."""
+        return leader_epochs(self._settings.lake, topic_ids, self.table)
 
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; failures are in the result, by partition."""

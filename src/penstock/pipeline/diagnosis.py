@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.offset_lookup import LogPosition
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.failures import (
@@ -17,7 +19,6 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
-    PipelineError,
     SparkFailedError,
     TopicMadeAgainError,
     TransformationFailedError,
@@ -63,13 +64,16 @@ QUOTED_CHARACTERS = 500
 
 def topics_made_again(
     kafka: RecordSource, planned: Sequence[PlannedRange]
-) -> dict[TopicPartition, PipelineError]:
-    """The ranges whose topic is gone or has another id than planned."""
-    topics = kafka.topics({one.partition.topic for one in planned})
-    wrong: dict[TopicPartition, PipelineError] = {}
+) -> dict[TopicPartition, PenstockError]:
+    """The ranges whose topic is gone, has another id than planned, or cannot be asked about."""
+    found = kafka.look_up_topics({one.partition.topic for one in planned})
+    wrong: dict[TopicPartition, PenstockError] = {}
     for one in sorted(planned):
-        seen = topics.get(one.partition.topic)
-        if seen is None or seen.topic_id != one.topic_id:
+        seen = found.topics.get(one.partition.topic)
+        failure = found.failures.get(one.partition.topic)
+        if failure is not None and not isinstance(failure, TopicMissingError):
+            wrong[one.partition] = failure
+        elif seen is None or seen.topic_id != one.topic_id:
             now = "is gone" if seen is None else f"was made again (id {seen.topic_id})"
             wrong[one.partition] = TopicMadeAgainError(
                 f"The topic {one.partition.topic} of {one.range} (id {one.topic_id}) {now}."
@@ -79,20 +83,24 @@ def topics_made_again(
 
 def ranges_not_there(
     kafka: RecordSource, planned: Sequence[PlannedRange]
-) -> dict[TopicPartition, PipelineError]:
-    """The ranges of which Kafka no longer has every record, with the reason."""
+) -> dict[TopicPartition, PenstockError]:
+    """The ranges of which Kafka no longer has every record, or cannot say so, with the reason."""
     wrong = topics_made_again(kafka, planned)
     left = [one for one in sorted(planned) if one.partition not in wrong]
-    starts = kafka.start_offsets(one.partition for one in left)
-    ends = kafka.end_offsets(one.partition for one in left)
+    starts = kafka.look_up_offsets([one.partition for one in left], LogPosition.START)
+    ends = kafka.look_up_offsets([one.partition for one in left], LogPosition.END)
+    failures = {**starts.failures, **ends.failures}
     for one in left:
-        start, end = starts.get(one.partition), ends.get(one.partition)
-        if start is not None and start > one.range.start:
+        if one.partition in failures:
+            wrong[one.partition] = failures[one.partition]
+            continue
+        start, end = starts.offsets[one.partition], ends.offsets[one.partition]
+        if start > one.range.start:
             wrong[one.partition] = OffsetOutOfRangeError(
                 f"{one.range}: retention has removed the records before offset {start}.",
                 remedy="Lengthen the topic's retention, or set lake.on_offset_out_of_range.",
             )
-        elif end is not None and end < one.range.end:
+        elif end < one.range.end:
             wrong[one.partition] = LogTruncatedError(
                 f"{one.range}: the log now ends at {end}; the broker lost records it once had."
             )

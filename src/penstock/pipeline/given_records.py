@@ -13,7 +13,8 @@ from typing import Any
 from deltalake import DeltaTable
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.administration import TopicView
+from penstock.kafka_io.administration import TopicLookup, TopicView
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange, Writer
 from penstock.pipeline.carry import Pipeline
@@ -62,21 +63,23 @@ class GivenRecords:
         for one in sorted(records, key=lambda one: (one.partition, one.offset)):
             self._records.setdefault(one.partition, []).append(one)
 
-    def topics(self, names: Iterable[str]) -> Mapping[str, TopicView]:
+    def look_up_topics(self, names: Iterable[str]) -> TopicLookup:
         known: dict[str, int] = {}
         for place in self._records:
             known[place.topic] = max(known.get(place.topic, 0), place.partition + 1)
-        return {
+        found = {
             name: TopicView(name, topic_id(name), known[name], 1, is_internal=False)
             for name in names
             if name in known
         }
+        return TopicLookup(found, {})
 
-    def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self._records[place][0].offset for place in partitions}
-
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self._records[place][-1].offset + 1 for place in partitions}
+    def look_up_offsets(
+        self, partitions: Iterable[TopicPartition], position: LogPosition
+    ) -> OffsetLookup:
+        if position is LogPosition.START:
+            return OffsetLookup({place: self._records[place][0].offset for place in partitions})
+        return OffsetLookup({place: self._records[place][-1].offset + 1 for place in partitions})
 
     def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
         del in_workers  # there is nothing to fetch

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from penstock.model import Epoch, TopicPartition
-from penstock.pipeline.batch import Claim, epoch_ids
+from penstock.pipeline.batch import Claim, epoch_ids, leader_epoch_id, stored_epoch
 from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
@@ -50,6 +50,8 @@ class LedgerMove:
     expected: int | None
     next_offset: int
     claim: Claim | None = None
+    # Of the Kafka leader whose log reached to `next_offset`.
+    leader_epoch: int | None = None
 
     def is_allowed(self, stored: int | None) -> bool:
         """Only a batch planned from the stored offset may move it."""
@@ -108,6 +110,16 @@ class LakeTable:
             names = sorted(application_ids)
             found = {name: self._last_epoch(table, name, authority) for name in names}
             return {name: epoch for name, epoch in found.items() if epoch is not None}
+
+    def leader_epochs(self, application_ids: Iterable[str]) -> dict[str, int]:
+        """The Kafka leader's epoch at each entry's offset, where it is known."""
+        with self._lock:
+            table = self._table()
+            if table is None:
+                return {}
+            names = {leader_epoch_id(name): name for name in sorted(application_ids)}
+            found = self._entries.of(table, names)
+            return {names[one]: stored - 1 for one, stored in found.items() if stored}
 
     def has_claimed(self, application_id: str, claim: Claim) -> bool:
         """Whether this process has committed under the claim."""
@@ -236,14 +248,6 @@ class LakeTable:
         """
         added = [_add_action(file, changes_data=changes_data) for file in files]
         with self._lock:
-            properties = CommitProperties(
-                custom_metadata={BATCH_KEY: batch, **(notes or {})},
-                max_commit_retries=0 if removed else None,
-                app_transactions=[
-                    *(Transaction(move.application_id, move.next_offset) for move in moves),
-                    *(entry for move in moves for entry in self._claim_entries(move)),
-                ],
-            )
             failed: Exception | None = None
             base = -1
             for _ in range(REPLACE_ATTEMPTS if removed else COMMIT_ATTEMPTS):
@@ -260,7 +264,11 @@ class LakeTable:
                         "append",
                         table.schema(),
                         partition_by=list(table.metadata().partition_columns) or None,
-                        commit_properties=properties,
+                        commit_properties=CommitProperties(
+                            custom_metadata={BATCH_KEY: batch, **(notes or {})},
+                            max_commit_retries=0 if removed else None,
+                            app_transactions=self._transactions(table, moves),
+                        ),
                         post_commithook_properties=PostCommitHookProperties(),
                     )
                 except (CommitFailedError, DeltaError, OSError) as error:
@@ -315,6 +323,16 @@ class LakeTable:
         names = epoch_ids(application_id, authority)
         controller, number = self._entries.of(table, names).values()
         return None if controller is None or number is None else Epoch(controller, number)
+
+    def _transactions(self, table: DeltaTable, moves: Sequence[LedgerMove]) -> list[Transaction]:
+        """Offsets, and the epochs that have changed."""
+        entries = [Transaction(move.application_id, move.next_offset) for move in moves]
+        wanted = {leader_epoch_id(one.application_id): one.leader_epoch for one in moves}
+        stored = self._entries.of(table, wanted)
+        for name, epoch in wanted.items():
+            if stored_epoch(epoch) != (stored[name] or 0):
+                entries.append(Transaction(name, stored_epoch(epoch)))
+        return entries + [entry for move in moves for entry in self._claim_entries(move)]
 
     def _claim_entries(self, move: LedgerMove) -> list[Transaction]:
         """The epoch is written by the first commit under a claim, and stays in the ledger."""

@@ -39,6 +39,19 @@ def last_epochs(
     return found
 
 
+def leader_epochs(
+    lake: LakeSettings,
+    topic_ids: Mapping[TopicPartition, str],
+    open_table: Callable[[str], LakeTable],
+) -> dict[TopicPartition, int]:
+    """The Kafka leader's epoch at each partition's offset; absent where it is not known."""
+    found: dict[TopicPartition, int] = {}
+    for table_name, names in _by_table(lake, topic_ids).items():
+        for name, epoch in open_table(table_name).leader_epochs(names).items():
+            found[names[name]] = epoch
+    return found
+
+
 def _by_table(
     lake: LakeSettings, topic_ids: Mapping[TopicPartition, str]
 ) -> dict[str, dict[str, TopicPartition]]:

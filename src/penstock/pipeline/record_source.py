@@ -1,9 +1,10 @@
 """Where a batch's records come from: Kafka, or the rows that a test gives (given_records.py)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from penstock.kafka_io.administration import Administration, TopicView
+from penstock.kafka_io.administration import Administration, TopicLookup
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
@@ -13,13 +14,11 @@ from penstock.settings import Settings
 class RecordSource(Protocol):
     """What the pipeline asks about topics, and the records themselves."""
 
-    def topics(self, names: Iterable[str]) -> Mapping[str, TopicView]: ...
+    def look_up_topics(self, names: Iterable[str]) -> TopicLookup: ...
 
-    def start_offsets(
-        self, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, int]: ...
-
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def look_up_offsets(
+        self, partitions: Iterable[TopicPartition], position: LogPosition
+    ) -> OffsetLookup: ...
 
     def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
         """The records of the ranges as a DataFrame of the raw Kafka columns.

@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import LakeRefusedError, PipelineError, StaleWriterError
+from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.written_files import WrittenFile
@@ -63,6 +64,7 @@ class TableBatch:
                 one.ledger_offset,
                 one.range.end,
                 one.claim,
+                one.leader_epoch,
             )
             for one in self.planned
         ]
@@ -197,7 +199,7 @@ class BatchRun:
 
 
 def _require_planned_topics(
-    table: TableBatch, wrong: Mapping[TopicPartition, PipelineError]
+    table: TableBatch, wrong: Mapping[TopicPartition, PenstockError]
 ) -> None:
     """What was read came from the planned topics if they are still there after the reading."""
     for one in table.planned:

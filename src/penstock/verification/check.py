@@ -16,6 +16,8 @@ import numpy as np
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration, TopicView
 from penstock.kafka_io.committed_records import committed_records
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.offset_lookup import LogPosition
 from penstock.model import OffsetRange, TopicPartition
 from penstock.settings import Settings
 from penstock.verification.delta_log import TableState
@@ -57,16 +59,24 @@ class VerificationResult:
     partitions: tuple[PartitionVerdict, ...]
     # Per topic, ids under which a topic of this name was carried before it was made again.
     earlier_topic_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Topics and partitions that Kafka does not let us read now, with the reason.
+    unchecked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
-        """True if there is at least one partition and every partition is exact."""
-        return bool(self.partitions) and all(one.is_exact for one in self.partitions)
+        """True if there is at least one partition, and all were checked and are exact."""
+        is_whole = bool(self.partitions) and not self.unchecked
+        return is_whole and all(one.is_exact for one in self.partitions)
 
     def as_data(self) -> dict[str, Any]:
         rows = [{**asdict(one), "exact": one.is_exact} for one in self.partitions]
         earlier = {topic: list(ids) for topic, ids in self.earlier_topic_ids.items()}
-        return {"exact": self.is_exact, "partitions": rows, "earlier_topic_ids": earlier}
+        return {
+            "exact": self.is_exact,
+            "partitions": rows,
+            "earlier_topic_ids": earlier,
+            "unchecked": dict(self.unchecked),
+        }
 
 
 def compare(
@@ -119,14 +129,16 @@ def verify(
     kafka = Administration(settings.kafka)
     lake = Lake.at(settings.lake.root, settings.lake.storage_options)
     wanted = set(topics)
-    there = kafka.topics(wanted or _carried_topics(settings, kafka))
-    for missing in sorted(wanted - set(there)):
-        raise TopicMissingInKafkaError(f"Kafka has no topic {missing}.")
+    found = kafka.look_up_topics(wanted or _carried_topics(settings, kafka))
+    for name, error in sorted(found.failures.items()):
+        if name in wanted and isinstance(error, TopicMissingError):
+            raise TopicMissingInKafkaError(f"Kafka has no topic {name}.")
     check = _Check(settings, kafka, lake, with_content=not offsets_only, on_progress=on_progress)
     verdicts: list[PartitionVerdict] = []
-    for topic in sorted(there):
-        verdicts += check.topic(there[topic])
-    return VerificationResult(tuple(verdicts), check.earlier_topic_ids())
+    for topic in sorted(found.topics):
+        verdicts += check.topic(found.topics[topic])
+    check.note_failures(found.failures)
+    return VerificationResult(tuple(verdicts), check.earlier_topic_ids(), check.unchecked)
 
 
 def carried_so_far(settings: Settings, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:
@@ -156,7 +168,14 @@ class _Check:
     lake: Lake
     with_content: bool
     on_progress: Callable[[str], None]
+    unchecked: dict[str, str] = field(default_factory=dict)
     _states: dict[str, TableState] = field(default_factory=dict)
+
+    def note_failures(self, failures: Mapping[Any, PenstockError]) -> None:
+        """One that vanished meanwhile needs no check any more."""
+        for name, error in failures.items():
+            if not isinstance(error, TopicMissingError):
+                self.unchecked[str(name)] = str(error)
 
     def topic(self, topic: TopicView) -> list[PartitionVerdict]:
         table = self.settings.lake.table_of(topic.name).table
@@ -174,21 +193,26 @@ class _Check:
         dead_state = self.lake.table(dead_letters)
         dead = {} if dead_state is None else self._rows(dead_letters, dead_state, topic)
         places = [TopicPartition(topic.name, number) for number in sorted(ledger)]
-        starts, ends = self.kafka.start_offsets(places), self.kafka.end_offsets(places)
+        starts = self.kafka.look_up_offsets(places, LogPosition.START, waits_for_leaders=True)
+        ends = self.kafka.look_up_offsets(places, LogPosition.END, waits_for_leaders=True)
+        self.note_failures({**starts.failures, **ends.failures})
+        log_ends = ends.offsets
         policies = self.kafka.topic_settings([topic.name])[topic.name]["cleanup.policy"]
         verdicts = []
         for place in places:
+            if place not in starts.offsets or place not in log_ends:
+                continue
             number = place.partition
-            start, end = starts[place], ledger[number]
+            start, end = starts.offsets[place], ledger[number]
             self.on_progress(f"reading {place} in Kafka")
-            there = self._kafka_records(place, min(start, end), min(end, ends[place]))
+            there = self._kafka_records(place, min(start, end), min(end, log_ends[place]))
             in_lake = rows.get(number, Records.none())
             found = compare(
                 there,
                 in_lake,
                 dead.get(number, Records.none()),
                 log_start=start,
-                log_end=ends[place],
+                log_end=log_ends[place],
                 ledger=end,
             )
             verdict = PartitionVerdict(topic.name, number, end, **found)  # type: ignore[arg-type] # the names are the fields
@@ -214,11 +238,14 @@ class _Check:
         return Records.joined(parts)
 
     def earlier_topic_ids(self) -> dict[str, list[str]]:
-        """Ids in the ledger of a topic's table that no topic in Kafka has any more."""
-        living = {
-            view.topic_id
-            for view in self.kafka.topics(self.kafka.cluster().partition_counts).values()
-        }
+        """Ids in the ledger of a topic's table that no topic in Kafka has any more.
+
+        Empty while the id of some topic is not known: it could be one of them.
+        """
+        described = self.kafka.look_up_topics(self.kafka.cluster().partition_counts)
+        if any(not isinstance(one, TopicMissingError) for one in described.failures.values()):
+            return {}
+        living = {view.topic_id for view in described.topics.values()}
         begin = f"{self.settings.lake.group}/"
         found: dict[str, list[str]] = {}
         for topic, state in self._states.items():

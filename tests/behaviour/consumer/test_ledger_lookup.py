@@ -1,12 +1,13 @@
 """When the ledger is read, and what its answer means for a partition."""
 
+import pytest
 from kit.consumer.consumer_script import A, B, Script, passes
 
-from penstock.consumer.core import inputs
+from penstock.consumer.core import inputs, ledger_lookup
 from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes
 from penstock.consumer.core.ledger_lookup import MISSING_PARTITION_MS_MAX
 from penstock.errors import UnreachableError
-from penstock.messages import StopConsumingEvent, StopReason
+from penstock.messages import StartConsumingEvent, StopConsumingEvent, StopReason
 from penstock.model import Epoch, TopicPartition
 
 
@@ -43,6 +44,50 @@ def test_a_failed_read_is_repeated_at_growing_intervals() -> None:
         waits.append(asked_again_after_ms(script))
     assert waits == [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]
     assert script.ledger(A, "1.1", 3), "it starts all the same"
+
+
+def others_start_beside_one_that_cannot_be_asked_about() -> None:
+    """The law that planted bugs break: a failure of one partition puts off that one alone."""
+    script = Script()
+    script.start((A, "1.1"), (B, "1.2"))
+    asked = {A: Epoch(1, 1), B: Epoch(1, 2)}
+    entries = {B: inputs.LedgerEntry("id", 3, 3)}
+    failures = {A: UnreachableError("no leader")}
+    (event,) = script.take(inputs.LedgerRead(script.now_ms, asked, entries, failures))
+    assert isinstance(event, StartConsumingEvent)
+    assert [row.topic_partition for row in event.partitions] == [B]
+    assert "ledger_not_read" in script.logged()
+    script.now_ms = 2 * MISSING_PARTITION_MS_MAX
+    assert script.wait(0), "a report is due"
+    assert script.did(ReadLedger) == [ReadLedger({A: Epoch(1, 1)})]
+    assert not script.take(inputs.LedgerRead(script.now_ms, {A: Epoch(1, 1)}, {}, failures))
+    assert A in script.own.owned, "it is not taken for gone"
+
+
+def test_a_partition_that_cannot_be_asked_about_is_put_off_alone() -> None:
+    """No leader or no right: the others start, and it is asked for again."""
+    others_start_beside_one_that_cannot_be_asked_about()
+
+
+def test_a_started_partition_that_cannot_be_asked_about_is_settled_later() -> None:
+    """The outcome of its batch stays unknown until the ledger and Kafka can say it."""
+    script = Script().owning(A).carrying(A)
+    script.batch_ends(failures={A: passes()})
+    script.wait(500)
+    failures = {A: UnreachableError("no leader")}
+    script.take(inputs.LedgerRead(script.now_ms, {A: Epoch(1, 1)}, {}, failures))
+    assert asked_again_after_ms(script) == 1_000
+
+
+@pytest.mark.parametrize("bug", ["a failure is taken for gone", "a failure is not asked again"])
+def test_planted_bugs_about_failures_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    """Each bug makes the law fail that one partition is put off alone."""
+    if bug == "a failure is taken for gone":
+        monkeypatch.setattr(ledger_lookup, "_put_off", ledger_lookup._missing)
+    else:
+        monkeypatch.setattr(ledger_lookup, "_put_off", lambda draft, p: draft.lookups.pop(p))
+    with pytest.raises(AssertionError):
+        others_start_beside_one_that_cannot_be_asked_about()
 
 
 def test_an_answer_for_an_older_start_is_ignored_and_asked_again() -> None:
@@ -140,22 +185,6 @@ def test_settling_a_partition_that_is_gone_gives_it_up_at_once() -> None:
     script.batch_ends(failures={A: passes()})
     script.wait(500)
     (event,) = script.ledger_lacks(A, "1.1")
-    assert isinstance(event, StopConsumingEvent)
-    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
-
-
-def test_a_log_that_ends_before_what_was_read_is_looked_up() -> None:
-    """A topic that was made again has another id, and is given up; a late replica is waited for."""
-    script = Script().owning(A).with_spark()
-    script.ends({A: 4})
-    assert "log_ends_early" in script.logged()
-    script.ends({A: 4})
-    assert "log_ends_early" not in script.logged(), "once in a while, not at every look"
-    assert asked_again_after_ms(script) == 500
-    script.ledger(A, "1.1", 10)
-    script.ends({A: 4})
-    assert asked_again_after_ms(script) == 1_000
-    (event,) = script.ledger(A, "1.1", 0, topic_id="another", ledger_offset=None)
     assert isinstance(event, StopConsumingEvent)
     assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
 

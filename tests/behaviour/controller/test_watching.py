@@ -41,6 +41,29 @@ def test_a_partition_that_is_missing_once_is_held() -> None:
     assert "  partition_vanished: 1 partition vanished" in lines
 
 
+def test_a_stopped_partition_of_a_topic_made_again_is_tried_at_once() -> None:
+    """What was wrong with the old topic says nothing about the new one; others stay stopped."""
+    teller = after(*TWO_CONSUMERS)
+
+    def measured(**topic_ids: str) -> list[str]:
+        names = ("orders-0", "orders-1", "orders-2")
+        speeds: dict[TopicPartition, float | None] = {TopicPartition.parse(n): 40.0 for n in names}
+        known = {p: speed for p, speed in speeds.items() if p.topic in topic_ids}
+        return teller.give(inputs.SpeedsMeasured(teller.now_ms, known, topic_ids=topic_ids))
+
+    parked = TopicPartition("orders", 1)
+    measured(orders="old")
+    teller.tell("consumer 1 stopped orders-1@1.2, log_truncated")
+    assert measured(orders="old") == []
+    assert measured() == [], "it is missing for a moment"
+    assert parked in state_of(teller).parked
+    assert "  partition_appeared: the topic orders was made again" in measured(orders="new")
+    assert parked not in state_of(teller).parked
+    teller.tell("consumer 2 stopped orders-2@1.3, log_truncated")
+    measured(orders="new", others="another")
+    assert TopicPartition("orders", 2) in state_of(teller).parked
+
+
 def test_speeds_that_are_no_speeds_are_unknown() -> None:
     """The last known one is kept; one never known counts with the mean of its topic."""
     teller = after(*TWO_CONSUMERS)

@@ -1,13 +1,25 @@
 """What Spark's error messages mean."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import pytest
 from pyspark.errors import PySparkException
 
-from penstock.pipeline.diagnosis import as_penstock_error, what_workers_lack
+from penstock.errors import NotPermittedError, PenstockError
+from penstock.kafka_io.administration import TopicLookup, TopicView
+from penstock.kafka_io.failures import NoLeaderError, TopicMissingError
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
+from penstock.model import OffsetRange, TopicPartition
+from penstock.pipeline.batch import PlannedRange
+from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, what_workers_lack
 from penstock.pipeline.failures import (
     KafkaNotReadError,
     LakeRefusedError,
+    LogTruncatedError,
+    OffsetOutOfRangeError,
     SparkFailedError,
+    TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
 )
@@ -79,3 +91,48 @@ def test_workers_that_cannot_run_our_code(said: str) -> None:
 def test_any_other_failure_is_not_the_workers_lack() -> None:
     """A full disk or a silent broker says nothing about what the workers have."""
     assert what_workers_lack(OSError(28, "No space left on device")) == ""
+
+
+class Source:
+    """Topics of one partition, by what is wrong with them."""
+
+    def look_up_topics(self, names: Iterable[str]) -> TopicLookup:
+        failures: dict[str, PenstockError] = {
+            "shut": NotPermittedError("no right"),
+            "gone": TopicMissingError("gone"),
+        }
+        ids = {name: "new" if name == "again" else "id" for name in names if name not in failures}
+        topics = {name: TopicView(name, ids[name], 1, 1, is_internal=False) for name in ids}
+        return TopicLookup(topics, failures)
+
+    def look_up_offsets(
+        self, partitions: Iterable[TopicPartition], position: LogPosition
+    ) -> OffsetLookup:
+        is_start = position is LogPosition.START
+        offsets, failures = {}, {}
+        for one in partitions:
+            if one.topic == "headless":
+                failures[one] = NoLeaderError("no leader")
+            elif is_start:
+                offsets[one] = 3 if one.topic == "old" else 0
+            else:
+                offsets[one] = 4 if one.topic == "cut" else 9
+        return OffsetLookup(offsets, failures)
+
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
+        raise NotImplementedError
+
+
+def test_what_is_wrong_with_one_partition_is_not_the_others_fault() -> None:
+    """A topic without the right and a partition without a leader are put off alone."""
+    names = ("again", "cut", "fine", "gone", "headless", "old", "shut")
+    planned = [PlannedRange(OffsetRange(TopicPartition(name, 0), 0, 5), "id") for name in names]
+    wrong = ranges_not_there(Source(), planned)
+    assert {one.topic: type(error) for one, error in wrong.items()} == {
+        "again": TopicMadeAgainError,
+        "cut": LogTruncatedError,
+        "gone": TopicMadeAgainError,
+        "headless": NoLeaderError,
+        "old": OffsetOutOfRangeError,
+        "shut": NotPermittedError,
+    }

@@ -253,6 +253,34 @@ def test_epochs_of_a_lost_controller_topic_bind_nobody(tmp_path: Path) -> None:
     assert _offsets(tmp_path) == [0, 1, 2, 3, 4]
 
 
+def _led(expected: int | None, end: int, leader_epoch: int | None) -> LedgerMove:
+    place = TopicPartition("orders", 0)
+    return LedgerMove(place, "g/id/0", expected, end, leader_epoch=leader_epoch)
+
+
+def test_the_ledger_names_the_leader_epoch_at_its_offset(tmp_path: Path) -> None:
+    """Every writer reads the newest one; an offset without one does not keep an older epoch."""
+    table, other = _table(tmp_path), LakeTable(_lake(tmp_path), "orders")
+    assert LakeTable(_lake(tmp_path), "none").leader_epochs(["g/id/0"]) == {}
+    assert table.leader_epochs(["g/id/0"]) == {}
+    table.commit([_led(None, 3, 0)], _files(table, 0, 3), batch="b1")
+    assert other.leader_epochs(["g/id/0", "g/id/1"]) == {"g/id/0": 0}
+    other.commit([_led(3, 5, 7)], _files(other, 3, 5), batch="b2")
+    assert table.leader_epochs(["g/id/0"]) == {"g/id/0": 7}
+    table.commit([_led(5, 6, None)], _files(table, 5, 6), batch="b3")
+    assert other.leader_epochs(["g/id/0"]) == {}
+
+
+def test_a_leader_epoch_is_written_when_it_changes(tmp_path: Path) -> None:
+    """Otherwise each commit would have one more entry for each partition."""
+    table = _table(tmp_path)
+    for start, epoch in ((0, 4), (3, 4), (6, 5)):
+        move = _led(start or None, start + 3, epoch)
+        table.commit([move], _files(table, start, start + 3), batch=f"b{start}")
+    logs = sorted((tmp_path / "orders" / "_delta_log").glob("*.json"))[-3:]
+    assert [log.read_text().count('"leader-epoch/g/id/0"') for log in logs] == [1, 0, 1]
+
+
 def test_an_epoch_is_written_once(tmp_path: Path) -> None:
     """Commits after the first under a claim carry one ledger entry a partition, not three."""
     table = _table(tmp_path)

@@ -1,6 +1,7 @@
 """The check finds every kind of fault, and accepts gaps between offsets."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,14 @@ import pyarrow.fs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from penstock.verification import PartitionVerdict, VerificationResult
+from penstock.errors import NotPermittedError
+from penstock.kafka_io.administration import ClusterView, TopicLookup, TopicView
+from penstock.kafka_io.failures import NoLeaderError
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+from penstock.settings.sections import KafkaSettings
+from penstock.verification import PartitionVerdict, VerificationResult, check
 from penstock.verification.check import compare
 from penstock.verification.delta_log import BrokenLogError, read_table
 from penstock.verification.lake_records import Lake, NotVerifiableError, records_of_topic
@@ -72,6 +80,9 @@ def test_a_check_of_nothing_is_not_a_pass() -> None:
     assert not VerificationResult(()).is_exact
     assert VerificationResult((good,)).is_exact
     assert not VerificationResult((good, bad)).is_exact
+    unchecked = VerificationResult((good,), unchecked={"t-1": "no leader"})
+    assert not unchecked.is_exact
+    assert unchecked.as_data()["unchecked"] == {"t-1": "no leader"}
 
 
 def _table(root: Path, commits: int) -> DeltaTable:
@@ -82,6 +93,49 @@ def _table(root: Path, commits: int) -> DeltaTable:
         properties = CommitProperties(app_transactions=[Transaction("g/id/0", number + 1)])
         write_deltalake(root / "t", rows, mode="append", commit_properties=properties)
     return DeltaTable(root / "t")
+
+
+class OneLeaderMissing:
+    """Kafka with topic t of two partitions, one of them without a leader, and a topic refused."""
+
+    def __init__(self, _: KafkaSettings) -> None:
+        pass
+
+    def cluster(self) -> ClusterView:
+        return ClusterView((1,), {"t": 2, "shut": 1})
+
+    def look_up_topics(self, _: Iterable[str]) -> TopicLookup:
+        view = TopicView("t", "id", 2, 1, is_internal=False)
+        return TopicLookup({"t": view}, {"shut": NotPermittedError("no right")})
+
+    def look_up_offsets(
+        self, _: Iterable[TopicPartition], position: LogPosition, *, waits_for_leaders: bool
+    ) -> OffsetLookup:
+        assert waits_for_leaders
+        at = 0 if position is LogPosition.START else 1
+        failures = {TopicPartition("t", 1): NoLeaderError("no leader")}
+        return OffsetLookup({TopicPartition("t", 0): at}, failures)
+
+    def topic_settings(self, _: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {"t": {"cleanup.policy": "delete"}}
+
+
+def test_what_kafka_does_not_let_us_read_is_named_and_the_rest_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition without a leader and a refused topic leave a result that is not exact."""
+    entries = [Transaction(f"penstock/id/{number}", 1) for number in (0, 1)]
+    rows = pa.table({"topic": ["t"], "partition": pa.array([0], pa.int32()), "offset": [0]})
+    properties = CommitProperties(app_transactions=entries)
+    write_deltalake(tmp_path / "t", rows, commit_properties=properties)
+    monkeypatch.setattr(check, "Administration", OneLeaderMissing)
+    monkeypatch.setattr(check._Check, "_kafka_records", lambda *_: _records(0))
+    settings = Settings.model_validate({"lake": {"root": str(tmp_path), "group": "penstock"}})
+    result = check.verify(settings, offsets_only=True)
+    assert [(one.partition, one.is_exact) for one in result.partitions] == [(0, True)]
+    assert result.unchecked == {"t-1": "no leader", "shut": "no right"}
+    assert not result.is_exact
+    assert result.earlier_topic_ids == {}, "the refused topic could have any id"
 
 
 def test_the_log_is_read_like_another_reader_reads_it(tmp_path: Path) -> None:

@@ -131,8 +131,8 @@ class Script:
     def spark(self) -> list[FromConsumer]:
         return self.take(inputs.SparkStarted(self.now_ms))
 
-    def ends(self, ends: Mapping[TopicPartition, int]) -> list[FromConsumer]:
-        return self.take(inputs.EndsRead(self.now_ms, ends))
+    def ends(self, ends: Mapping[TopicPartition, int], **more: Any) -> list[FromConsumer]:
+        return self.take(inputs.EndsRead(self.now_ms, ends, **more))
 
     def sizes(self, bytes_per_offset: Mapping[TopicPartition, float]) -> list[FromConsumer]:
         return self.take(inputs.LogSizesRead(self.now_ms, bytes_per_offset))

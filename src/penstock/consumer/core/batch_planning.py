@@ -16,6 +16,7 @@ from penstock.consumer.core.ranges import RangePlan, plan_ranges
 from penstock.consumer.core.settings import CoreSettings
 from penstock.consumer.core.state import BatchState, RunningBatch
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.messages import StopReason
 from penstock.model import TopicPartition
 
 IDLE_WAIT_FIRST_MS = 100
@@ -25,6 +26,9 @@ _WORTH_MS_MIN = 100
 _FOLLOWS_MS = 1_000
 # A batch that is smaller than this share of its budget does not show what the consumer can carry.
 _FULL_SHARE = 0.5
+# A new leader may not know for a moment how far its log is committed. This is longer than brokers
+# need to agree, and there are ledger look-ups within it.
+LOG_SHORT_MS_MAX = 5_000
 
 
 def first_batch_state(settings: CoreSettings) -> BatchState:
@@ -89,6 +93,8 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
         first = given.failures[min(given.failures)]
         count = len(given.failures)
         draft.log(LogLevel.WARNING, "ends_unknown", partitions=count, error=str(first))
+    for partition in draft.readable:
+        _note_log(draft, partition, given)
     for partition, end in given.ends.items():
         if partition in draft.progress:
             _note_end(draft, partition, end)
@@ -125,21 +131,50 @@ def _wait_idle(draft: StepDraft) -> None:
 
 
 def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
-    """A log that ends before what was read is another one, or a replica that is behind.
+    """A log that ends below what was carried has lost records, or is another topic's.
 
-    The ledger look-up tells which: a topic that was made again has another id.
+    The ledger look-up says whether the topic was made again. If it was not, and the end stays
+    below for `LOG_SHORT_MS_MAX`, the partition is stopped: new records would take offsets that
+    count as carried.
     """
     row = replace(draft.progress[partition], end_offset=end)
-    next_offset = draft.owned[partition].next_offset
-    if next_offset is not None and end < next_offset and row.not_before_ms <= draft.now_ms:
-        row = row.put_off(draft.now_ms)
-        draft.log(
-            LogLevel.WARNING,
-            "log_ends_early",
-            partition=str(partition),
-            end=end,
-            next_offset=next_offset,
-        )
+    next_offset = draft.readable.get(partition)
+    if next_offset is None or end >= next_offset:
+        draft.progress[partition] = replace(row, short_since_ms=None)
+        return
+    if row.is_unsettled or row.not_before_ms > draft.now_ms:
+        draft.progress[partition] = row
+        return
+    # From here on a look-up follows, so that the topic's id is newer than the first short end.
+    since_ms = draft.now_ms if row.short_since_ms is None else row.short_since_ms
+    if draft.now_ms - since_ms >= LOG_SHORT_MS_MAX:
+        lost = f"the log ends at {end}, {next_offset - end} below the ledger's {next_offset}"
+        reason = StopReason.LOG_TRUNCATED
+        owned_partitions.give_up(draft, partition, reason, next_offset, lost)
+        return
+    draft.progress[partition] = replace(row.put_off(draft.now_ms), short_since_ms=since_ms)
+    draft.log(
+        LogLevel.WARNING,
+        "log_ends_early",
+        partition=str(partition),
+        end=end,
+        next_offset=next_offset,
+    )
+
+
+def _note_log(draft: StepDraft, partition: TopicPartition, given: EndsRead) -> None:
+    """After another leader was elected, or under another topic id, the ledger is read first.
+
+    The look-up says whether the new leader's log still holds what was carried, and whether the
+    topic was made again or is gone.
+    """
+    row = draft.progress[partition]
+    epoch = given.leader_epochs.get(partition, row.leader_epoch)
+    is_other_leader = row.leader_epoch is not None and epoch != row.leader_epoch
+    row = replace(row, leader_epoch=epoch)
+    is_other_topic = given.topic_ids.get(partition.topic, row.topic_id) != row.topic_id
+    if is_other_leader or is_other_topic:
+        row = row.doubted(draft.now_ms)
     draft.progress[partition] = row
 
 
@@ -151,7 +186,7 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
         row = replace(draft.progress[one.partition], last_batch_number=number)
         draft.progress[one.partition] = row
         epoch = draft.owned[one.partition].epoch
-        ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch))
+        ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
     is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
     since_ms = now
     if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:

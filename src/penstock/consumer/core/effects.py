@@ -69,6 +69,8 @@ class RangeToCarry:
     topic_id: str
     ledger_offset: int | None
     epoch: Epoch
+    # Of the Kafka leader whose log reached to the range's end, if it named one.
+    leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

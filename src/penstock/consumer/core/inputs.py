@@ -47,20 +47,34 @@ class LedgerEntry:
     """Where reading goes on. `ledger_offset` is None for a partition that was never carried.
 
     `last_epoch` is the epoch of the last commit, if the ledger names one of our controller.
+    `leader_epoch` is that of Kafka's leader at the last commit, and `leader_epoch_end` where its
+    log ends by now: negative if Kafka does not know the epoch, None if that is not known.
     """
 
     topic_id: str
     ledger_offset: int | None
     next_offset: int
     last_epoch: Epoch | None = None
+    leader_epoch: int | None = None
+    leader_epoch_end: int | None = None
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether Kafka has lost records that were carried, even if others took their offsets."""
+        end, offset = self.leader_epoch_end, self.ledger_offset
+        return end is not None and offset is not None and end < offset
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRead(Input):
-    """Answers `ReadLedger`. A partition without an entry does not exist in Kafka."""
+    """Answers `ReadLedger`. A partition that is in neither map does not exist in Kafka.
+
+    One about which Kafka cannot say what is needed (no leader, no right) is in `failures`.
+    """
 
     asked: Mapping[TopicPartition, Epoch]
     entries: Mapping[TopicPartition, LedgerEntry]
+    failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +87,14 @@ class EndsRead(Input):
     """Answers `ReadEnds`: how far the committed records of each partition reach.
 
     A partition that cannot be looked up (no leader, no right) is in `failures`; the others go on.
+    `leader_epochs` are those of the leaders that answered. `topic_ids` names the topics that were
+    described anew: None for one that is gone.
     """
 
     ends: Mapping[TopicPartition, int]
     failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
+    leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,12 +43,17 @@ def ask(draft: StepDraft) -> None:
 def read(draft: StepDraft, given: LedgerRead) -> None:
     """An answer for an older epoch than the one owned now is ignored, and asked again."""
     draft.is_reading_ledger = False
+    if given.failures:
+        first = given.failures[min(given.failures)]
+        _log_not_read(draft, len(given.failures), first)
     for partition, epoch in given.asked.items():
         owned = draft.owned.get(partition)
         if owned is None or owned.epoch != epoch:
             continue
         entry = given.entries.get(partition)
-        if entry is None:
+        if partition in given.failures:
+            _put_off(draft, partition)
+        elif entry is None:
             _missing(draft, partition)
         elif partition in draft.lookups:
             owned_partitions.start_reading(draft, partition, entry)
@@ -74,14 +79,17 @@ def _again(lookup: LedgerLookup, now_ms: int) -> LedgerLookup:
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
     draft.is_reading_ledger = False
-    draft.log(
-        LogLevel.WARNING,
-        "ledger_not_read",
-        partitions=len(given.asked),
-        error=str(given.error),
-    )
+    _log_not_read(draft, len(given.asked), given.error)
     for partition in given.asked:
-        if partition in draft.lookups:
-            draft.lookups[partition] = _again(draft.lookups[partition], draft.now_ms)
-        elif partition in draft.progress:
-            draft.progress[partition] = draft.progress[partition].put_off(draft.now_ms)
+        _put_off(draft, partition)
+
+
+def _log_not_read(draft: StepDraft, partitions: int, error: Exception) -> None:
+    draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=str(error))
+
+
+def _put_off(draft: StepDraft, partition: TopicPartition) -> None:
+    if partition in draft.lookups:
+        draft.lookups[partition] = _again(draft.lookups[partition], draft.now_ms)
+    elif partition in draft.progress:
+        draft.progress[partition] = draft.progress[partition].put_off(draft.now_ms)

@@ -21,9 +21,14 @@ def start_reading(draft: StepDraft, partition: TopicPartition, entry: LedgerEntr
         # Another consumer was started after us: we were paused and fenced meanwhile.
         draft.end(partition, StopReason.LEDGER_REFUSED)
         return
+    if entry.is_truncated:
+        _give_up_truncated(draft, partition, entry)
+        return
     del draft.lookups[partition]
     draft.failed.pop(partition, None)
-    draft.progress[partition] = PartitionProgress(entry.topic_id, entry.ledger_offset)
+    draft.progress[partition] = PartitionProgress(
+        entry.topic_id, entry.ledger_offset, leader_epoch=entry.leader_epoch
+    )
     draft.owned[partition] = replace(owned, next_offset=entry.next_offset)
     draft.events.started(partition, owned.epoch, entry.next_offset)
 
@@ -35,6 +40,9 @@ def settle(draft: StepDraft, partition: TopicPartition, entry: LedgerEntry) -> N
         reason = StopReason.TOPIC_MADE_AGAIN
         give_up(draft, partition, reason, owned.next_offset, "the topic was made again")
         return
+    if entry.is_truncated:
+        _give_up_truncated(draft, partition, entry)
+        return
     draft.progress[partition] = row.settled(entry.ledger_offset)
     if entry.ledger_offset is None:
         return
@@ -42,6 +50,15 @@ def settle(draft: StepDraft, partition: TopicPartition, entry: LedgerEntry) -> N
         draft.end(partition, StopReason.LEDGER_REFUSED)
     else:
         draft.owned[partition] = replace(owned, next_offset=entry.ledger_offset)
+
+
+def _give_up_truncated(draft: StepDraft, partition: TopicPartition, entry: LedgerEntry) -> None:
+    offset, end = entry.ledger_offset, entry.leader_epoch_end
+    if end is None or end < 0:
+        lost = f"Kafka forgot leader epoch {entry.leader_epoch}, carried up to offset {offset}"
+    else:
+        lost = f"leader epoch {entry.leader_epoch} ends at {end}, below the ledger's {offset}"
+    give_up(draft, partition, StopReason.LOG_TRUNCATED, offset, lost)
 
 
 def enter_batch(draft: StepDraft, partitions: Collection[TopicPartition]) -> None:

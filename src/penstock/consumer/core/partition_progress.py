@@ -29,6 +29,10 @@ class PartitionProgress:
     # Where reading goes on after a hole that retention left; None when there is none.
     hole_end: int | None = None
     end_offset: int | None = None
+    # Of the leader that told the end last, or of the last commit.
+    leader_epoch: int | None = None
+    # Since when the log ends below the next offset; None when it does not.
+    short_since_ms: int | None = None
     log_bytes_per_offset: float | None = None
     last_batch_number: int = 0
     failures: int = 0
@@ -51,6 +55,10 @@ class PartitionProgress:
         failures = self.failures + 1
         not_before_ms = now_ms + retry_wait_ms(failures)
         return replace(self, failures=failures, not_before_ms=not_before_ms, is_unsettled=True)
+
+    def doubted(self, now_ms: int) -> "PartitionProgress":
+        """It may not be the log it was: read the ledger now, and only then go on."""
+        return replace(self, not_before_ms=max(self.not_before_ms, now_ms), is_unsettled=True)
 
     def settled(self, ledger_offset: int | None) -> "PartitionProgress":
         """The ledger was read again."""
@@ -94,12 +102,15 @@ def behind(
     next_offsets: Mapping[TopicPartition, int],
     decoded_bytes_per_offset: float | None,
 ) -> tuple[int, int] | None:
-    """Unread records and their log bytes, by the ends read last; None when no end is known."""
+    """Unread records and their log bytes, by the ends read last; None when no end is known.
+
+    Of a log that ends below what was carried, the lost records count: it is not up to date.
+    """
     records, log_bytes, is_known = 0, 0.0, False
     for partition, next_offset in next_offsets.items():
         row = progress[partition]
         if row.end_offset is not None:
-            unread = max(0, row.end_offset - next_offset)
+            unread = abs(row.end_offset - next_offset)
             records += unread
             log_bytes += unread * row.size_of_offset(decoded_bytes_per_offset)
             is_known = True

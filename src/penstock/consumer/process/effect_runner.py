@@ -83,14 +83,20 @@ class EffectRunner:
         asked = effect.partitions
         self._looking.ask(
             lambda: self._systems.read_ledger(asked),
-            lambda now, entries: inputs.LedgerRead(now, asked, entries),
+            lambda now, found: inputs.LedgerRead(now, asked, found.entries, found.failures),
             lambda now, error: inputs.LedgerNotRead(now, error, asked),
         )
 
     def _read_ends(self, effect: act.ReadEnds) -> None:
         self._looking.ask(
             lambda: self._systems.read_ends(effect.partitions),
-            lambda now, found: inputs.EndsRead(now, found.offsets, found.failures),
+            lambda now, found: inputs.EndsRead(
+                now,
+                found.ends.offsets,
+                found.ends.failures,
+                found.ends.leader_epochs,
+                found.topic_ids,
+            ),
             inputs.EndsNotRead,
         )
 

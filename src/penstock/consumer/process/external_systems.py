@@ -2,18 +2,40 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.consumer.core.effects import RangeToCarry
 from penstock.consumer.core.inputs import LedgerEntry
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.leader_epochs import EpochEndReader
 from penstock.kafka_io.log_sizes import LogSizeReader
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
+
+# How soon a topic that was made again is noticed while its ends do not show it.
+_TOPIC_IDS_PERIOD_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """`topic_ids` has the topics that were described with this look; None for one that is gone."""
+
+    ends: OffsetLookup
+    topic_ids: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntries:
+    """A partition that Kafka does not have is in neither."""
+
+    entries: Mapping[TopicPartition, LedgerEntry]
+    failures: Mapping[TopicPartition, PenstockError]
 
 
 class ExternalSystems:
@@ -24,6 +46,8 @@ class ExternalSystems:
         self._writer = writer
         self._at_point = at_point
         self._kafka = Administration(settings.kafka)
+        self._epoch_ends = EpochEndReader(settings.kafka)
+        self._topics_due_s = 0.0
         self._sizes: LogSizeReader | None = None
         self._session: Any = None
         self._authority: str | None = None
@@ -43,7 +67,13 @@ class ExternalSystems:
 
     def carry(self, ranges: Sequence[RangeToCarry]) -> BatchResult:
         planned = [
-            PlannedRange(one.range, one.topic_id, one.ledger_offset, self._claim(one.epoch))
+            PlannedRange(
+                one.range,
+                one.topic_id,
+                one.ledger_offset,
+                self._claim(one.epoch),
+                one.leader_epoch,
+            )
             for one in ranges
         ]
         return self._pipeline.carry(planned, writer=self._writer)
@@ -71,32 +101,76 @@ class ExternalSystems:
         lake = self._settings.lake
         return list(keep_up(lake, sorted({lake.table_of(topic).table for topic in topics})))
 
-    def read_ends(self, partitions: Iterable[TopicPartition]) -> OffsetLookup:
-        """How far each partition's committed records reach, and why others cannot be looked up."""
-        return self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
+    def read_ends(self, partitions: Sequence[TopicPartition]) -> LogEnds:
+        """How far each partition's committed records reach, and why others cannot be looked up.
 
-    def read_ledger(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, LedgerEntry]:
+        Every few seconds also which topics they are: one that was made again may have as many
+        records as the old one, so that its ends say nothing.
+        """
+        ends = self._kafka.look_up_offsets(partitions, LogPosition.STABLE_END)
+        now_s = time.monotonic()
+        if now_s < self._topics_due_s:
+            return LogEnds(ends)
+        self._topics_due_s = now_s + _TOPIC_IDS_PERIOD_S
+        found = self._kafka.look_up_topics({one.topic for one in partitions})
+        ids: dict[str, str | None] = {name: view.topic_id for name, view in found.topics.items()}
+        for name, error in found.failures.items():
+            if isinstance(error, TopicMissingError):
+                ids[name] = None
+        return LogEnds(ends, ids)
+
+    def read_ledger(self, partitions: Iterable[TopicPartition]) -> LedgerEntries:
         """Where each partition goes on. A partition that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
-        orders = self._settings.topics.names.controller
-        topics = self._kafka.topics({orders, *(one.topic for one in wanted)})
-        self._authority = topics[orders].topic_id if orders in topics else None
-        ids = {one: topics[one.topic].topic_id for one in wanted if one.topic in topics}
+        ids, failures = self._topic_ids(wanted)
         ledger = self._pipeline.next_offsets(ids)
         epochs: Mapping[TopicPartition, Epoch] = {}
         if self._authority is not None:
             epochs = self._pipeline.last_epochs(ids, self._authority)
+        leader_epochs = self._pipeline.leader_epochs(ids)
         new = [one for one in ids if ledger[one] is None]
-        starts = self._kafka.start_offsets(new)
-        found: dict[TopicPartition, LedgerEntry] = {}
+        starts = self._kafka.look_up_offsets(new, LogPosition.START)
+        epoch_ends = self._epoch_ends.look_up(leader_epochs)
+        for lookup in (starts, epoch_ends):
+            failures |= {
+                one: error
+                for one, error in lookup.failures.items()
+                if not isinstance(error, TopicMissingError)
+            }
+        entries: dict[TopicPartition, LedgerEntry] = {}
         for one, topic_id in ids.items():
-            offset = ledger[one] if ledger[one] is not None else starts.get(one)
-            if offset is not None:
-                found[one] = LedgerEntry(topic_id, ledger[one], offset, epochs.get(one))
-        return found
+            offset = ledger[one] if ledger[one] is not None else starts.offsets.get(one)
+            if offset is not None and one not in failures:
+                entries[one] = LedgerEntry(
+                    topic_id,
+                    ledger[one],
+                    offset,
+                    epochs.get(one),
+                    leader_epochs.get(one),
+                    epoch_ends.offsets.get(one),
+                )
+        return LedgerEntries(entries, failures)
+
+    def _topic_ids(
+        self, partitions: Sequence[TopicPartition]
+    ) -> tuple[dict[TopicPartition, str], dict[TopicPartition, PenstockError]]:
+        """The topic ids of those partitions whose topics exist, and why others are not known.
+
+        The controller topic must be known: its id says whose epochs count.
+        """
+        orders = self._settings.topics.names.controller
+        found = self._kafka.look_up_topics({orders, *(one.topic for one in partitions)})
+        failures = {
+            name: error
+            for name, error in found.failures.items()
+            if not isinstance(error, TopicMissingError)
+        }
+        if orders in failures:
+            raise failures[orders]
+        self._authority = found.topics[orders].topic_id if orders in found.topics else None
+        ids = {p: found.topics[p.topic].topic_id for p in partitions if p.topic in found.topics}
+        return ids, {p: failures[p.topic] for p in partitions if p.topic in failures}
 
     def _claim(self, epoch: Epoch) -> Claim | None:
         """Under which authority a commit is made; known once a ledger has been read."""

@@ -23,11 +23,13 @@ from penstock.messages import (
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
-# Starting these again at once would fail again: they wait for `failed_partition_retry`.
+# Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
+# that was made again is not among them: its new ledger entry has nothing wrong with it.
 FAILURES = frozenset(StopReason) - {
     StopReason.COMMANDED,
     StopReason.SHUTDOWN,
     StopReason.LEDGER_REFUSED,
+    StopReason.TOPIC_MADE_AGAIN,
 }
 
 
@@ -112,6 +114,12 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
             draft.decide(
                 Code.PARTITION_GIVEN_UP,
                 f"consumer {message.sender} gave up {partition}: the ledger refused its commit",
+            )
+        elif row.reason is StopReason.TOPIC_MADE_AGAIN:
+            draft.decide(
+                Code.PARTITION_GIVEN_UP,
+                f"consumer {message.sender} gave up {partition}: its topic was made again or "
+                "deleted",
             )
     return touched
 

@@ -4,6 +4,7 @@ Commands are sent again until they are acknowledged or `acknowledge` has passed;
 is fenced. Every wait here has a bound.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
@@ -83,6 +84,7 @@ def _try_parked_again(draft: StepDraft) -> None:
 def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
     """Take a measurement. The partitions it names are those that exist."""
     before = draft.state.write_speeds
+    _try_topics_made_again(draft, given.topic_ids)
     speeds = remembered_speeds(
         draft.state.speeds,
         given.bytes_per_s,
@@ -111,6 +113,18 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
         holding = draft.holdings.get(partition)
         if holding is not None and holding.status is not HoldingStatus.STOPPING:
             draft.stop(partition)
+
+
+def _try_topics_made_again(draft: StepDraft, topic_ids: Mapping[str, str]) -> None:
+    """What was wrong with a partition of the old topic says nothing about the new one."""
+    known = {} if draft.state.speeds is None else draft.state.speeds.topic_ids
+    new = {topic for topic, name in topic_ids.items() if known.get(topic, name) != name}
+    for topic in sorted(new):
+        draft.decide(Code.PARTITION_APPEARED, f"the topic {topic} was made again")
+    for partition in sorted(draft.parked):
+        if partition.topic in new:
+            draft.parked.drop(partition)
+            draft.reopen(partition)
 
 
 def forget(draft: StepDraft, partitions: list[TopicPartition]) -> None:

@@ -158,4 +158,7 @@ def remembered_speeds(
         if times < vanish_after:
             missing[partition] = times
             speeds[partition] = former[partition]
-    return KnownSpeeds(measured_ms, speeds, missing, topic_ids)
+    former_ids = {} if known is None else known.topic_ids
+    # A topic that is missing for a moment keeps its id: it may come back with another one.
+    kept = {one.topic: former_ids[one.topic] for one in missing if one.topic in former_ids}
+    return KnownSpeeds(measured_ms, speeds, missing, {**kept, **topic_ids})

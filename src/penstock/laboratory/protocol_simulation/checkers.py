@@ -16,7 +16,7 @@ from penstock.controller.core.housekeeping import idle_wanted
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.laboratory.protocol_simulation.ledger import LedgerKey
-from penstock.messages import Message, StartConsumingCommand, StopConsumingEvent
+from penstock.messages import Message, StartConsumingCommand, StopConsumingEvent, StopReason
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
 if TYPE_CHECKING:
@@ -88,10 +88,16 @@ class Checker:
                 )
 
     def consumer_sent(self, message: Message) -> None:
-        """A consumer that reports a stop has no commit in flight (S4)."""
+        """A consumer that reports a stop has no commit in flight (S4), and names what is true.
+
+        Simulated logs lose no records: one that ends below the ledger is that of a new topic (S10).
+        """
         if isinstance(message, StopConsumingEvent):
             self.after_event()
             for row in message.partitions:
+                if row.reason is StopReason.LOG_TRUNCATED:
+                    lost = f"{row.topic_partition} was stopped for a loss that did not happen"
+                    raise ViolationError("S10", lost)
                 key = self.group.ledger_key(row.topic_partition)
                 if key is not None:
                     writer = (message.sender, message.incarnation, row.partition_epoch)
