@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from documents import ROOT
 from documents.chart_schema import with_settings
 from documents.decisions import decisions_table
+from documents.hostile_corpus import hostile_corpus_table
 from documents.kafka_rights import as_markdown
 from kit.controller.planted_bugs import BUGS
 from penstock.controller.core.transitions import drawn
@@ -78,6 +79,7 @@ GENERATED: tuple[Generated, ...] = (
     Generated(CHART_SCHEMA, chart_schema),
     section("docs/sizing.md", "algorithms", algorithms_table),
     section("docs/security.md", "kafka-rights", as_markdown),
+    section("docs/lake.md", "unusual records", hostile_corpus_table),
     section("docs/development/decisions/README.md", "records", decisions_table),
     section("docs/development/protocol.md", "transitions", states_picture),
     section("docs/development/invariants.md", "planted bugs", planted_bugs_table),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import methodcaller
 from typing import Any, TypeAlias
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
@@ -33,6 +34,9 @@ _PASSING = LEADER_MOVES | {
 }
 _OFFSET_GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 
+# Called through C: Python's own quick call of a method does not notice that the library returns a
+# broken list beside the error it sets.
+_HEADERS = methodcaller("headers")
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 
@@ -169,7 +173,7 @@ class PartitionReader:
             message.timestamp()[1],
             message.key(),
             message.value(),
-            tuple(message.headers() or ()),
+            _headers_of(message),
         )
 
     def _without_record(
@@ -188,3 +192,15 @@ class PartitionReader:
             raise found
         kind = FailureKind.OFFSET_GONE if code in _OFFSET_GONE else FailureKind.LASTING
         return ReadFailure(partition, kind, found)
+
+
+def _headers_of(message: Any) -> Headers:
+    """The record's headers; none if a name is not UTF-8.
+
+    In Kafka names are bytes. The library raises for such a name and gives none of the headers. No
+    header that Penstock reads has one, and a record with one must not end its reader.
+    """
+    try:
+        return tuple(_HEADERS(message) or ())
+    except (SystemError, UnicodeDecodeError):
+        return ()

@@ -12,6 +12,8 @@ the ledger proves that none ever will (see orphans.py).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from deltalake.exceptions import DeltaError
+
 from penstock.pipeline.compaction import Compacted, compact
 from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
@@ -60,7 +62,14 @@ def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepRe
     for name in tables or tables_of(lake):
         table = LakeTable(lake, name)
         if table.exists():
-            yield _keep_up_one(lake, table)
+            try:
+                report = _keep_up_one(lake, table)
+            except (DeltaError, OSError) as error:
+                raise LakeRefusedError(
+                    f"The table {name} could not be maintained: {error}",
+                    remedy="Check that the lake has free space and may be written.",
+                ) from error
+            yield report
 
 
 def tables_of(lake: LakeSettings) -> list[str]:

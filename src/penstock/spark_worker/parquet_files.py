@@ -4,6 +4,7 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from penstock.spark_worker.record_columns import (
 from penstock.spark_worker.work import TableToWrite, WrittenPart
 
 _CODECS = {"uncompressed": "none"}
+# Called through C: Python's own quick call of a method does not notice that the library returns a
+# broken list beside the error it sets for a name that is not UTF-8.
+_HEADERS = methodcaller("headers")
 _MS_A_DAY = 86_400_000
 # Few different values, so a dictionary pays. The values of other columns differ.
 _DICTIONARY = ("topic", "partition", "timestampType")
@@ -38,7 +42,7 @@ def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> lis
         "offset": lambda: [one.offset() for one in messages],
         "timestamp": lambda: [stored_time_ms(ms) * 1000 for _, ms in stamps],
         "timestampType": lambda: [kind - 1 for kind, _ in stamps],
-        "headers": lambda: [one.headers() for one in messages],
+        "headers": lambda: [_HEADERS(one) for one in messages],
     }
     return [pa.array(made[name](), RECORD_COLUMNS[name]) for name in names]
 
@@ -142,9 +146,23 @@ def _day(number: int) -> str:
 
 
 def record_rows(topic: str, messages: Sequence[Any]) -> Any:
-    """A topic's messages as Arrow, with all columns of a record."""
-    columns = columns_of(topic, messages, list(RECORD_COLUMNS))
+    """A topic's messages as Arrow, with all columns of a record.
+
+    Only what Spark's connector cannot read comes this way, so there is no other way left for a
+    record with a header name that is not UTF-8: it is carried without its headers.
+    """
+    names = [name for name in RECORD_COLUMNS if name != "headers"]
+    columns = columns_of(topic, messages, names)
+    headers = pa.array([_readable_headers(one) for one in messages], RECORD_COLUMNS["headers"])
+    columns.insert(list(RECORD_COLUMNS).index("headers"), headers)
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(RECORD_COLUMNS.items())))
+
+
+def _readable_headers(message: Any) -> Any:
+    try:
+        return _HEADERS(message)
+    except (SystemError, UnicodeDecodeError):  # the library's, for a name that is not UTF-8
+        return None
 
 
 def part_rows(parts: Sequence[WrittenPart]) -> Any:

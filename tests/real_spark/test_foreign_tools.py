@@ -1,0 +1,107 @@
+"""Foreign tools and our upkeep work on a table while a consumer's pipeline writes it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from kit.lake.lake import Carrier, new_topic_name, produce
+from penstock.model import TopicPartition
+from penstock.pipeline.upkeep import UpkeepReport, keep_up
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
+PARTITIONS, RECORDS, AT_ONCE = 2, 80, 8
+DELETED = "offset % 10 = 3"
+
+
+@contextmanager
+def _in_a_loop(act: Callable[[], object], pause_s: float) -> Iterator[None]:
+    """Do it again and again on a thread; what it raises is raised here at the end."""
+    stop, raised = threading.Event(), []
+
+    def loop() -> None:
+        while not stop.wait(pause_s):
+            try:
+                act()
+            except BaseException as error:  # noqa: BLE001 -- raised again below
+                raised.append(error)
+                return
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+def _foreign(name: str, place: str) -> None:
+    table = DeltaTable(place)
+    if name == "delete":
+        table.delete(DELETED)
+    elif name == "compact":
+        table.optimize.compact()
+    else:
+        table.vacuum(dry_run=False)
+
+
+def _places(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
+def test_foreign_tools_beside_a_writer(make_carrier: Callable[..., Carrier]) -> None:
+    """Compaction, deletion, vacuum and our upkeep: only what was deleted is missing, once each."""
+    carrier = make_carrier(checkpoint_commits=4)
+    topic = new_topic_name("foreign")
+    place = f"{carrier.settings.lake.root}/{topic}"
+    carrier.kafka.create_topic(topic, partitions=PARTITIONS)
+    values = [b"value %d" % number for number in range(RECORDS)]
+    produce(carrier.settings.kafka, topic, dict.fromkeys(range(PARTITIONS), values))
+    for _ in range(2):
+        assert not carrier.carry(carrier.plan(topic, at_most=AT_ONCE)).failures
+    held = DeltaTable(place)
+    held_rows = _places(held.to_pyarrow_table().to_pylist())
+    done: list[str] = []
+    reports: list[UpkeepReport] = []
+    # Of deltalake's compactions only one may run at a time, and none beside ours: it does not see
+    # that a file it replaces was replaced meanwhile (see test_compaction.py).
+    one_compaction = threading.Lock()
+
+    def foreign() -> None:
+        for name in ("delete", "compact", "vacuum"):
+            # A tool that lost a race says so and has changed nothing.
+            with one_compaction, suppress(DeltaError):
+                _foreign(name, place)
+                done.append(name)
+
+    def ours() -> None:
+        with one_compaction:
+            reports.extend(keep_up(carrier.settings.lake))
+
+    with ExitStack() as stack:
+        stack.enter_context(_in_a_loop(foreign, 0.2))
+        stack.enter_context(_in_a_loop(ours, 0.3))
+        while planned := carrier.plan(topic, at_most=AT_ONCE):
+            assert not carrier.carry(planned).failures
+    assert {"delete", "compact", "vacuum"} <= set(done)
+    assert reports
+    DeltaTable(place).delete(DELETED)
+    rows = DeltaTable(place).to_pyarrow_table().to_pylist()
+    left = [number for number in range(RECORDS) if number % 10 != 3]
+    assert _places(rows) == [(one, number) for one in range(PARTITIONS) for number in left]
+    assert all(row["value"] == values[row["offset"]] for row in rows)
+    ends = carrier.pipeline.next_offsets(
+        {TopicPartition(topic, one): carrier.topic_id(topic) for one in range(PARTITIONS)}
+    )
+    assert set(ends.values()) == {RECORDS}
+    for verdict in carrier.verify(topic).partitions:
+        assert verdict.lost == RECORDS - len(left), "verify names what the tool deleted, no more"
+        assert (verdict.duplicated, verdict.out_of_place, verdict.changed) == (0, 0, 0)
+    assert _places(held.to_pyarrow_table().to_pylist()) == held_rows, "an old version changed"
