@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.deployment.interface import (
+    FAILED_AFTER_RESTARTS,
     DeployedConsumer,
     DeploymentError,
     DeploymentState,
@@ -31,7 +32,6 @@ from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
 from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
-FAILED_AFTER_RESTARTS = 5
 _NOTE = "deployment.json"
 _PREFIX = "consumer-"
 

@@ -41,12 +41,11 @@ from penstock.messages import (
 )
 from penstock.messages.fields import SENTENCE_LENGTH_MAX
 from penstock.model import ConsumerId
+from penstock.processes import REPAIR_EVERY_S
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
 
-# How often the back-end looks for consumers that died.
-REPAIR_EVERY_S = 0.5
 # How often the file behind `penstock status` is written.
 STATUS_EVERY_S = 1.0
 STATUS_NAME = "status.json"

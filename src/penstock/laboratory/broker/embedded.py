@@ -32,6 +32,7 @@ from penstock.laboratory.broker.properties import (
     properties_text,
 )
 from penstock.processes import (
+    STOP_GRACE_S,
     ProcessIdentity,
     is_alive,
     send_signal,
@@ -42,7 +43,6 @@ from penstock.processes import (
 from penstock.settings.sections import KafkaSettings
 
 START_TIMEOUT_S = 90.0
-STOP_GRACE_S = 20.0
 PORT_ATTEMPTS = 3
 QUOTED_LINES = 12
 _LOOK_AGAIN_S = 0.1
