@@ -178,7 +178,7 @@ class Administration:
     def look_up_offsets(
         self, partitions: Iterable[TopicPartition], position: LogPosition
     ) -> OffsetLookup:
-        """Each offset, or why it cannot be said: no partition holds up another."""
+        """Return the offset of each partition, or the reason why it is not known."""
         return self._offset_lookups.look_up(partitions, position)
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -194,9 +194,10 @@ class Administration:
     def _offsets(
         self, partitions: Iterable[TopicPartition], position: LogPosition
     ) -> dict[TopicPartition, int]:
-        """Of those partitions that exist and have a leader; any other failure is raised.
+        """Return the offset of every partition that exists and has a leader.
 
-        Waits for elections, up to `kafka.answer_timeout`.
+        The others are left out. Any other failure is raised. It waits for elections, up to
+        `kafka.answer_timeout`.
         """
         found = self._offset_lookups.look_up(
             partitions, position, wait_for_leaders_s=self._kafka.answer_timeout

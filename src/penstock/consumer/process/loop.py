@@ -56,7 +56,7 @@ Point = Callable[[str], None]
 
 
 def _nothing(_: str) -> None:
-    """No test is watching."""
+    """Do nothing: only a test acts at a point."""
 
 
 class ConsumerProcess:
