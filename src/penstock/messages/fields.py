@@ -121,10 +121,6 @@ class ForOneConsumer(Message):
     consumer_id: ConsumerNumber
 
     @property
-    def addressee(self) -> ConsumerId:
-        return ConsumerId(self.consumer_id)
-
-    @property
     def mailbox(self) -> int:
         return self.consumer_id
 

@@ -100,10 +100,6 @@ class ConsumerProcess:
             finally:
                 self._mailbox_thread.stop(timeout_s=1.0)
 
-    def ask_to_end(self) -> None:
-        """What SIGTERM does; from any thread."""
-        self._inbox.put(Signalled(signal.SIGTERM))
-
     def _handle_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return

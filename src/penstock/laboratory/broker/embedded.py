@@ -241,9 +241,6 @@ class EmbeddedKafka:
         send_signal(self.nodes[node_id].process, signal.SIGKILL)
         stop_all([self.nodes[node_id].process], grace_s=STOP_GRACE_S)
 
-    def stop_node(self, node_id: int) -> None:
-        stop_all([self.nodes[node_id].process], grace_s=STOP_GRACE_S)
-
     def pause(self, node_id: int) -> None:
         send_signal(self.nodes[node_id].process, signal.SIGSTOP)
 
