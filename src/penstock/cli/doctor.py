@@ -92,7 +92,7 @@ def _tried(name: str, check: Callable[[], str]) -> Check:
 
 
 def _extras() -> str:
-    """No extra is wrong to miss: it depends on what runs here."""
+    """List the extras. A missing one is no error: not every machine needs every extra."""
     there = [str(extra) for extra in Extra if has_extra(extra)]
     missing = [install_command(extra) for extra in Extra if not has_extra(extra)]
     words = f"installed: {', '.join(there) or 'none'}"

@@ -26,8 +26,8 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
-    group_load,
     is_worthwhile,
+    load_of_assignment,
     problem_for,
 )
 from penstock.settings import Settings
@@ -50,7 +50,7 @@ class ImaginaryGroup:
         """What the controller would do now, and whether that changes the assignment."""
         policy = self.policy
         self.trend = observe(self.trend, speeds, now_ms)
-        group = group_load(policy, speeds, self.assignment)
+        group = load_of_assignment(policy, speeds, self.assignment)
         self.memory, decision = decide(policy, self.memory, group, now_ms)
         if not decision.repack:
             total = speed_text(sum(speeds.values()))

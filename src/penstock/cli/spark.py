@@ -11,13 +11,12 @@ from penstock.cli.named_servers import Name, NamedServers
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
 from penstock.errors import PenstockError
 from penstock.jars import cache_directory, spark_sets
-from penstock.processes import ProcessIdentity, RunningServer
+from penstock.processes import STOP_GRACE_S, ProcessIdentity, RunningServer
 
 app = typer.Typer(
     help="A Spark Connect server on this machine, shared by thin consumers.",
     no_args_is_help=True,
 )
-STOP_GRACE_S = 20.0
 
 
 def _state(server: RunningServer) -> str:

@@ -11,8 +11,7 @@ from penstock.cli.controller import settings_arguments
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.jars import JarSet, spark_sets
-
-REPAIR_EVERY_S = 0.5
+from penstock.processes import REPAIR_EVERY_S
 
 
 def up(
@@ -42,17 +41,22 @@ def up(
         recommend_until(loaded.settings, stop)
         return
     # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
-    from penstock.laboratory.broker import small_broker  # noqa: PLC0415
     from penstock.local_group import LocalGroup  # noqa: PLC0415
 
     embedded_broker = ("kafka", "bootstrap_servers") not in loaded.origin
     embedded_spark = ("spark", "master") not in loaded.origin
     needed = spark_sets(loaded.settings.spark.object_store)
     fetch_with_progress([JarSet.BROKER, *needed] if embedded_broker else needed)
+    start_broker = None
+    if embedded_broker:
+        # The laboratory's broker is of no use to a group that has its own cluster.
+        from penstock.laboratory.broker import small_broker  # noqa: PLC0415
+
+        start_broker = small_broker
     group = LocalGroup(
         loaded.settings,
         settings_arguments(settings, overrides, bootstrap_server),
-        start_broker=small_broker if embedded_broker else None,
+        start_broker=start_broker,
         embedded_spark=embedded_spark,
         on_progress=say,
     )

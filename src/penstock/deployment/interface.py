@@ -13,6 +13,9 @@ from typing import Protocol
 from penstock.errors import PenstockError
 from penstock.model import ConsumerId
 
+# A consumer that was restarted this often counts as failed, on every back-end.
+FAILED_AFTER_RESTARTS = 5
+
 
 class DeploymentError(PenstockError):
     """A call to the back-end failed. `is_retryable`: the same call may succeed later."""

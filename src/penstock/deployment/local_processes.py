@@ -12,7 +12,6 @@ watch their owner process (`penstock up`) and end with it.
 """
 
 import json
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.deployment.interface import (
+    FAILED_AFTER_RESTARTS,
     DeployedConsumer,
     DeploymentError,
     DeploymentState,
@@ -31,7 +31,6 @@ from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
 from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
-FAILED_AFTER_RESTARTS = 5
 _NOTE = "deployment.json"
 _PREFIX = "consumer-"
 
@@ -210,11 +209,6 @@ class LocalProcesses:
         if note is None:
             raise DeploymentError(f"Consumer {consumer} is not deployed.", is_retryable=False)
         return note.process
-
-    def forget_state(self, consumer: ConsumerId) -> None:
-        """Remove the whole folder of a deleted consumer."""
-        if self._read(consumer) is None:
-            shutil.rmtree(self._folder(consumer), ignore_errors=True)
 
 
 def _number(folder_name: str) -> ConsumerId | None:

@@ -202,9 +202,10 @@ class Administration:
     def _offsets(
         self, partitions: Iterable[TopicPartition], position: LogPosition
     ) -> dict[TopicPartition, int]:
-        """Of those partitions that exist and have a leader; any other failure is raised.
+        """Return the offset of every partition that exists and has a leader.
 
-        Waits for elections, up to `kafka.answer_timeout`.
+        The others are left out. Any other failure is raised. It waits for elections, up to
+        `kafka.answer_timeout`.
         """
         found = self.look_up_offsets(partitions, position, waits_for_leaders=True)
         for error in found.failures.values():

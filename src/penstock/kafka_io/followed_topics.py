@@ -6,7 +6,6 @@ record that is left.
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from penstock.kafka_io.partition_reader import (
     FailureKind,
@@ -18,8 +17,6 @@ from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
 AT_THE_END = -1
-# The controller's shell still uses this name for a record.
-Followed: TypeAlias = KafkaRecord
 
 
 class FollowedTopics:

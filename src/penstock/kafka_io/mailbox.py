@@ -31,9 +31,6 @@ QUERY_HELD_MAX_S = 5.0
 # How soon a held query is looked at again.
 _HELD_WAIT_S = 0.05
 
-# The consumer's shell still uses this name for a record.
-Letter: TypeAlias = KafkaRecord
-
 
 @dataclass(frozen=True, slots=True)
 class MailboxTrouble:

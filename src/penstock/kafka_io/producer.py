@@ -75,7 +75,10 @@ class RecordProducer:
     def wait_until_known(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> None:
-        """Until this producer knows a leader of each of them."""
+        """Wait until this producer knows a leader of every partition given.
+
+        TopicMissingError after `timeout_s`, or after `kafka.answer_timeout` if it is None.
+        """
         wait_s = self._kafka.answer_timeout if timeout_s is None else timeout_s
         deadline_s = time.monotonic() + wait_s
         missing = set(partitions)

@@ -27,13 +27,19 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.warm_up import warm_up_command
-from penstock.processes import ProcessIdentity, identity_of, is_alive, start_child, stop
+from penstock.processes import (
+    STOP_GRACE_S,
+    ProcessIdentity,
+    identity_of,
+    is_alive,
+    start_child,
+    stop,
+)
 from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
 
-STOP_GRACE_S = 20.0
 SERVER_RESTART_PAUSE_S = 10.0
 
 

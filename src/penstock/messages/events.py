@@ -32,8 +32,6 @@ class StopReason(StrEnum):
     TRANSFORMATION_FAILED = "transformation_failed"
     TOPIC_MADE_AGAIN = "topic_made_again"
     LOG_TRUNCATED = "log_truncated"
-    LAKE_UNAVAILABLE = "lake_unavailable"
-    DEAD_LETTERS_UNAVAILABLE = "dead_letters_unavailable"
 
 
 class RefusalReason(StrEnum):

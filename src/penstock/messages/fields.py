@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.offset_range import OFFSET_MAX
 
 # A message with this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
 # are; tests/behaviour/messages proves it for every kind. Longer lists are split by the writer.
@@ -17,7 +18,6 @@ PARTITIONS_PER_MESSAGE_MAX = 1_000
 MESSAGE_BYTES_MAX = 1_000_000
 # Below 2^53, so that every language holds it exactly; fifteen digits are still readable.
 INTEGER_MAX = 10**15 - 1
-OFFSET_MAX = 2**63 - 1
 PARTS_MAX = 1_000
 _CONSUMER_HEADERS = ("consumer_id", "incarnation", "controller_epoch", "plan_number")
 
@@ -119,10 +119,6 @@ class ForOneConsumer(Message):
     """A message of the controller in the mailbox of one consumer."""
 
     consumer_id: ConsumerNumber
-
-    @property
-    def addressee(self) -> ConsumerId:
-        return ConsumerId(self.consumer_id)
 
     @property
     def mailbox(self) -> int:

@@ -119,7 +119,7 @@ class TriggerDecision:
         return self.reason is not Reason.CALM
 
 
-def group_load(
+def load_of_assignment(
     policy: TriggerPolicy,
     write_speed_bytes_per_s: Mapping[TopicPartition, float],
     assignment: Assignment,

@@ -63,7 +63,7 @@ _FOUND_BY_HALVING = (TransformationFailedError, UnforeseenError)
 
 
 def _ignore(_: str) -> None:
-    """No test is watching."""
+    """Do nothing: only a test acts at a point."""
 
 
 class Way(Enum):
@@ -119,9 +119,10 @@ class Pipeline:
     def last_epochs(
         self, topic_ids: Mapping[TopicPartition, str], authority: str
     ) -> dict[TopicPartition, Epoch]:
-        """The authority's epoch under which each partition was last carried, where there is one.
+        """Return the epoch of this authority under which each partition was last carried.
 
-        Call it after `next_offsets`: then no offset was committed under an epoch not seen here.
+        A partition that it never carried is left out. Call this after `next_offsets`: then every
+        offset read there was committed under an epoch that is read here.
         """
         return last_epochs(self._settings.lake, topic_ids, authority, self.table)
 

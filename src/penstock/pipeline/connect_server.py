@@ -24,6 +24,7 @@ from penstock.extras import Extra, MissingExtraError, install_command
 from penstock.jars.java import find_java
 from penstock.pipeline.session import start_options
 from penstock.processes import (
+    STOP_GRACE_S,
     ProcessIdentity,
     is_alive,
     start_child,
@@ -33,7 +34,6 @@ from penstock.processes import (
 from penstock.settings.sections import SparkSettings
 
 START_TIMEOUT_S = 90.0
-STOP_GRACE_S = 20.0
 HOST = "127.0.0.1"
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 -- a name for it, chosen by the operator
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"

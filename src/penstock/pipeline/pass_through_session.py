@@ -34,7 +34,7 @@ Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 def shared_session_id(group: str, number: int) -> str:
-    """The same for every consumer of the group."""
+    """Return a session id that every consumer of the group computes alike."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"penstock/{group}/{number}"))
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from penstock.processes.identity import ProcessIdentity, identity_of, is_alive, send_signal
 
+# How long a server or a child may take to end before it is killed.
+STOP_GRACE_S = 20.0
 _LOOK_AGAIN_S = 0.05
 ENDED_AT_ONCE = -1  # no process has this start time, so such an identity is never alive
 

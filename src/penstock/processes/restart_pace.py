@@ -3,6 +3,8 @@
 The pause counts from the last start, so a process that ran longer than its pause restarts at once.
 """
 
+# How often a parent looks for processes that ended.
+REPAIR_EVERY_S = 0.5
 PAUSE_FIRST_S = 0.5
 PAUSE_MAX_S = 30.0
 STEADY_AFTER_S = 10.0

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.packing.stream_files import write_stream
 from kit.program import invoked
 from penstock.errors import UsageError
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
-from penstock.laboratory.packing_replay.stream import Stream, write_stream
+from penstock.laboratory.packing_replay.stream import Stream
 
 CAPACITY = 100
 STREAM = generate(Recipe(Kind.WALK, 30, 10, 21, 5), CAPACITY)

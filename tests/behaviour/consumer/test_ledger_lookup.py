@@ -1,8 +1,8 @@
 """When the ledger is read, and what its answer means for a partition."""
 
 import pytest
-from kit.consumer.consumer_script import A, B, Script, passes
 
+from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs, ledger_lookup
 from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes
 from penstock.consumer.core.ledger_lookup import MISSING_PARTITION_MS_MAX

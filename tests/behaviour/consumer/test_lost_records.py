@@ -1,8 +1,8 @@
 """A log that lost records it once had: seen, waited for, and stopped with its figures."""
 
 import pytest
-from kit.consumer.consumer_script import A, B, Script
 
+from kit.consumer.consumer_script import A, B, Script
 from penstock.consumer.core import batch_planning, partition_progress
 from penstock.consumer.core.batch_planning import LOG_SHORT_MS_MAX
 from penstock.consumer.core.effects import CarryBatch, Log, ReadLedger

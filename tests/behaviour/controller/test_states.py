@@ -268,7 +268,7 @@ def test_group_management_needs_a_plan() -> None:
 def test_a_partition_that_fails_during_a_plan_is_set_aside() -> None:
     """The plan goes on without it."""
     teller = after(*TWO_CONSUMERS[:8], "consumer 2 started orders-2@1.3")
-    teller.tell("consumer 1 stopped orders-0@1.1, lake_unavailable")
+    teller.tell("consumer 1 stopped orders-0@1.1, offset_out_of_range")
     lines = teller.tell("consumer 1 started orders-1@1.2")
     assert "  = Sentinel" in lines
 

@@ -133,16 +133,12 @@ def test_a_note_that_cannot_be_written_stops_the_process(tmp_path: Path) -> None
     assert processes_naming(str(tmp_path)) == []
 
 
-def test_state_stays_until_it_is_forgotten(tmp_path: Path) -> None:
-    """A deleted consumer's folder stays until `forget_state` removes it."""
+def test_the_state_of_a_deleted_consumer_stays(tmp_path: Path) -> None:
+    """A deleted consumer's folder stays with its log."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     local.create(ONE, TEMPLATE)
-    local.forget_state(ONE)
-    assert set(local.list_consumers()) == {ONE}
     local.delete(ONE)
     assert (tmp_path / "consumer-1" / "consumer.log").exists()
-    local.forget_state(ONE)
-    assert not (tmp_path / "consumer-1").exists()
 
 
 def test_a_large_log_is_turned_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

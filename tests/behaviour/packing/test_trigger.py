@@ -14,8 +14,8 @@ from penstock.packing.trigger import (
     TriggerMemory,
     after_repack,
     decide,
-    group_load,
     is_worthwhile,
+    load_of_assignment,
     problem_for,
     try_again,
 )
@@ -39,7 +39,7 @@ def held(*consumers: list[int]) -> Assignment:
 
 
 def reason(values: dict[TopicPartition, float], assignment: Assignment, now_ms: int = 0) -> Reason:
-    return decide(POLICY, FRESH, group_load(POLICY, values, assignment), now_ms)[1].reason
+    return decide(POLICY, FRESH, load_of_assignment(POLICY, values, assignment), now_ms)[1].reason
 
 
 def test_calm_while_the_load_is_carried() -> None:
@@ -50,7 +50,7 @@ def test_calm_while_the_load_is_carried() -> None:
 def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
     """More than it carries, at once."""
     memory, decision = decide(
-        POLICY, FRESH, group_load(POLICY, speeds(60, 45), held([0, 1])), 7_000
+        POLICY, FRESH, load_of_assignment(POLICY, speeds(60, 45), held([0, 1])), 7_000
     )
     assert (decision.reason, decision.repack) == (Reason.OVER_CAPACITY, True)
     assert decision.explanation == "consumer 1 is over capacity: 105 of 100 B/s"
@@ -60,7 +60,7 @@ def test_a_consumer_over_its_capacity_raises_the_alarm() -> None:
 def test_several_consumers_over_capacity_are_named_with_their_figures() -> None:
     """Each with its load and its capacity, in a unit that fits."""
     policy = replace(POLICY, capacity_bytes_per_s=2e6)
-    group = group_load(policy, speeds(2e6, 1e6, 1.5e6, 1.2e6), held([0, 1], [2, 3]))
+    group = load_of_assignment(policy, speeds(2e6, 1e6, 1.5e6, 1.2e6), held([0, 1], [2, 3]))
     _, decision = decide(policy, FRESH, group, 0)
     expected = "consumers are over capacity: 1 (3 of 2 MB/s), 2 (2.7 of 2 MB/s)"
     assert decision.explanation == expected
@@ -69,7 +69,7 @@ def test_several_consumers_over_capacity_are_named_with_their_figures() -> None:
 def test_a_group_above_its_maximum_is_repacked() -> None:
     """Also when every consumer is within its capacity; one that could not be helped waits."""
     policy = replace(POLICY, consumers_max=1)
-    group = group_load(policy, speeds(10, 10), held([0], [1]))
+    group = load_of_assignment(policy, speeds(10, 10), held([0], [1]))
     _, decision = decide(policy, FRESH, group, 0)
     assert decision.reason is Reason.OVER_MAXIMUM
     assert decision.explanation == "2 consumers have partitions, the maximum is 1"
@@ -81,16 +81,20 @@ def test_a_group_above_its_maximum_is_repacked() -> None:
 def test_over_capacity_may_have_to_last() -> None:
     """With a wait set, the alarm is raised only when it has lasted."""
     patient = replace(POLICY, over_capacity_ms=10_000)
-    memory, decision = decide(patient, FRESH, group_load(POLICY, speeds(60, 45), held([0, 1])), 0)
+    memory, decision = decide(
+        patient, FRESH, load_of_assignment(POLICY, speeds(60, 45), held([0, 1])), 0
+    )
     assert not decision.repack
     memory, decision = decide(
-        patient, memory, group_load(POLICY, speeds(10, 45), held([0, 1])), 5_000
+        patient, memory, load_of_assignment(POLICY, speeds(10, 45), held([0, 1])), 5_000
     )
     memory, decision = decide(
-        patient, memory, group_load(POLICY, speeds(60, 45), held([0, 1])), 9_000
+        patient, memory, load_of_assignment(POLICY, speeds(60, 45), held([0, 1])), 9_000
     )
     assert not decision.repack, "it was within its capacity in between"
-    _, decision = decide(patient, memory, group_load(POLICY, speeds(60, 45), held([0, 1])), 19_000)
+    _, decision = decide(
+        patient, memory, load_of_assignment(POLICY, speeds(60, 45), held([0, 1])), 19_000
+    )
     assert decision.reason is Reason.OVER_CAPACITY
 
 
@@ -108,13 +112,19 @@ def test_what_nobody_reads_and_what_is_gone() -> None:
 def test_fewer_consumers_are_looked_for_on_a_slow_timer() -> None:
     """Scale-down is tried once per period, and not before the first period is over."""
     spread = held([0], [1])
-    memory, decision = decide(POLICY, FRESH, group_load(POLICY, speeds(10, 10), spread), 0)
+    memory, decision = decide(POLICY, FRESH, load_of_assignment(POLICY, speeds(10, 10), spread), 0)
     assert decision.reason is Reason.CALM
-    memory, decision = decide(POLICY, memory, group_load(POLICY, speeds(10, 10), spread), 299_000)
+    memory, decision = decide(
+        POLICY, memory, load_of_assignment(POLICY, speeds(10, 10), spread), 299_000
+    )
     assert decision.reason is Reason.CALM
-    memory, decision = decide(POLICY, memory, group_load(POLICY, speeds(10, 10), spread), 300_000)
+    memory, decision = decide(
+        POLICY, memory, load_of_assignment(POLICY, speeds(10, 10), spread), 300_000
+    )
     assert decision.reason is Reason.FEWER_WOULD_DO
-    _, decision = decide(POLICY, memory, group_load(POLICY, speeds(10, 10), spread), 301_000)
+    _, decision = decide(
+        POLICY, memory, load_of_assignment(POLICY, speeds(10, 10), spread), 301_000
+    )
     assert decision.reason is Reason.CALM
 
 
@@ -122,7 +132,7 @@ def test_no_look_where_no_fewer_could_do() -> None:
     """The lower bound at the packing capacity says it without packing."""
     memory = TriggerMemory(looked_for_fewer_at_ms=0)
     _, decision = decide(
-        POLICY, memory, group_load(POLICY, speeds(50, 45), held([0], [1])), 1_000_000
+        POLICY, memory, load_of_assignment(POLICY, speeds(50, 45), held([0], [1])), 1_000_000
     )
     assert decision.reason is Reason.CALM
     assert decision.explanation == "2 consumers at least must carry the load: 95 of 200 B/s"
@@ -141,7 +151,9 @@ def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
 def test_a_consumer_between_the_two_capacities_is_unchanged() -> None:
     """Packed to 80 of 100, a consumer at 95 keeps its partitions and gets no more."""
     assignment = held([0, 1], [2, 3], [4])
-    question = problem_for(POLICY, group_load(POLICY, speeds(50, 45, 60, 45, 20), assignment))
+    question = problem_for(
+        POLICY, load_of_assignment(POLICY, speeds(50, 45, 60, 45, 20), assignment)
+    )
     assert question.capacity_of(ONE) >= 95
     assert question.capacity_of(TWO) == 80
     after = DEFAULT.pack(question).assignment
@@ -154,7 +166,7 @@ def test_a_repair_without_effect_waits_before_the_next() -> None:
     """After a repack without effect the next one waits, unless something changes."""
     over = Reason.OVER_CAPACITY
     memory = after_repack(FRESH, over, 0, changed=False)
-    group = group_load(POLICY, speeds(60, 60), held([0, 1]))
+    group = load_of_assignment(POLICY, speeds(60, 60), held([0, 1]))
     assert decide(POLICY, memory, group, 14_999)[1].reason is Reason.CALM
     assert decide(POLICY, memory, group, 15_000)[1].reason is Reason.OVER_CAPACITY
     memory = after_repack(memory, over, 10_000, changed=True)
@@ -164,16 +176,16 @@ def test_a_repair_without_effect_waits_before_the_next() -> None:
 def test_two_repacks_are_some_time_apart() -> None:
     """Unless a partition has no reader: that is never made to wait."""
     memory = after_repack(FRESH, Reason.OVER_CAPACITY, 10_000, changed=True)
-    group = group_load(POLICY, speeds(60, 60), held([0, 1]))
+    group = load_of_assignment(POLICY, speeds(60, 60), held([0, 1]))
     assert decide(POLICY, memory, group, 12_999)[1].reason is Reason.CALM
     assert decide(POLICY, memory, group, 13_000)[1].reason is Reason.OVER_CAPACITY
-    unread = group_load(POLICY, speeds(60, 60), held([0]))
+    unread = load_of_assignment(POLICY, speeds(60, 60), held([0]))
     assert decide(POLICY, memory, unread, 10_000)[1].reason is Reason.UNREAD_PARTITION
 
 
 def test_an_old_measurement_is_no_reason_for_a_move() -> None:
     """Neither up nor down; what nobody reads is still seen to."""
-    group = replace(group_load(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
+    group = replace(load_of_assignment(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
     assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.CALM
     unread = replace(group, unread=(named(7),))
     assert decide(POLICY, FRESH, unread, 0)[1].reason is Reason.UNREAD_PARTITION
@@ -182,7 +194,7 @@ def test_an_old_measurement_is_no_reason_for_a_move() -> None:
 def test_a_group_that_is_behind_is_not_made_smaller() -> None:
     """And looks again as soon as it has caught up, not a period later."""
     memory = TriggerMemory(looked_for_fewer_at_ms=0)
-    caught_up = group_load(POLICY, speeds(10, 10), held([0], [1]))
+    caught_up = load_of_assignment(POLICY, speeds(10, 10), held([0], [1]))
     memory, decision = decide(POLICY, memory, replace(caught_up, is_behind=True), 300_000)
     assert decision.reason is Reason.CALM
     assert decide(POLICY, memory, caught_up, 301_000)[1].reason is Reason.FEWER_WOULD_DO
@@ -191,7 +203,7 @@ def test_a_group_that_is_behind_is_not_made_smaller() -> None:
 def test_each_consumer_has_its_own_capacity() -> None:
     """Overload, packing and scale-down use each consumer's own capacity."""
     group = replace(
-        group_load(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
+        load_of_assignment(POLICY, speeds(30, 30, 60), held([0, 1], [2])),
         capacity_by_consumer={ONE: 50.0, TWO: 200.0, THREE: 100.0},
     )
     assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.OVER_CAPACITY
@@ -206,7 +218,9 @@ def test_each_consumer_has_its_own_capacity() -> None:
 def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
     """The two have their own timers."""
     memory = after_repack(FRESH, Reason.FEWER_WOULD_DO, 0, changed=False)
-    assert decide(POLICY, memory, group_load(POLICY, speeds(60, 60), held([0, 1])), 1_000)[1].repack
+    assert decide(POLICY, memory, load_of_assignment(POLICY, speeds(60, 60), held([0, 1])), 1_000)[
+        1
+    ].repack
 
 
 @pytest.mark.parametrize(

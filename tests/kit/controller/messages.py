@@ -228,7 +228,7 @@ LARGEST: tuple[Message, ...] = (
                 **_ROW,
                 **_EPOCH,
                 next_offset=_OFFSET,
-                reason=StopReason.DEAD_LETTERS_UNAVAILABLE,
+                reason=StopReason.TRANSFORMATION_FAILED,
                 detail=_TEXT,
             ),
         )
@@ -273,7 +273,7 @@ LARGEST: tuple[Message, ...] = (
         failed=(
             FailedPartition(
                 **_ROW,
-                reason=StopReason.DEAD_LETTERS_UNAVAILABLE,
+                reason=StopReason.TRANSFORMATION_FAILED,
                 offset=_OFFSET,
                 detail=_TEXT,
             ),

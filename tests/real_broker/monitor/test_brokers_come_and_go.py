@@ -8,6 +8,7 @@ from kit.kafka.measuring import fits, seen_in, watching, writing
 from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.broker.properties import BrokerPlan
+from penstock.processes import STOP_GRACE_S, stop
 
 pytestmark = [
     pytest.mark.broker,
@@ -33,7 +34,7 @@ def test_leaders_move_between_three_brokers(broker_jars: None) -> None:
             assert len(leaders) == 3
             victim = min(leaders)
             moved = leaders[victim]
-            kafka.stop_node(victim)
+            stop(kafka.nodes[victim].process, grace_s=STOP_GRACE_S)
             watcher.watch(6.0)
             after = watcher._measuring._meter.by_leader
             assert victim not in after, "no leader moved: the test is void"

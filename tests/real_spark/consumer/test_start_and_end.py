@@ -86,7 +86,7 @@ def test_a_place_that_cannot_be_written_does_not_stop_a_start(group: Group) -> N
     group.command_start(1, places)
     wait_rows(group, topic, 5)
     assert group.report(1).previous_shutdown == "unknown"
-    assert child.events("state_not_kept")
+    assert child.events("state_not_saved")
     assert child.end() == 0
     assert_exact(group, topic)
 

@@ -12,8 +12,7 @@ from penstock.errors import UnreachableError
 from penstock.jars import JarSet
 from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import BrokerPlan, EmbeddedKafka
-from penstock.laboratory.broker.embedded import STOP_GRACE_S
-from penstock.processes import RunningServer
+from penstock.processes import STOP_GRACE_S, RunningServer
 from penstock.settings.sections import KafkaSettings
 
 app = typer.Typer(

@@ -99,7 +99,7 @@ def keep_tables(draft: StepDraft) -> None:
 
 
 def tables_kept(draft: StepDraft, _: TablesKept) -> None:
-    """The next time counts from the end of this one."""
+    """Set the time of the next upkeep, one period after the end of this one."""
     draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
 
 

@@ -37,7 +37,8 @@ from penstock.consumer.process.threads import (
 from penstock.errors import SettingsError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets
-from penstock.kafka_io.mailbox import Letter, Mailbox, MailboxTrouble
+from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble
+from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
     Refusal,
     StartConsumingCommand,
@@ -55,7 +56,7 @@ Point = Callable[[str], None]
 
 
 def _nothing(_: str) -> None:
-    """No test is watching."""
+    """Do nothing: only a test acts at a point."""
 
 
 class ConsumerProcess:
@@ -98,10 +99,6 @@ class ConsumerProcess:
                 self._log.info("consumer_ended", state=CONTROLLED)
             finally:
                 self._mailbox_thread.stop(timeout_s=1.0)
-
-    def ask_to_end(self) -> None:
-        """What SIGTERM does; from any thread."""
-        self._inbox.put(Signalled(signal.SIGTERM))
 
     def _handle_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -189,10 +186,10 @@ class ConsumerProcess:
 
     def _once(self) -> None:
         """Wait for what comes, or until the next tick is due; the core sees everything in order."""
-        letters: list[Letter] = []
+        records: list[KafkaRecord] = []
         for item in self._inbox.take((self._runner.wake_ms - now_ms()) / 1000):
-            if isinstance(item, Letter):
-                letters.append(item)
+            if isinstance(item, KafkaRecord):
+                records.append(item)
             elif isinstance(item, WorkerAnswer):
                 given = item.as_input(now_ms())
                 if given is not None:
@@ -203,7 +200,7 @@ class ConsumerProcess:
                 self._log.warning("mailbox", error=item.explanation)
             elif isinstance(item, MailboxCrashed):
                 raise item.error
-        messages = [one for letter in letters if (one := self._decoded(letter)) is not None]
+        messages = [one for record in records if (one := self._decoded(record)) is not None]
         if messages:
             self._feed(MessagesRead(now_ms(), tuple(messages)))
         if now_ms() >= self._runner.wake_ms:
@@ -214,13 +211,13 @@ class ConsumerProcess:
         self._state, effects = step(self._state, given)
         self._runner.run(effects)
 
-    def _decoded(self, letter: Letter) -> Command | StateQuery | None:
-        role = self._settings.topics.names.role_of(letter.topic)
-        read = decode(letter.value, letter.headers, topic_role=role, mailbox=self._id)
+    def _decoded(self, record: KafkaRecord) -> Command | StateQuery | None:
+        role = self._settings.topics.names.role_of(record.topic)
+        read = decode(record.value, record.headers, topic_role=role, mailbox=self._id)
         if isinstance(read, StartConsumingCommand | StopConsumingCommand | StateQuery):
             return read
         why = read.code if isinstance(read, Refusal) else f"unexpected {read.event_type}"
-        self._log.warning("letter_refused", topic=letter.topic, offset=letter.offset, why=str(why))
+        self._log.warning("message_refused", topic=record.topic, offset=record.offset, why=str(why))
         return None
 
     # --- the state directory ----------------------------------------------------------------
@@ -236,4 +233,4 @@ class ConsumerProcess:
         if not self._directory.write(
             shutdown_record_content(self._record, state=state, mailbox=positions)
         ):
-            self._log.warning("state_not_kept", why=self._directory.unusable)
+            self._log.warning("state_not_saved", why=self._directory.unusable)

@@ -12,7 +12,8 @@ from typing import Any
 
 from penstock.consumer.core.inputs import Input
 from penstock.errors import PenstockError
-from penstock.kafka_io.mailbox import Letter, Mailbox, MailboxTrouble
+from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble
+from penstock.kafka_io.partition_reader import KafkaRecord
 
 _MAILBOX_WAIT_S = 0.5
 
@@ -38,7 +39,7 @@ class MailboxCrashed:
     error: Exception
 
 
-Item = Signalled | WorkerAnswer | Letter | MailboxTrouble | MailboxCrashed
+Item = Signalled | WorkerAnswer | KafkaRecord | MailboxTrouble | MailboxCrashed
 OnResult = Callable[[int, Any], Input | None]
 OnError = Callable[[int, Exception], Input | None]
 

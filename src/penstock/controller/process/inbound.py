@@ -12,8 +12,9 @@ from typing import Any
 
 from penstock.controller.core.inputs import ConsumerSpoke, Input, Requested, SpeedsMeasured
 from penstock.errors import PenstockError
-from penstock.kafka_io.followed_topics import AT_THE_END, Followed, FollowedTopics
+from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
 from penstock.kafka_io.measurement_topic import MeasurementReader
+from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
     ConsumerReport,
     FromConsumer,
@@ -46,7 +47,7 @@ class InboundReaders:
         log: Any,
         *,
         service_since: int,
-        on_unreadable_request: Callable[[Followed, Refusal], None],
+        on_unreadable_request: Callable[[KafkaRecord, Refusal], None],
     ) -> None:
         self._settings = settings
         self._inbox = inbox

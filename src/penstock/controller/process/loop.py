@@ -29,8 +29,9 @@ from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.deployment import DeploymentBackend, DeploymentTemplate
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
-from penstock.kafka_io.followed_topics import AT_THE_END, Followed
+from penstock.kafka_io.followed_topics import AT_THE_END
 from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Outgoing
+from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
     LeadershipClaim,
     Message,
@@ -41,12 +42,11 @@ from penstock.messages import (
 )
 from penstock.messages.fields import SENTENCE_LENGTH_MAX
 from penstock.model import ConsumerId
+from penstock.processes import REPAIR_EVERY_S
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
 
-# How often the back-end looks for consumers that died.
-REPAIR_EVERY_S = 0.5
 # How often the file behind `penstock status` is written.
 STATUS_EVERY_S = 1.0
 STATUS_NAME = "status.json"
@@ -236,7 +236,7 @@ class ControllerProcess:
         topic = self._settings.topics.names.of_role(message.topic_role)
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 
-    def _answer_unreadable(self, record: Followed, refusal: Refusal) -> None:
+    def _answer_unreadable(self, record: KafkaRecord, refusal: Refusal) -> None:
         """Called by the messages thread: answer a request that could not be read."""
         named = dict(record.headers).get("request_id") or b""
         request_id = named.decode(errors="replace")

@@ -135,7 +135,10 @@ def _from_kubeconfig(settings: KubernetesSettings) -> tuple[Configuration, str]:
 
 
 def _namespace_of_context(named: str, context: str) -> str:
-    """The client library does not return it. With several files the first one counts."""
+    """Read the namespace of the context, which the client library does not return.
+
+    If `named` lists several files, only the first one is read.
+    """
     try:
         first = Path(named.split(os.pathsep, maxsplit=1)[0]).expanduser()
         content: Any = yaml.safe_load(first.read_text(encoding="utf-8"))

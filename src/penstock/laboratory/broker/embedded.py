@@ -32,6 +32,7 @@ from penstock.laboratory.broker.properties import (
     properties_text,
 )
 from penstock.processes import (
+    STOP_GRACE_S,
     ProcessIdentity,
     is_alive,
     send_signal,
@@ -42,7 +43,6 @@ from penstock.processes import (
 from penstock.settings.sections import KafkaSettings
 
 START_TIMEOUT_S = 90.0
-STOP_GRACE_S = 20.0
 PORT_ATTEMPTS = 3
 QUOTED_LINES = 12
 _LOOK_AGAIN_S = 0.1
@@ -239,9 +239,6 @@ class EmbeddedKafka:
     def kill(self, node_id: int) -> None:
         """Kill a node with SIGKILL, like a power cut."""
         send_signal(self.nodes[node_id].process, signal.SIGKILL)
-        stop_all([self.nodes[node_id].process], grace_s=STOP_GRACE_S)
-
-    def stop_node(self, node_id: int) -> None:
         stop_all([self.nodes[node_id].process], grace_s=STOP_GRACE_S)
 
     def pause(self, node_id: int) -> None:

@@ -19,8 +19,8 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
-    group_load,
     is_worthwhile,
+    load_of_assignment,
     problem_for,
 )
 
@@ -142,7 +142,7 @@ def _trigger_step(
     ):
         return None, None
     controller.asked_at_ms = now_ms
-    group = group_load(policy, speeds, controller.assignment)
+    group = load_of_assignment(policy, speeds, controller.assignment)
     controller.memory, decision = decide(policy, controller.memory, group, now_ms)
     if not decision.repack:
         return None, decision.reason

@@ -44,14 +44,6 @@ def read_stream(path: Path) -> Stream:
         raise UsageError(f"{path} is not UTF-8 text: {error.reason}", remedy=_REMEDY) from error
 
 
-def write_stream(stream: Stream, path: Path) -> None:
-    """The inverse of `read_stream`."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(str(partition) for partition in stream.partitions)
-        writer.writerows(stream.rows)
-
-
 def _parse(path: Path, reader: Iterator[list[str]]) -> Stream:
     lines = _numbered(path, reader)
     header = next(lines, None)

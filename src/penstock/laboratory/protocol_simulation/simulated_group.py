@@ -32,7 +32,7 @@ EVENTS_MAX = 200_000
 LOAD_SHARE_MAX = 0.6
 
 
-class Log:
+class SimulatedLog:
     """One partition of a data topic: its end offset and its write speed."""
 
     def __init__(self, topic_id: str, records_per_s: float, since_ms: int) -> None:
@@ -67,7 +67,7 @@ class SimulatedGroup:
         self.has_faults = True
         self.is_fencing = scenario.is_fenced_by_broker
         self.restarts_consumers = scenario.restarts_consumers
-        self.logs: dict[TopicPartition, Log] = {}
+        self.logs: dict[TopicPartition, SimulatedLog] = {}
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
         self.newest_epoch = 0
@@ -90,7 +90,7 @@ class SimulatedGroup:
         self.topics_made += 1
         topic_id = f"id-{self.topics_made:019d}"
         for number in range(partitions):
-            self.logs[TopicPartition(topic, number)] = Log(
+            self.logs[TopicPartition(topic, number)] = SimulatedLog(
                 topic_id, self._speed(), self.clock.now_ms
             )
 
@@ -100,7 +100,7 @@ class SimulatedGroup:
             topic_id = self.logs[mine[0]].topic_id
             for number in range(len(mine), len(mine) + by):
                 speed = max(1.0, min(self._speed(), self.free_bytes_per_s()))
-                log = Log(topic_id, speed, self.clock.now_ms)
+                log = SimulatedLog(topic_id, speed, self.clock.now_ms)
                 self.logs[TopicPartition(topic, number)] = log
 
     def delete_topic(self, topic: str) -> None:

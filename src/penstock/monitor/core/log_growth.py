@@ -150,7 +150,10 @@ def growth_by_offsets(before: LogSample, now: LogSample, mean_bytes: Row) -> Log
 
 
 def _new_records(before: LogSample, now: LogSample) -> tuple[Row, Row, npt.NDArray[np.bool_]]:
-    """Seconds, records, and whether the log went back: then the interval has no length."""
+    """Return the seconds of the interval, its records, and whether the log went back.
+
+    If the log went back, seconds and records are not a number.
+    """
     records = now.end_offset - before.end_offset
     duration_s = now.offsets_at_s - before.offsets_at_s
     restarted = records < 0

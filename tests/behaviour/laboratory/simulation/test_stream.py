@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.packing.stream_files import write_stream
 from penstock.errors import UsageError
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
-from penstock.laboratory.packing_replay.stream import read_stream, write_stream
+from penstock.laboratory.packing_replay.stream import read_stream
 
 
 def csv_file(folder: Path, text: str) -> Path:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.deployment.interface import DeployedConsumer, DeploymentState
+from penstock.deployment.interface import FAILED_AFTER_RESTARTS, DeployedConsumer, DeploymentState
 from penstock.deployment.kubernetes.core.names import VERSION_ANNOTATION, consumer_of
 from penstock.model import ConsumerId
 
@@ -19,7 +19,6 @@ Object = Mapping[str, Any]
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 _ENDED_AND_WAITING = frozenset({"CrashLoopBackOff"})
 _NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"})
-FAILED_AFTER_RESTARTS = 5
 # A new pod cannot be scheduled until its volume exists; that is normal for this long.
 SCHEDULING_S = 5.0
 _MESSAGE_CHARACTERS_MAX = 300

@@ -15,7 +15,8 @@ import yaml
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.mailbox import Letter, Mailbox
+from penstock.kafka_io.mailbox import Mailbox
+from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import (
     ConsumerReport,
@@ -79,7 +80,7 @@ class StudiedConsumer:
         while self._mailbox is not None:
             messages = self._mailbox.read(max(0.0, until_s - time.monotonic()))
             for message in messages:
-                if isinstance(message, Letter):
+                if isinstance(message, KafkaRecord):
                     read = decode(message.value, message.headers)
                     if isinstance(read, ConsumerReport):
                         self.reports.append(read)
