@@ -1,14 +1,16 @@
 """Each planted bug is caught by the detectors that docs/development/invariants.md lists."""
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kit.consumer.consumer_script import a_query_waits_for_the_commands_before_it
-from kit.controller.planted_bugs import BUGS, PlantedBug
+from kit.controller.planted_bugs import BUGS
 from kit.controller.story import told
 from kit.generated_files import ROOT
+from kit.planted_bug import PlantedBug
 from penstock.controller.core.invariants import InvariantError
 from penstock.laboratory.exhaustive_model.search import explore
 from penstock.laboratory.protocol_simulation.campaign import run
@@ -18,6 +20,7 @@ from penstock.laboratory.protocol_simulation.scenario import scenario
 pytestmark = pytest.mark.campaign
 
 STORIES = ROOT / "tests" / "stories"
+BEHAVIOUR = ROOT / "tests" / "behaviour" / "consumer"
 
 # Where each is caught quickest. Others may catch it too; these are checked every time.
 CAUGHT_BY: dict[str, tuple[str, ...]] = {
@@ -46,12 +49,44 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "two leaders": ("story 18", "seed 7"),
     "stops are not sent": ("story 06",),
     "stop events ignored": ("story 06",),
+    "empty looks without a pause": ("test_idle_looks_back_off",),
+    "batch not noted": (
+        "test_a_stop_waits_for_the_running_batch_and_others_go_on",
+        "seed 5",
+    ),
+    "unknown outcome read on": (
+        "test_an_unknown_outcome_is_settled_by_the_ledger_before_reading_on",
+        "seed 0",
+    ),
+    "stopped twice": ("test_a_failure_of_what_was_stopped_meanwhile_is_still_reported",),
+    "older answer used": ("test_an_answer_for_an_older_start_is_ignored_and_asked_again",),
+    "look-up repeated at once": ("test_a_failed_read_is_repeated_at_growing_intervals",),
+    "retried at once": ("test_a_put_off_partition_waits_with_growing_pauses_and_the_others_go_on",),
+    "ledger offset not moved": ("seed 1",),
+    "lost Spark counts as up": (
+        "test_a_lost_server_is_started_again_with_growing_pauses",
+        "seed 0",
+    ),
+    "lost JVM endured": ("test_a_lost_jvm_of_our_own_ends_the_process_after_three_batches",),
+    "shutdown leaves its batch": ("test_a_shutdown_waits_for_the_running_batch", "seed 5"),
+    "shutdown waits for ever": ("test_a_batch_that_would_not_end_within_the_grace_is_dropped",),
 }
 
 
 def story(number: str) -> Path:
     (path,) = STORIES.glob(f"{number}-*.story")
     return path
+
+
+def behaviour_test(name: str) -> Callable[[], None]:
+    """A test of the consumer's core, by its name."""
+    modules = [
+        importlib.import_module(f"behaviour.consumer.{path.stem}")
+        for path in sorted(BEHAVIOUR.glob("test_*.py"))
+    ]
+    (test,) = [vars(module)[name] for module in modules if name in vars(module)]
+    found: Callable[[], None] = test
+    return found
 
 
 def finding(detector: str) -> str | None:
@@ -67,12 +102,14 @@ def finding(detector: str) -> str | None:
         outcome = run(scenario(int(which)))
         return outcome.explanation.partition(": ")[2][:90] if outcome.verdict == "red" else None
     try:
-        if kind == "script":
+        if kind.startswith("test_"):
+            behaviour_test(kind)()
+        elif kind == "script":
             a_query_waits_for_the_commands_before_it()
         else:
             explore(1, records=1)
             explore(2, records=0)
-    except (InvariantError, ViolationError, AssertionError) as error:
+    except (InvariantError, ViolationError, AssertionError, ValueError) as error:
         return _short(error)
     return None
 
@@ -103,6 +140,6 @@ def test_without_a_bug_nothing_is_found(detector: str) -> None:
 
 
 def test_every_planted_bug_has_a_detector() -> None:
-    """Every planted bug has a detector, and there are at least twelve bugs."""
+    """Every planted bug has a detector, and there are at least thirty-six bugs."""
     assert {bug.name for bug in BUGS} == set(CAUGHT_BY)
-    assert len(BUGS) >= 12
+    assert len(BUGS) >= 36

@@ -81,7 +81,7 @@ class Script:
         return [effect.event for effect in self.did(Log)]
 
     def wait(self, ms: int, **tick: bool) -> list[FromConsumer]:
-        """Time passes, and then the core is told."""
+        """Time passes, and then the core gets a tick."""
         self.now_ms += ms
         return self.take(inputs.Tick(self.now_ms, **tick))
 

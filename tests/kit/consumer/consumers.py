@@ -58,7 +58,7 @@ def wait_for(what: str, look: Callable[[], Any], timeout_s: float = WAIT_S) -> A
 
 @dataclass
 class ConsumerChild:
-    """One consumer process, its log, and how to hurt it."""
+    """One consumer process, its log, and ways to harm it."""
 
     number: int
     process: subprocess.Popen[bytes]
@@ -98,7 +98,7 @@ class ConsumerChild:
 
 @dataclass
 class Group:
-    """A lake, control topics, consumers, and the controller's seat, which the test takes."""
+    """A lake, control topics and consumers; the test plays the controller."""
 
     settings: Settings
     folder: Path
@@ -136,30 +136,28 @@ class Group:
         content.setdefault("consumer", {}).update(consumer)
         content["consumer"].setdefault("state_root", str(self.folder / "state"))
         content["log"] = {"format": "json", "level": "debug"}
-        life = len(self.children)
-        file = self.folder / f"settings-{number}-{life}.yaml"
+        started = len(self.children)
+        file = self.folder / f"settings-{number}-{started}.yaml"
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
         if at:
             command = [str(MAIN), at, action, str(count), str(number), str(file)]
         else:
             command = ["-m", "penstock", "consumer", "--id", str(number), "-f", str(file)]
-        log_file = self.folder / f"consumer-{number}-{life}.log"
-        # For the kit, and for what the tests themselves are run with.
-        paths = [str(MAIN.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        log_file = self.folder / f"consumer-{number}-{started}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, *command],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                env={**os.environ, "PYTHONPATH": _python_path()},
             )
         root = Path(content["consumer"]["state_root"])
         child = ConsumerChild(number, process, log_file, root / f"consumer-{number}")
         self.children.append(child)
         return child
 
-    # --- the controller's mouth ---
+    # --- what the controller sends ---
 
     def send(self, message: Message) -> None:
         encoded = encode(message)
@@ -210,7 +208,7 @@ class Group:
     # --- and its ears ---
 
     def listen(self) -> None:
-        """Take in what has come."""
+        """Read the messages that have arrived."""
         while (message := self._reader.poll(0.02)) is not None:
             if message.error() is None:
                 read = decode(message.value(), message.headers())
@@ -230,7 +228,7 @@ class Group:
         ]
 
     def incarnation(self, number: int) -> int:
-        """The newest life that has spoken."""
+        """The newest incarnation that sent a message."""
 
         def newest() -> int:
             reports = self.said(ConsumerReport, number)
@@ -241,7 +239,7 @@ class Group:
     def wait_new_incarnation(self, number: int, before: int) -> int:
         return int(
             wait_for(
-                f"a new life of consumer {number}",
+                f"a new incarnation of consumer {number}",
                 lambda: (now := self.incarnation(number)) > before and now,
             )
         )
@@ -281,7 +279,7 @@ class Group:
             reader.close()
 
     def delete_records(self, place: TopicPartition, *, before: int) -> None:
-        """As retention would."""
+        """Delete records as retention would."""
         client = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
         for future in client.delete_records(
             [ClientPartition(place.topic, place.partition, before)]
@@ -312,6 +310,11 @@ class Group:
         answer = wait_for(f"an answer of consumer {number}", found)
         assert isinstance(answer, StateQueryResponse)
         return answer
+
+
+def _python_path() -> str:
+    """The kit, and whatever the tests themselves run with."""
+    return os.pathsep.join([str(MAIN.parents[2]), os.environ.get("PYTHONPATH", "")])
 
 
 MakeGroup = Callable[..., Group]

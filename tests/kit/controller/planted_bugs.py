@@ -1,16 +1,16 @@
 """Planted bugs: each breaks one thing, as a tired engineer might, and the suite must find it."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kit.consumer.planted_bugs import CONSUMER_BUGS, replace_handler
+from kit.planted_bug import PlantedBug
 from penstock.consumer.core import commands, ledger_lookup, owned_partitions, spark
 from penstock.consumer.core import step_draft as consumer_step_draft
 from penstock.consumer.core.effects import Effect
 from penstock.consumer.core.partition_progress import PartitionProgress
-from penstock.consumer.core.state_machine import HANDLERS as CONSUMER_HANDLERS
 from penstock.controller.core import (
     group_management,
     holdings,
@@ -24,15 +24,6 @@ from penstock.controller.core.state import HoldingStatus
 from penstock.controller.core.step_draft import StepDraft
 from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.model import Epoch
-
-Sabotage = Callable[[pytest.MonkeyPatch], None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlantedBug:
-    name: str
-    explanation: str
-    plant: Sabotage
 
 
 def _start_before_stop(patch: pytest.MonkeyPatch) -> None:
@@ -209,11 +200,7 @@ def _ledger_not_asked_again(patch: pytest.MonkeyPatch) -> None:
     def not_read(draft: Any, _: Any) -> None:
         draft.is_reading_ledger = True
 
-    table = {
-        key: not_read if handler is ledger_lookup.not_read else handler
-        for key, handler in CONSUMER_HANDLERS.items()
-    }
-    patch.setattr("penstock.consumer.core.state_machine.HANDLERS", table)
+    replace_handler(patch, ledger_lookup.not_read, not_read)
 
 
 def _spark_not_started_again(patch: pytest.MonkeyPatch) -> None:
@@ -293,4 +280,5 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
     PlantedBug("stops are not sent", "a stop is noted but not sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
+    *CONSUMER_BUGS,
 )

@@ -1,7 +1,6 @@
 """A real broker with users and rights: whatever is not granted is refused, and all is recorded."""
 
 import re
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from documents.kafka_rights import KafkaRight
+from kit.free_ports import free_ports
 from penstock.laboratory.broker import EmbeddedKafka, embedded
 from penstock.laboratory.broker.properties import BrokerPlan, log4j2_text
 from penstock.settings.sections import KafkaSettings
@@ -100,14 +100,3 @@ def guarded_broker(folder: Path, users: Sequence[str]) -> Iterator[GuardedBroker
         plan = BrokerPlan(properties=properties)
         with EmbeddedKafka(plan, data_directory=folder, port=port) as kafka:
             yield GuardedBroker(kafka, guarded_port, passwords)
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

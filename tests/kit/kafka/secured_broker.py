@@ -15,7 +15,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kit.kafka.guarded_broker import HOST, free_ports
+from kit.free_ports import free_ports
+from kit.kafka.guarded_broker import HOST
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.broker.properties import BrokerPlan
 

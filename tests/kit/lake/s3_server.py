@@ -1,7 +1,7 @@
 """A real S3 server on this machine: versitygw over a folder, compiled once where Go is present.
 
 It refuses a conditional write of what is there already, for writers at the same instant too, as
-Amazon's does; the lake's ledger rests on that. `python tests/kit/s3_server.py` compiles it, which
+Amazon's does; the lake's ledger rests on that. `make s3-server` compiles it, which
 takes two minutes: apart from the tests, because a test's time is bounded.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from kit.kafka.guarded_broker import free_ports
+from kit.free_ports import free_ports
 from penstock.jars import cache_directory
 from penstock.pipeline.connect_server import is_listening
 from penstock.processes import start_child, stop

@@ -1,4 +1,4 @@
-"""A consumer process obeys its mailbox and carries what it is told to carry."""
+"""A consumer process obeys its mailbox and carries the partitions it is commanded to."""
 
 import time
 
@@ -9,8 +9,8 @@ from kit.consumer.consumers import Group, add_records, assert_exact, make_topic,
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
-def test_carries_what_it_is_told_and_says_so(group: Group) -> None:
-    """Start, carry, query, stop, end in order: each heard, each answered, every record once."""
+def test_carries_what_is_commanded_and_reports_it(group: Group) -> None:
+    """Start, carry, query, stop, end in order: each is answered, every record is carried once."""
     topic, places = make_topic(group, "told", 4, 50)
     child = group.start(1)
     group.command_start(1, places)

@@ -1,4 +1,4 @@
-"""kill -9 at every point of a cycle: the next life finds the truth in the lake, and goes on."""
+"""kill -9 at every point of a cycle: the next incarnation goes on from the ledger."""
 
 import signal
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 @pytest.mark.parametrize("point", ["planned", "files-written", "before-commit", "committed"])
 def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None:
-    """Before the read, with files on disk, on the brink, and committed but not yet said."""
+    """Killed before the read, with files on disk, before the commit, and before it is reported."""
     topic, places = make_topic(group, "killed", 3, 40)
     child = group.start(1, at=point, count=2)
     first = group.incarnation(1)
@@ -26,7 +26,7 @@ def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None
     assert group.report(1).previous_shutdown == "uncontrolled"
     group.command_start(1, places)
     wait_rows(group, topic, 300)
-    # Everything may be in the lake already, from the life before: then nothing else waits for it.
+    # Everything may be in the lake already, from the incarnation before: wait for the start itself.
     wait_for("the new starts", lambda: len(group.started(1, incarnation=second)) == len(places))
     starts = group.started(1, incarnation=second)
     assert starts == dict.fromkeys(places, 100 if point == "committed" else 40)
@@ -47,7 +47,7 @@ def _orphans(group: Group, topic: str) -> set[str]:
 
 
 def test_killed_while_spark_writes(group: Group) -> None:
-    """Half of the files are there when it dies."""
+    """It is killed while half of the files are written; nothing is lost or doubled."""
     topic, places = make_topic(group, "halfway", 4, 20_000, size=300)
     child = group.start(1)
     first = group.incarnation(1)
@@ -64,7 +64,7 @@ def test_killed_while_spark_writes(group: Group) -> None:
 
 
 def test_old_mail_is_refused_aloud(group: Group) -> None:
-    """Commands for a former life are not obeyed by the next, and each refusal is said."""
+    """Commands for a former incarnation are refused by the next, each with a reason."""
     _, places = make_topic(group, "stale", 2, 10)
     child = group.start(1, at="planned")
     first = group.incarnation(1)

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
 def test_a_moved_partition_goes_on_where_it_was_and_the_others_do_not_stop(group: Group) -> None:
-    """A stop in mid-batch waits for that batch only; the new owner starts at its very end."""
+    """A stop during a batch waits for that batch only; the new owner starts where it ended."""
     topic, places = make_topic(group, "moved", 4, 3_000, size=300)
     children = [group.start(number) for number in (1, 2)]
     group.command_start(1, places)

@@ -1,4 +1,4 @@
-"""Kafka, the lake or a topic fails under a consumer: it heals alone, or says what was lost."""
+"""Kafka, the lake or a topic fails under a consumer: it recovers, or reports what was lost."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 def test_a_lake_that_takes_no_writes_is_tried_again(
     make_group: MakeGroup, small_disk: Path, trouble: str
 ) -> None:
-    """Said and tried again until there is room; nothing is given up, nothing is lost."""
+    """It is logged and tried again until the disk takes writes; nothing is given up or lost."""
     group = make_group(lake={"root": str(small_disk)})
     topic, places = make_topic(group, "refused", 2, 20)
     child = group.start(1)
@@ -66,7 +66,7 @@ def test_a_lake_that_takes_no_writes_is_tried_again(
 def test_a_broker_that_is_gone_for_a_while(
     spark_server: ConnectServer, broker_jars: None, tmp_path: Path
 ) -> None:
-    """Killed in mid-load and back after half a minute: no record lost, none twice."""
+    """The broker is killed and back after half a minute: no record is lost or doubled."""
     away_s = float(os.environ.get("PENSTOCK_TEST_BROKER_AWAY_S", "30"))
     with EmbeddedKafka(data_directory=tmp_path / "broker") as own:
         settings = Settings.model_validate(
@@ -100,7 +100,7 @@ def test_a_broker_that_is_gone_for_a_while(
 def test_records_that_retention_took_are_never_skipped_silently(
     make_group: MakeGroup, choice: str
 ) -> None:
-    """Stopped and reported, or gone over and reported, as the operator chose; others go on."""
+    """The partition stops or skips the hole, as the settings say, and reports it; others go on."""
     group = make_group(lake={"on_offset_out_of_range": choice})
     topic, places = make_topic(group, "retention", 2, 20)
     child = group.start(1)
@@ -129,7 +129,7 @@ def test_records_that_retention_took_are_never_skipped_silently(
 
 
 def test_a_topic_made_again_is_not_mistaken_for_the_old_one(group: Group) -> None:
-    """Its partitions are given up and reported; told to start anew, they begin at the beginning."""
+    """Its partitions are given up and reported; started again, they begin at offset 0."""
     topic, places = make_topic(group, "again", 1, 20)
     other, more = make_topic(group, "stays", 1, 5)
     group.start(1)
@@ -149,7 +149,7 @@ def test_a_topic_made_again_is_not_mistaken_for_the_old_one(group: Group) -> Non
 
 
 def test_a_transformation_that_raises_stops_its_partitions_alone(make_group: MakeGroup) -> None:
-    """The others go on; the report says which partition, where and what was raised."""
+    """The others go on; the report names the partition, the offset and the error."""
     bad = new_topic_name("bad")
     tables = {bad: {"transformation": "kit.consumer.transformations:fails_on_poison"}}
     group = make_group(lake={"tables": tables})
@@ -168,7 +168,7 @@ def test_a_transformation_that_raises_stops_its_partitions_alone(make_group: Mak
 
 
 def test_huge_records_and_a_crowd_of_small_ones(group: Group) -> None:
-    """Records of nearly 1 MB beside a hundred thousand tiny ones, and every one once."""
+    """Records of nearly 1 MB beside a hundred thousand tiny ones are each carried once."""
     topic, places = make_topic(group, "crowd", 4)
     huge = [os.urandom(1000) * 950 for _ in range(12)]
     produce(

@@ -37,7 +37,7 @@ def test_spark_in_the_consumers_own_process(make_group: MakeGroup, spark_jars: N
 def test_a_spark_server_that_goes_away_and_comes_back(
     make_group: MakeGroup, spark_jars: None, tmp_path: Path
 ) -> None:
-    """The consumer lives on, says so, and begins a new session when the server answers again."""
+    """The consumer keeps running, and begins a new session when the server answers again."""
     server = ConnectServer(SparkSettings(server_memory=2**29), folder=tmp_path / "spark").start()
     group = make_group(spark={"master": server.master})
     try:

@@ -1,4 +1,4 @@
-"""How a life begins, whatever the state directory holds, and how it ends in order."""
+"""How an incarnation begins, whatever the state directory holds, and how it ends in order."""
 
 import json
 import signal
@@ -47,7 +47,7 @@ def test_ends_in_order_in_mid_batch_and_the_next_life_knows(group: Group) -> Non
     assert group.report(1).previous_shutdown == "controlled"
     group.command_start(1, places)
     wait_rows(group, topic, 10_000)
-    # Everything may be in the lake already, from the life before: then nothing else waits for it.
+    # Everything may be in the lake already, from the incarnation before: wait for the start itself.
     wait_for("the new starts", lambda: len(group.started(1, incarnation=second)) == len(places))
     assert group.started(1, incarnation=second) == {
         one: row.next_offset for one, row in stops.items()
@@ -57,7 +57,7 @@ def test_ends_in_order_in_mid_batch_and_the_next_life_knows(group: Group) -> Non
 
 
 def test_one_process_holds_the_directory(group: Group) -> None:
-    """A second one with the same id exits at once and says why."""
+    """A second process with the same id exits at once with a reason."""
     group.start(1)
     group.incarnation(1)
     second = group.start(1)
@@ -66,7 +66,7 @@ def test_one_process_holds_the_directory(group: Group) -> None:
 
 
 def test_a_broken_state_does_not_stop_a_start(group: Group) -> None:
-    """Truncated: said, ignored, and the last end counts as unknown."""
+    """A truncated state file is logged and ignored, and the last end counts as unknown."""
     place = group.folder / "state" / "consumer-1"
     place.mkdir(parents=True)
     (place / "state").write_bytes(b"penstock-state 1 penstock/consumer-1 sha256:12\n{")
@@ -92,7 +92,7 @@ def test_a_place_that_cannot_be_written_does_not_stop_a_start(group: Group) -> N
 
 
 def test_a_batch_that_does_not_end_within_the_grace_period_ends_the_process(group: Group) -> None:
-    """A hanging batch: exit code 1, "running" stays, and the next life carries everything."""
+    """A hanging batch: exit code 1, "running" stays, the next incarnation carries everything."""
     topic, places = make_topic(group, "hangs", 1, 10)
     child = group.start(1, at="before-commit", action="hang", grace="3s")
     first = group.incarnation(1)
@@ -112,7 +112,7 @@ def test_a_batch_that_does_not_end_within_the_grace_period_ends_the_process(grou
 
 
 def test_without_a_mailbox_it_says_what_to_do(group: Group) -> None:
-    """The control topics do not reach this id."""
+    """The control topics have no partition for this id: the error names the remedy."""
     child = group.start(30)
     assert child.process.wait(30) == 3
     assert "penstock topics create --consumers 30" in child.log()

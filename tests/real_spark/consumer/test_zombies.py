@@ -1,4 +1,4 @@
-"""Two believe they own a partition; one can commit, and the other says that it lost."""
+"""Two consumers read one partition: one can commit, the other is refused and reports it."""
 
 import signal
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
     ],
 )
 def test_a_zombies_commit_is_refused(group: Group, held: str, taken_over: dict[str, Any]) -> None:
-    """Paused on the brink of its commit, its partition taken over; it wakes, loses and says so."""
+    """Paused before its commit and fenced meanwhile, it wakes, is refused and reports it."""
     topic, places = make_topic(group, "zombie", 1, 300, size=900)
     zombie = group.start(1, at="before-commit", action="pause")
     group.command_start(1, places)
@@ -62,10 +62,10 @@ def test_two_consumers_told_to_own_the_same_partitions(group: Group) -> None:
     assert_exact(group, topic)
 
 
-def test_whoever_slept_before_reading_the_ledger_leaves_the_partition_to_its_heir(
+def test_a_start_paused_before_the_ledger_leaves_the_partition_to_its_new_owner(
     group: Group,
 ) -> None:
-    """Paused between its start and the ledger, it wakes, finds a higher epoch, takes nothing."""
+    """Paused between its start and the ledger, it wakes, finds a higher epoch and gives up."""
     topic, places = make_topic(group, "sleeper", 2, 100)
     sleeper = group.start(1, at="reading-ledger", action="pause")
     group.command_start(1, places)

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from penstock.controller.core.state import HoldingStatus, Phase, State
-from penstock.laboratory.exhaustive_model.small_group import (
-    PARTITIONS,
-    RunningConsumer,
-    SmallGroup,
+from penstock.laboratory.exhaustive_model.next_steps import (
     faulty_steps,
     idle_step,
     initial_group,
     ordinary_steps,
+)
+from penstock.laboratory.exhaustive_model.small_group import (
+    PARTITIONS,
+    RunningConsumer,
+    SmallGroup,
 )
 from penstock.messages import Message
 

@@ -10,7 +10,6 @@ The controller and the consumers are the real ones; only time and transport are 
 deployments, the packer and Spark answer at once, and reports carry no measurements.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from penstock.consumer.core import inputs as consumer_inputs
@@ -29,7 +28,7 @@ from penstock.consumer.core.state import ConsumerState
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
-from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.errors import PenstockError
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
@@ -52,7 +51,6 @@ PARTITIONS = tuple(TopicPartition("t", number) for number in range(3))
 FUTURE = Assignment({ONE: PARTITIONS[:1], TWO: PARTITIONS[1:]})
 SPEEDS: dict[TopicPartition, float | None] = dict.fromkeys(PARTITIONS, 1.0)
 IDLE_MS = 1_000
-IDLE_ROUNDS_MAX = 40
 SETTINGS = changed_settings(
     Settings(),
     {
@@ -96,7 +94,7 @@ class RunningConsumer:
         return self.state.ownership
 
 
-def _new_consumer(consumer: ConsumerId, incarnation: int, now_ms: int) -> RunningConsumer:
+def new_consumer(consumer: ConsumerId, incarnation: int, now_ms: int) -> RunningConsumer:
     state, _ = consumer_machine.begin(
         CONSUMER_SETTINGS, Ownership(consumer, incarnation), now_ms=now_ms
     )
@@ -117,48 +115,10 @@ class SmallGroup:
     idle_rounds: int = 0
 
 
-def initial_group(faults: int, records: int) -> SmallGroup:
-    """Both consumers run; the first reads two partitions, and one of them has to move.
-
-    From then on batches carry `records` records of each partition. Without records Spark never
-    comes up, so that nothing is read.
-    """
-    machine = Machine()
-    state, _ = machine.begin(controller_epoch=1, settings=SETTINGS, now_ms=0)
-    running = (_new_consumer(ONE, 1, 0), _new_consumer(TWO, 1, 0))
-    group = SmallGroup(state, None, running, ((), ()), (), (0, 0, 0), 0)
-    both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
-    for _ in range(2):
-        group = _step(group, inputs.DeploymentsListed(0, both))
-    group = _run_without_faults(group)
-    group = _step(group, inputs.SpeedsMeasured(0, SPEEDS))
-    current = Assignment({ONE: PARTITIONS[:2], TWO: PARTITIONS[2:]})
-    group = _run_without_faults(_step(group, inputs.Tick(1), packing=current))
-    # The first consumer is over capacity now: the next tick makes the plan to be explored.
-    busier = {**SPEEDS, PARTITIONS[1]: 1.5}
-    group = _step(group, inputs.SpeedsMeasured(2, busier))
-    group = _step(group, inputs.Tick(IDLE_MS))
-    if group.controller.phase is not Phase.GROUP_MANAGEMENT:
-        raise ValueError("the group does not begin with a plan")
-    group = replace(group, faults_left=faults, records=records)
-    for index in range(2):
-        group = _with_spark(group, index)
-    return group
-
-
-def _run_without_faults(group: SmallGroup) -> SmallGroup:
-    """Deliver everything in order, without a fault."""
-    while True:
-        following = next(ordinary_steps(group), None)
-        if following is None:
-            return group
-        group = following
-
-
 # The controller's side
 
 
-def _step(
+def take(
     group: SmallGroup,
     given: inputs.Input,
     *,
@@ -199,7 +159,7 @@ def _done(
             group = _deleted(group, effect.consumer)
             answer = inputs.ConsumerDeleted(now, effect.consumer)
         elif isinstance(effect, act.CreateConsumer):
-            group = _restart_consumer(group, effect.consumer)
+            group = restart_consumer(group, effect.consumer)
         if answer is not None:
             state, more = Machine().step(group.controller, answer)
             check_whole(state)
@@ -248,23 +208,23 @@ def _deleted(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
     return replace(group, fenced=group.fenced | {reader})
 
 
-def _restart_consumer(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
+def restart_consumer(group: SmallGroup, consumer: ConsumerId) -> SmallGroup:
     """A new incarnation, which knows nothing but its number, and reports at once."""
     index = consumer - 1
     now = group.controller.now_ms
     former = group.running[index].ownership
-    group = _with_consumer(group, index, _new_consumer(consumer, former.incarnation + 1, now))
-    group = _give(group, index, consumer_inputs.Tick(now))
-    return _with_spark(group, index)
+    group = _with_consumer(group, index, new_consumer(consumer, former.incarnation + 1, now))
+    group = give(group, index, consumer_inputs.Tick(now))
+    return with_spark(group, index)
 
 
 # The consumers' side
 
 
-def _with_spark(group: SmallGroup, index: int) -> SmallGroup:
+def with_spark(group: SmallGroup, index: int) -> SmallGroup:
     if not group.records:
         return group
-    return _give(group, index, consumer_inputs.SparkStarted(group.controller.now_ms))
+    return give(group, index, consumer_inputs.SparkStarted(group.controller.now_ms))
 
 
 def _with_consumer(group: SmallGroup, index: int, consumer: RunningConsumer) -> SmallGroup:
@@ -273,7 +233,7 @@ def _with_consumer(group: SmallGroup, index: int, consumer: RunningConsumer) -> 
     return replace(group, running=(running[0], running[1]))
 
 
-def _give(group: SmallGroup, index: int, given: consumer_inputs.Input) -> SmallGroup:
+def give(group: SmallGroup, index: int, given: consumer_inputs.Input) -> SmallGroup:
     consumer = group.running[index]
     after, effects = consumer_machine.step(consumer.state, given)
     return _apply_effects(group, index, replace(consumer, state=after), effects)
@@ -292,6 +252,8 @@ def _apply_effects(
         elif isinstance(effect, ReadEnds):
             consumer = replace(consumer, ends_asked=effect.partitions)
         elif isinstance(effect, CarryBatch):
+            if consumer.batch:
+                raise ViolationError("S13", "a batch begins while another one runs")
             consumer = replace(consumer, batch=effect.ranges)
     return replace(_with_consumer(group, index, consumer), to_controller=tuple(sent))
 
@@ -310,14 +272,14 @@ def _without_measurements(message: FromConsumer) -> FromConsumer:
     return message.model_copy(update=update)
 
 
-def _read(group: SmallGroup, index: int, message: Message) -> SmallGroup:
+def deliver(group: SmallGroup, index: int, message: Message) -> SmallGroup:
     if isinstance(message, (StartConsumingCommand, StopConsumingCommand, StateQuery)):
         now = group.controller.now_ms
-        return _give(group, index, consumer_inputs.MessagesRead(now, (message,)))
+        return give(group, index, consumer_inputs.MessagesRead(now, (message,)))
     raise ValueError(f"not for a consumer: {message.event_type}")
 
 
-def _ledger_read(group: SmallGroup, index: int) -> SmallGroup:
+def ledger_read(group: SmallGroup, index: int) -> SmallGroup:
     consumer = group.running[index]
     asked = dict(consumer.ledger_asked)
     entries = {}
@@ -326,18 +288,18 @@ def _ledger_read(group: SmallGroup, index: int) -> SmallGroup:
         entries[partition] = consumer_inputs.LedgerEntry("id", offset, offset)
     group = _with_consumer(group, index, replace(consumer, ledger_asked=()))
     now = group.controller.now_ms
-    return _give(group, index, consumer_inputs.LedgerRead(now, asked, entries))
+    return give(group, index, consumer_inputs.LedgerRead(now, asked, entries))
 
 
-def _ends_read(group: SmallGroup, index: int) -> SmallGroup:
+def ends_read(group: SmallGroup, index: int) -> SmallGroup:
     """Every log holds one record more than is carried, until all records are."""
     consumer = group.running[index]
     ends = {p: min(group.records, group.ledger[p.partition] + 1) for p in consumer.ends_asked}
     group = _with_consumer(group, index, replace(consumer, ends_asked=()))
-    return _give(group, index, consumer_inputs.EndsRead(group.controller.now_ms, ends))
+    return give(group, index, consumer_inputs.EndsRead(group.controller.now_ms, ends))
 
 
-def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
+def batch_ended(group: SmallGroup, index: int) -> SmallGroup:
     """Every partition by compare-and-set."""
     consumer = group.running[index]
     ledger = list(group.ledger)
@@ -356,72 +318,4 @@ def _batch_ended(group: SmallGroup, index: int) -> SmallGroup:
         ledger=(ledger[0], ledger[1], ledger[2]),
     )
     ended = consumer_inputs.BatchEnded(group.controller.now_ms, committed, failures)
-    return _give(group, index, ended)
-
-
-# The possible next steps
-
-
-def ordinary_steps(group: SmallGroup) -> Iterator[SmallGroup]:
-    """Every step that is possible without a fault."""
-    if group.to_controller:
-        first, *rest = group.to_controller
-        after_delivery = replace(group, to_controller=tuple(rest), idle_rounds=0)
-        yield _step(after_delivery, inputs.ConsumerSpoke(group.controller.now_ms, first))
-    for index in range(2):
-        box = group.to_consumer[index]
-        if box:
-            yield _read(_without(group, index, 0), index, box[0])
-        consumer = group.running[index]
-        if consumer.ledger_asked:
-            yield _ledger_read(group, index)
-        if consumer.ends_asked:
-            yield _ends_read(group, index)
-        if consumer.batch:
-            yield _batch_ended(group, index)
-
-
-def _without(group: SmallGroup, index: int, place: int) -> SmallGroup:
-    boxes = list(group.to_consumer)
-    boxes[index] = boxes[index][:place] + boxes[index][place + 1 :]
-    return replace(group, to_consumer=(boxes[0], boxes[1]), idle_rounds=0)
-
-
-def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
-    """One fault, at every place where it is possible."""
-    if not group.faults_left:
-        return
-    with_fault = replace(group, faults_left=group.faults_left - 1)
-    for index in range(2):
-        box = group.to_consumer[index]
-        if box:
-            yield _without(with_fault, index, 0)
-            yield _read(with_fault, index, box[0])
-        if len(box) > 1:
-            yield _read(_without(with_fault, index, 1), index, box[1])
-        yield _restart_consumer(with_fault, ConsumerId(index + 1))
-    said = group.to_controller
-    if said:
-        now = group.controller.now_ms
-        first = inputs.ConsumerSpoke(now, said[0])
-        yield replace(with_fault, to_controller=said[1:])
-        yield _step(with_fault, first)
-        if len(said) > 1:
-            overtaken = replace(with_fault, to_controller=(said[0], *said[2:]))
-            yield _step(overtaken, inputs.ConsumerSpoke(now, said[1]))
-        _, effects = Machine().step(group.controller, first)
-        for number in range(len(effects)):
-            yield _step(replace(with_fault, to_controller=said[1:]), first, crash_after=number)
-
-
-def idle_step(group: SmallGroup) -> SmallGroup:
-    """No message is in flight: time passes, and the consumers report."""
-    if group.idle_rounds >= IDLE_ROUNDS_MAX:
-        raise ViolationError("L1", "no event is left, and the group has not converged")
-    now = group.controller.now_ms + IDLE_MS
-    rounds = group.idle_rounds + 1
-    group = _step(group, inputs.SpeedsMeasured(now, SPEEDS))
-    group = _step(group, inputs.Tick(now))
-    for index in range(2):
-        group = _give(group, index, consumer_inputs.Tick(now))
-    return replace(group, idle_rounds=rounds)
+    return give(group, index, ended)

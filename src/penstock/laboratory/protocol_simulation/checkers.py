@@ -8,6 +8,7 @@ S1, L1 and so on are those of the documented invariants.
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from penstock.consumer.core.effects import RangeToCarry
 from penstock.consumer.core.ownership import Ownership
 from penstock.controller.core import effects as act
 from penstock.controller.core.decisions import Code
@@ -101,6 +102,24 @@ class Checker:
                 if key is not None:
                     writer = (message.sender, message.incarnation, row.partition_epoch)
                     self._stopped.add((key, writer))
+
+    def batch_begins(self, process: "SimulatedConsumer", ranges: Collection[RangeToCarry]) -> None:
+        """One batch at a time, with Spark, and only of what is known to be unread (S13)."""
+        consumer = f"consumer {process.consumer}"
+        if process.is_carrying:
+            raise ViolationError("S13", f"{consumer} begins a batch while another one runs")
+        if not process.has_spark:
+            raise ViolationError("S13", f"{consumer} begins a batch without Spark")
+        for one in ranges:
+            if one.range.partition in process.outcome_unknown:
+                raise ViolationError(
+                    "S13", f"{consumer} reads {one.range} before the ledger, after a lost outcome"
+                )
+
+    def consumer_ends(self, process: "SimulatedConsumer") -> None:
+        """A consumer that ends in order has no batch in flight (S4)."""
+        if process.is_carrying:
+            raise ViolationError("S4", f"consumer {process.consumer} ends while its batch runs")
 
     def controller_stepped(
         self,

@@ -1,8 +1,8 @@
 """A simulated ledger: a compare-and-set per partition, one commit per table.
 
 A commit has a start and an end for each of its partitions. It is accepted as a whole only if every
-stored offset equals its start. Tests turn `checks_start` off to show that "the highest end wins"
-duplicates records.
+stored offset equals its start, and what its writer expects the ledger to hold. Tests turn
+`checks_start` off to show that "the highest end wins" duplicates records.
 """
 
 from collections.abc import Mapping
@@ -39,10 +39,20 @@ class Ledger:
         epochs: Mapping[TopicPartition, Epoch],
         consumer: ConsumerId,
         incarnation: int,
+        expected: Mapping[LedgerKey, int | None] | None = None,
     ) -> tuple[LedgerKey, ...]:
-        """Empty if accepted; else the partitions in which another writer was first."""
+        """Empty if accepted; else the partitions in which another writer was first.
+
+        `expected` is what the writer read in the ledger, with None for a new partition; without it
+        only the starts are compared.
+        """
         if self.checks_start:
-            late = tuple(p for p, r in ranges.items() if self.read(p) != r.start)
+            late = tuple(
+                p
+                for p, r in ranges.items()
+                if self.read(p) != r.start
+                or (expected is not None and self.next_offset.get(p) != expected[p])
+            )
         else:
             late = tuple(p for p, r in ranges.items() if self.read(p) >= r.end)
         if late:

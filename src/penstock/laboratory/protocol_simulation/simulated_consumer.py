@@ -65,6 +65,10 @@ class SimulatedConsumer(SimulatedProcess):
         self.hangs_next = False
         self.outcome_unknown_next = False
         self.fails_next = False
+        # What is true outside the core; the checker compares it with what the core begins.
+        self.has_spark = False
+        self.is_carrying = False
+        self.outcome_unknown: frozenset[TopicPartition] = frozenset()
         # An interrupted batch finds another number than its own, and does nothing.
         self._batch_number = 0
         self._ranges: tuple[act.RangeToCarry, ...] = ()
@@ -130,6 +134,7 @@ class SimulatedConsumer(SimulatedProcess):
         self.group.to_controller(self, effect.message)
 
     def _end(self, _: act.EndControlled) -> None:
+        self.group.checker.consumer_ends(self)
         self.is_alive = False
         self.group.consumer_ended(self)
 
@@ -152,8 +157,14 @@ class SimulatedConsumer(SimulatedProcess):
         """The ledger is read at once and answered later: meanwhile it can change."""
         asked = effect.partitions
         entries = {p: entry for p in asked if (entry := self._entry(p)) is not None}
+        settled = self.outcome_unknown & asked.keys()
+
+        def answer() -> inputs.Input:
+            self.outcome_unknown -= settled
+            return inputs.LedgerRead(self._now_ms, asked, entries)
+
         self._answer(
-            lambda: inputs.LedgerRead(self._now_ms, asked, entries),
+            answer,
             lambda: inputs.LedgerNotRead(self._now_ms, _away("the lake"), asked),
         )
 
@@ -200,11 +211,14 @@ class SimulatedConsumer(SimulatedProcess):
         def answer() -> None:
             now = self._now_ms
             failed = inputs.SparkNotStarted(now, _away("Spark"))
+            self.has_spark = not is_lost
             self._take(failed if is_lost else inputs.SparkStarted(now))
 
         self.later(effect.after_ms + self.group.chance.randint(*SPARK_START_MS), answer)
 
     def _carry(self, effect: act.CarryBatch) -> None:
+        self.group.checker.batch_begins(self, effect.ranges)
+        self.is_carrying = True
         self._batch_number += 1
         self._ranges = effect.ranges
         duration = self.group.chance.randint(*BATCH_MS)
@@ -220,7 +234,7 @@ class SimulatedConsumer(SimulatedProcess):
         failures = {one.range.partition: failure for one in self._ranges}
         self.later(
             self.group.chance.randint(*READ_MS),
-            lambda: self._take(inputs.BatchEnded(self._now_ms, failures=failures)),
+            lambda: self._batch_ended(inputs.BatchEnded(self._now_ms, failures=failures)),
         )
 
     def _end_batch(self, number: int) -> None:
@@ -232,6 +246,7 @@ class SimulatedConsumer(SimulatedProcess):
         if self.group.is_answer_lost():
             self.group.count_event("batch failed")
             is_spark = self.group.chance.random() < SPARK_LOST_SHARE
+            self.has_spark = not (is_spark and good)
             failure = PartitionFailure(_away("Kafka"), is_spark_lost=is_spark)
             failures |= {one.range.partition: failure for one in good}
         else:
@@ -239,11 +254,16 @@ class SimulatedConsumer(SimulatedProcess):
                 mine = [one for one in good if one.range.partition.topic == topic]
                 self._commit(mine, committed, failures)
         records = sum(len(one.range) for one in good if one.range.partition in committed)
-        self._take(
+        self._batch_ended(
             inputs.BatchEnded(
                 self._now_ms, committed, failures, records=records, decoded_bytes=records
             )
         )
+
+    def _batch_ended(self, given: inputs.BatchEnded) -> None:
+        self.is_carrying = False
+        self.outcome_unknown |= {p for p, one in given.failures.items() if one.reason is None}
+        self._take(given)
 
     def _lasting_failures(self) -> dict[TopicPartition, PartitionFailure]:
         """Topics that were made again, and a transformation that raises."""
@@ -279,6 +299,7 @@ class SimulatedConsumer(SimulatedProcess):
             {one.range.partition: one.epoch for one in ranges},
             self.consumer,
             self.ownership.incarnation,
+            {key: one.ledger_offset for key, one in places.items()},
         )
         self.group.checker.after_event()
         for key, one in places.items():
