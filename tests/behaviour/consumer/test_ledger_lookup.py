@@ -1,10 +1,8 @@
 """When the ledger is read, and what its answer means for a partition."""
 
 from kit.consumer.consumer_script import A, B, Script, passes
-
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes
-from penstock.consumer.core.ledger_lookup import MISSING_PARTITION_MS_MAX
 from penstock.errors import UnreachableError
 from penstock.messages import StopConsumingEvent, StopReason
 from penstock.model import Epoch, TopicPartition
@@ -69,11 +67,13 @@ def test_a_failed_read_of_what_is_not_owned_any_more_changes_nothing() -> None:
 
 def test_a_new_partition_may_be_missing_for_a_while() -> None:
     """It is asked for again; one that stays missing is given up as gone."""
-    script = Script()
+    script = Script(missing_partition_wait_ms=7_000)
     script.start((A, "1.1"))
     assert script.ledger_lacks(A, "1.1") == []
     assert asked_again_after_ms(script) == 500
-    script.now_ms = MISSING_PARTITION_MS_MAX
+    script.now_ms = 6_999
+    assert script.ledger_lacks(A, "1.1") == []
+    script.now_ms = 7_000
     (event,) = script.ledger_lacks(A, "1.1")
     assert isinstance(event, StopConsumingEvent)
     assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN

@@ -132,7 +132,7 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     row = replace(draft.progress[partition], end_offset=end)
     next_offset = draft.owned[partition].next_offset
     if next_offset is not None and end < next_offset and row.not_before_ms <= draft.now_ms:
-        row = row.put_off(draft.now_ms)
+        row = row.put_off(draft.settings, draft.now_ms)
         draft.log(
             LogLevel.WARNING,
             "log_ends_early",
