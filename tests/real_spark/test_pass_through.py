@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline import pass_through_writer
-from penstock.pipeline.carry import WORKERS_TRIED_AGAIN_AFTER_S
 from penstock.pipeline.dataframe_writer import DataFrameWriter
 from penstock.spark_worker.assigned_reader import KafkaSilentError, UnreadableRecordError
 from penstock.spark_worker.task import task_of
@@ -133,7 +132,7 @@ def test_workers_without_our_code_leave_it_to_the_connector(
     assert carrier.verify(topic).is_exact
     monkeypatch.undo()
     produce(carrier.settings.kafka, topic, {0: [b"x"] * 10})
-    later_s = time.monotonic() + WORKERS_TRIED_AGAIN_AFTER_S
+    later_s = time.monotonic() + carrier.settings.spark.workers_retry
     monkeypatch.setattr(carrier.pipeline, "_clock", lambda: later_s)
     monkeypatch.setattr(DataFrameWriter, "write", None)
     assert not carrier.carry_all(topic).failures

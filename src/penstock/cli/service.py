@@ -1,5 +1,6 @@
 """`penstock pause`, `resume` and `service send`: operators' requests and the answers to them."""
 
+import difflib
 import json
 import secrets
 import time
@@ -130,9 +131,18 @@ def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise _unknown_field(kind, name, where) from error
         raise UsageError(f"{where}: {first['msg']}.") from error
     except ValueError as error:
         raise UsageError(f"Not valid JSON: {error}.") from error
+
+
+def _unknown_field(kind: type[ServiceRequest], name: str, field: str) -> UsageError:
+    known = sorted(kind.model_fields)
+    near = difflib.get_close_matches(field, known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else f"The fields are: {', '.join(known)}."
+    return UsageError(f"{name}: unknown field {field}.", remedy=remedy)
 
 
 def _name(kind: str) -> str:

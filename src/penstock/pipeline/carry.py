@@ -54,8 +54,6 @@ from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
-# By then the workers may have our code, or the server may have been restarted.
-WORKERS_TRIED_AGAIN_AFTER_S = 300.0
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
 _SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
@@ -285,7 +283,8 @@ class Pipeline:
     def _note_what_workers_lack(self, error: BaseException) -> None:
         self._workers_lack = what_workers_lack(error)
         if self._workers_lack:
-            self._workers_tried_again_at_s = self._clock() + WORKERS_TRIED_AGAIN_AFTER_S
+            # By then they may have our code, or the server may have been restarted.
+            self._workers_tried_again_at_s = self._clock() + self._settings.spark.workers_retry
             self._log.warning("workers_cannot_carry", why=self._workers_lack)
 
 

@@ -177,7 +177,12 @@ def _unknown(name: str, origin: str) -> SettingsError:
     known = sorted(".".join(path) for path in (*known_options(), *_secret_files()))
     near = difflib.get_close_matches(name, known, n=1)
     remedy = f"Did you mean {near[0]}?" if near else "`penstock settings reference` lists all."
-    return SettingsError(f"{origin}: unknown setting {name}.", remedy=remedy)
+    return SettingsError(f"{_source(origin, name)}: unknown setting {name}.", remedy=remedy)
+
+
+def _source(origin: str, name: str) -> str:
+    """The origin without the option's name, which the message says anyway."""
+    return origin.removesuffix(f" for {name}")
 
 
 def _secret_files() -> frozenset[OptionPath]:
@@ -195,11 +200,17 @@ def _first_error(
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     location = tuple(str(part) for part in first["loc"])
     origin = next(
-        (one.origin for path, one in given.items() if location[: len(path)] == path), "settings"
+        (
+            one.origin
+            for path, one in given.items()
+            # An error of a whole section has the section's name only.
+            if location[: len(path)] == path or path[: len(location)] == location
+        ),
+        "settings",
     )
     reason = first["msg"].removeprefix("Value error, ")
     name = ".".join(_option_part(location))
-    return SettingsError(f"{origin}: {name}: {reason}.")
+    return SettingsError(f"{_source(origin, name)}: {name}: {reason}.")
 
 
 def _option_part(location: Sequence[str]) -> Sequence[str]:

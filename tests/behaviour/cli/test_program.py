@@ -52,6 +52,8 @@ def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
         (["settings", "--set", "nonsense"], "--set takes NAME=VALUE"),
         (["load", "orders=1MB/s", "--duration", "soon"], "not a duration"),
         (["load", "orders=1MB/s", "--record-size", "3"], "at least"),
+        (["service", "send", "change-settings", '{"nosuch": 1}'], "unknown field nosuch"),
+        (["service", "send", "change-settings", '{"algoritm": "MWF"}'], "Did you mean algorithm?"),
         (["load", "orders=1MB/s", "--keys", "some"], "--keys"),
         (["load", "orders=1MB/s", "--report", "speeds.txt"], ".csv or .json"),
         (["load", "orders=1MB/s", "--report", "no/such/folder/a.csv"], "There is no directory"),
@@ -71,6 +73,7 @@ def test_wrong_arguments_are_one_message(arguments: list[str], explanation: str)
     [
         (["--set", "kafka.wrong=1"], "unknown setting kafka.wrong"),
         (["--set", "kafka.answer_timeout=30"], "has no unit"),
+        (["--set", "packing.knob=7"], "flag: packing.knob: Input should be"),
         (["-f", "none.yaml"], "Could not read the settings file none.yaml"),
     ],
 )

@@ -2,10 +2,9 @@
 
 import pytest
 
-from kit.consumer.consumer_script import A, B, Script, passes
+from kit.consumer.consumer_script import USUAL, A, B, Script, passes
 from penstock.consumer.core import inputs, ledger_lookup
 from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes
-from penstock.consumer.core.ledger_lookup import MISSING_PARTITION_MS_MAX
 from penstock.errors import UnreachableError
 from penstock.messages import StartConsumingEvent, StopConsumingEvent, StopReason
 from penstock.model import Epoch, TopicPartition
@@ -57,7 +56,7 @@ def others_start_beside_one_that_cannot_be_asked_about() -> None:
     assert isinstance(event, StartConsumingEvent)
     assert [row.topic_partition for row in event.partitions] == [B]
     assert "ledger_not_read" in script.logged()
-    script.now_ms = 2 * MISSING_PARTITION_MS_MAX
+    script.now_ms = 2 * USUAL.missing_partition_wait_ms
     assert script.wait(0), "a report is due"
     assert script.did(ReadLedger) == [ReadLedger({A: Epoch(1, 1)})]
     assert not script.take(inputs.LedgerRead(script.now_ms, {A: Epoch(1, 1)}, {}, failures))
@@ -114,11 +113,13 @@ def test_a_failed_read_of_what_is_not_owned_any_more_changes_nothing() -> None:
 
 def test_a_new_partition_may_be_missing_for_a_while() -> None:
     """It is asked for again; one that stays missing is given up as gone."""
-    script = Script()
+    script = Script(missing_partition_wait_ms=7_000)
     script.start((A, "1.1"))
     assert script.ledger_lacks(A, "1.1") == []
     assert asked_again_after_ms(script) == 500
-    script.now_ms = MISSING_PARTITION_MS_MAX
+    script.now_ms = 6_999
+    assert script.ledger_lacks(A, "1.1") == []
+    script.now_ms = 7_000
     (event,) = script.ledger_lacks(A, "1.1")
     assert isinstance(event, StopConsumingEvent)
     assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from kit.consumer.consumer_script import (
     A,
     B,
@@ -12,7 +13,6 @@ from kit.consumer.consumer_script import (
     start_command,
     stop_command,
 )
-
 from penstock.consumer.core.effects import EndControlled, ForgetGroupOffset, ReadLedger
 from penstock.messages import (
     CommandRefusedEvent,

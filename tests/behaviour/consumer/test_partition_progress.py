@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from kit.consumer.consumer_script import USUAL
 from penstock.consumer.core.inputs import StageTimes
 from penstock.consumer.core.partition_progress import (
-    RETRY_MAX_MS,
     PartitionProgress,
     WorkDone,
     behind,
@@ -22,9 +22,10 @@ AT_10 = PartitionProgress("id", 10)
 
 
 def test_waits_grow_to_a_bound() -> None:
-    """Half a second, one, two, and never more than the bound."""
-    assert [retry_wait_ms(n) for n in (1, 2, 3)] == [500, 1_000, 2_000]
-    assert retry_wait_ms(1_000) == RETRY_MAX_MS
+    """They double from the first wait of the settings, and never pass the longest."""
+    assert [retry_wait_ms(USUAL, n) for n in (1, 2, 3, 1_000)] == [500, 1_000, 2_000, 15_000]
+    other = replace(USUAL, retry_first_ms=70, retry_longest_ms=200)
+    assert [retry_wait_ms(other, n) for n in (1, 2, 3)] == [70, 140, 200]
 
 
 def test_only_a_partition_with_a_known_end_that_is_settled_can_be_read() -> None:
@@ -34,7 +35,7 @@ def test_only_a_partition_with_a_known_end_that_is_settled_can_be_read() -> None
     a, b = replace(NEW, end_offset=5), replace(AT_10, end_offset=30)
     found = waiting({A: a, B: b}, readable, None, 0)
     assert {one: wait.offsets for one, wait in found.items()} == {A: 5, B: 20}
-    b = b.put_off(100_000)
+    b = b.put_off(USUAL, 100_000)
     assert set(waiting({A: a, B: b}, readable, None, 1_000_000)) == {A}
     b = b.settled(20)
     assert set(waiting({A: a, B: b}, {A: 0, B: 20}, None, 100_100)) == {A}

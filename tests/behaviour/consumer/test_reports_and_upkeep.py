@@ -1,8 +1,8 @@
 """When a consumer reports, what its reports hold, and when it keeps its tables."""
 
 import pytest
-from kit.consumer.consumer_script import A, B, Script
 
+from kit.consumer.consumer_script import A, B, Script
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
     KeepTables,

@@ -1,8 +1,8 @@
 """When Spark is started again or its loss ends the process, and when log sizes are measured."""
 
 import pytest
-from kit.consumer.consumer_script import A, B, Script, passes
 
+from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import Fail, ReadEnds, ReadLogSizes, StartSpark
 from penstock.errors import UnreachableError
@@ -63,6 +63,13 @@ def test_a_lost_jvm_of_our_own_ends_the_process_after_three_batches() -> None:
     lose_spark(script)
     (fail,) = script.did(Fail)
     assert str(fail.error) == "Spark is lost"
+
+
+def test_the_failures_that_end_the_process_are_a_setting() -> None:
+    """With `spark.local_failures_max: 1` the first lost JVM ends it."""
+    script = Script(local_spark_failures_max=1).owning(A).carrying(A)
+    lose_spark(script)
+    assert script.did(Fail)
 
 
 def test_failures_of_a_jvm_must_come_in_a_row() -> None:

@@ -147,3 +147,10 @@ def test_a_yaml_that_builds_objects_is_refused(tmp_path: Path) -> None:
     """YAML tags that construct objects are refused."""
     with pytest.raises(SettingsError, match="not valid YAML"):
         load_settings(written(tmp_path, "a: !!python/object/apply:os.system [x]"), environment={})
+
+
+def test_the_longest_retry_is_no_shorter_than_the_first(tmp_path: Path) -> None:
+    """Two waits that contradict each other are refused."""
+    file = written(tmp_path, "consumer: {retry_longest: 100ms}")
+    with pytest.raises(SettingsError, match="retry_longest is shorter than retry_first"):
+        load_settings(file, environment={})

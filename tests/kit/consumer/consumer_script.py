@@ -1,13 +1,14 @@
 """A consumer's core driven by hand, and a law of it that a planted bug must break."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import CarryBatch, Effect, Log, ReadLedger, SendToController
 from penstock.consumer.core.inputs import LedgerEntry, PartitionFailure
 from penstock.consumer.core.ownership import Ownership
-from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.settings import core_settings
 from penstock.consumer.core.state_machine import begin, step
 from penstock.errors import PenstockError, UnreachableError
 from penstock.messages import (
@@ -22,20 +23,24 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.settings import Settings, changed_settings
 
 ONE = ConsumerId(1)
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 Kind = TypeVar("Kind", bound=Effect)
 
-USUAL: dict[str, Any] = {
-    "batch_bytes": 100_000_000,
-    "batch_time_ms": 2_000,
-    "backlog_batch_time_ms": 4_000,
-    "batch_period_ms": 1_000,
-    "idle_wait_ms": 500,
-    "report_period_ms": 2_000,
-    "grace_ms": 10_000,
-}
+# The defaults of production, but for smaller batches, a shorter grace and no upkeep.
+USUAL = core_settings(
+    changed_settings(
+        Settings(),
+        {
+            "consumer.batch_bytes": 100_000_000,
+            "consumer.grace": "10s",
+            "lake.compact_period": "0s",
+        },
+    ),
+    deployment_version=None,
+)
 
 
 def passes(text: str = "away", *, is_spark_lost: bool = False) -> PartitionFailure:
@@ -59,7 +64,7 @@ class Script:
     ) -> None:
         self.now_ms = 0
         self.state, self.effects = begin(
-            CoreSettings(**{**USUAL, **settings}),
+            replace(USUAL, **settings),
             Ownership(ONE, incarnation, previous_shutdown=previous_shutdown),
             now_ms=0,
         )

@@ -73,11 +73,11 @@ def _older_answer_used(patch: pytest.MonkeyPatch) -> None:
 
 
 def _look_up_repeated_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledger_lookup, "retry_wait_ms", lambda _: 0)
+    patch.setattr(ledger_lookup, "retry_wait_ms", lambda *_: 0)
 
 
 def _retried_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(partition_progress, "retry_wait_ms", lambda _: 0)
+    patch.setattr(partition_progress, "retry_wait_ms", lambda *_: 0)
 
 
 def _ledger_offset_not_moved(patch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,13 @@ def _lost_spark_counts_as_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def _lost_jvm_endured(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(spark, "LOCAL_FAILURES_MAX", 10**9)
+    right = spark.batch_ended
+
+    def batch_ended(draft: Any, put_off: Any) -> None:
+        draft.settings = dataclasses.replace(draft.settings, local_spark_failures_max=10**9)
+        right(draft, put_off)
+
+    patch.setattr(spark, "batch_ended", batch_ended)
 
 
 def _shutdown_leaves_its_batch(patch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,9 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
         reason = StopReason.LOG_TRUNCATED
         owned_partitions.give_up(draft, partition, reason, next_offset, lost)
         return
-    draft.progress[partition] = replace(row.put_off(draft.now_ms), short_since_ms=since_ms)
+    draft.progress[partition] = replace(
+        row.put_off(draft.settings, draft.now_ms), short_since_ms=since_ms
+    )
     draft.log(
         LogLevel.WARNING,
         "log_ends_early",

@@ -101,7 +101,8 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
 
 def _put_off(draft: StepDraft, put_off: Failures) -> None:
     for partition in put_off:
-        draft.progress[partition] = draft.progress[partition].put_off(draft.now_ms)
+        row = draft.progress[partition]
+        draft.progress[partition] = row.put_off(draft.settings, draft.now_ms)
     for text in sorted({str(failure.error) for failure in put_off.values()}):
         draft.log(LogLevel.WARNING, "batch_put_off", error=text, partitions=len(put_off))
 

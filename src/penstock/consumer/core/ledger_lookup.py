@@ -16,9 +16,6 @@ from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
 
-# A new partition is not known to every broker at once; one missing for longer is gone.
-MISSING_PARTITION_MS_MAX = 15_000
-
 
 def due_times_ms(draft: StepDraft) -> Iterator[int]:
     if not draft.is_reading_ledger:
@@ -64,17 +61,20 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
 
 
 def _missing(draft: StepDraft, partition: TopicPartition) -> None:
+    """A new partition is not known to every broker at once; one missing for longer is gone."""
     lookup = draft.lookups.get(partition)
-    if lookup is not None and draft.now_ms - lookup.since_ms < MISSING_PARTITION_MS_MAX:
-        draft.lookups[partition] = _again(lookup, draft.now_ms)
+    wait_ms = draft.settings.missing_partition_wait_ms
+    if lookup is not None and draft.now_ms - lookup.since_ms < wait_ms:
+        draft.lookups[partition] = _again(draft, lookup)
         return
     gone = "the topic or partition is gone"
     owned_partitions.give_up(draft, partition, StopReason.TOPIC_MADE_AGAIN, None, gone)
 
 
-def _again(lookup: LedgerLookup, now_ms: int) -> LedgerLookup:
+def _again(draft: StepDraft, lookup: LedgerLookup) -> LedgerLookup:
     failures = lookup.failures + 1
-    return replace(lookup, failures=failures, not_before_ms=now_ms + retry_wait_ms(failures))
+    not_before_ms = draft.now_ms + retry_wait_ms(draft.settings, failures)
+    return replace(lookup, failures=failures, not_before_ms=not_before_ms)
 
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
@@ -90,6 +90,6 @@ def _log_not_read(draft: StepDraft, partitions: int, error: Exception) -> None:
 
 def _put_off(draft: StepDraft, partition: TopicPartition) -> None:
     if partition in draft.lookups:
-        draft.lookups[partition] = _again(draft.lookups[partition], draft.now_ms)
+        draft.lookups[partition] = _again(draft, draft.lookups[partition])
     elif partition in draft.progress:
-        draft.progress[partition] = draft.progress[partition].put_off(draft.now_ms)
+        draft.progress[partition] = draft.progress[partition].put_off(draft.settings, draft.now_ms)

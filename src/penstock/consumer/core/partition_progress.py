@@ -8,18 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from penstock.consumer.core.inputs import StageTimes
 from penstock.consumer.core.ranges import BYTES_PER_OFFSET_GUESS, Waiting
+from penstock.consumer.core.settings import CoreSettings
 from penstock.messages import CycleMeasurement, ReportedPartition
 from penstock.model import Epoch, TopicPartition
 
-RETRY_FIRST_MS = 500
-RETRY_MAX_MS = 15_000
 # What a record costs in the log beyond its key and value, when the log's size is not known.
 _RECORD_FRAMING_BYTES = 12.0
 
 
-def retry_wait_ms(failures: int) -> int:
-    """Half a second, then twice as long each time, up to a bound."""
-    return min(RETRY_MAX_MS, RETRY_FIRST_MS << min(failures - 1, 10))
+def retry_wait_ms(settings: CoreSettings, failures: int) -> int:
+    """The first wait, then twice as long each time, up to the longest."""
+    return min(settings.retry_longest_ms, settings.retry_first_ms << min(failures - 1, 20))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,10 @@ class PartitionProgress:
             return max(1.0, decoded_bytes_per_offset + _RECORD_FRAMING_BYTES)
         return BYTES_PER_OFFSET_GUESS
 
-    def put_off(self, now_ms: int) -> "PartitionProgress":
+    def put_off(self, settings: CoreSettings, now_ms: int) -> "PartitionProgress":
         """A failure that passes: read the ledger later, and only then go on."""
         failures = self.failures + 1
-        not_before_ms = now_ms + retry_wait_ms(failures)
+        not_before_ms = now_ms + retry_wait_ms(settings, failures)
         return replace(self, failures=failures, not_before_ms=not_before_ms, is_unsettled=True)
 
     def doubted(self, now_ms: int) -> "PartitionProgress":

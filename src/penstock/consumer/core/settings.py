@@ -1,11 +1,17 @@
-"""The settings by which the consumer's core decides, in milliseconds and bytes."""
+"""The settings by which the consumer's core decides, in milliseconds and bytes.
+
+`core_settings` is the only builder: the consumer, the simulations and the tests use it, and every
+default comes from the settings catalogue.
+"""
 
 from dataclasses import dataclass
+
+from penstock.settings.sections import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
-    """Built by the process from the user's settings; tests and simulations build their own."""
+    """The options as the core uses them; docs/options.md has each."""
 
     batch_bytes: int
     batch_time_ms: int
@@ -14,12 +20,43 @@ class CoreSettings:
     idle_wait_ms: int
     report_period_ms: int
     grace_ms: int
+    retry_first_ms: int
+    retry_longest_ms: int
+    missing_partition_wait_ms: int
     # 0 means no limit.
-    capacity_bytes_per_s: float = 0.0
+    capacity_bytes_per_s: float
     # Whether reading goes on after a hole that retention left, or the partition stops.
-    skips_holes: bool = False
+    skips_holes: bool
     # A Connect server can come back; a lost JVM of our own cannot.
-    restarts_spark: bool = False
+    restarts_spark: bool
+    local_spark_failures_max: int
     # 0 disables the upkeep of tables.
-    upkeep_period_ms: int = 0
-    deployment_version: int | None = None
+    upkeep_period_ms: int
+    deployment_version: int | None
+
+
+def core_settings(settings: Settings, deployment_version: int | None) -> CoreSettings:
+    consumer = settings.consumer
+    return CoreSettings(
+        batch_bytes=consumer.batch_bytes,
+        batch_time_ms=_ms(consumer.batch_time),
+        backlog_batch_time_ms=_ms(consumer.backlog_batch_time),
+        batch_period_ms=_ms(consumer.batch_period),
+        idle_wait_ms=_ms(consumer.idle_wait),
+        report_period_ms=_ms(consumer.report_period),
+        grace_ms=_ms(consumer.grace),
+        retry_first_ms=_ms(consumer.retry_first),
+        retry_longest_ms=_ms(consumer.retry_longest),
+        missing_partition_wait_ms=_ms(consumer.missing_partition_wait),
+        capacity_bytes_per_s=consumer.capacity,
+        skips_holes=settings.lake.on_offset_out_of_range == "skip-and-report",
+        restarts_spark=settings.spark.master.startswith("sc://"),
+        local_spark_failures_max=settings.spark.local_failures_max,
+        upkeep_period_ms=_ms(settings.lake.compact_period),
+        deployment_version=deployment_version,
+    )
+
+
+def _ms(seconds: float) -> int:
+    """At least one millisecond, unless it is zero: a period of none would never pass."""
+    return max(1, round(seconds * 1000)) if seconds > 0 else 0

@@ -10,8 +10,6 @@ from penstock.consumer.core.state import Spark
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.model import TopicPartition
 
-LOCAL_FAILURES_MAX = 3
-
 
 def started(draft: StepDraft, _: SparkStarted) -> None:
     draft.spark = replace(draft.spark, is_ready=True)
@@ -26,7 +24,7 @@ def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
     failures = draft.spark.failures + 1
     draft.spark = replace(draft.spark, failures=failures)
     draft.log(LogLevel.WARNING, "spark_away", error=str(given.error))
-    draft.do(StartSpark(after_ms=retry_wait_ms(failures)))
+    draft.do(StartSpark(after_ms=retry_wait_ms(draft.settings, failures)))
 
 
 def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFailure]) -> None:
@@ -40,6 +38,6 @@ def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFail
         draft.do(StartSpark())
         return
     draft.spark = replace(draft.spark, failures=failures)
-    if failures >= LOCAL_FAILURES_MAX:
+    if failures >= draft.settings.local_spark_failures_max:
         # Its JVM is gone; the next incarnation starts another.
         draft.do(Fail(put_off[min(put_off)].error))

@@ -15,6 +15,7 @@ from types import FrameType
 
 from penstock.consumer.core.inputs import Command, Input, MessagesRead, ShutdownAsked, Tick
 from penstock.consumer.core.ownership import Ownership
+from penstock.consumer.core.settings import core_settings
 from penstock.consumer.core.shutdown_record import (
     CONTROLLED,
     RUNNING,
@@ -25,7 +26,6 @@ from penstock.consumer.core.state_machine import begin, step
 from penstock.consumer.process.effect_runner import EffectRunner
 from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.consumer.process.outbound import OutboundMessages
-from penstock.consumer.process.settings import core_settings
 from penstock.consumer.process.threads import (
     Inbox,
     MailboxCrashed,

@@ -23,7 +23,7 @@ from penstock.consumer.core.effects import (
 )
 from penstock.consumer.core.effects import Effect as ConsumerEffect
 from penstock.consumer.core.ownership import Ownership
-from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.settings import core_settings
 from penstock.consumer.core.state import ConsumerState
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
@@ -69,14 +69,21 @@ SETTINGS = changed_settings(
     },
 )
 # Batches follow at once, and every quiet round is long enough for a report and a look.
-CONSUMER_SETTINGS = CoreSettings(
-    batch_bytes=2**20,
-    batch_time_ms=IDLE_MS,
-    backlog_batch_time_ms=IDLE_MS,
-    batch_period_ms=0,
-    idle_wait_ms=IDLE_MS,
-    report_period_ms=IDLE_MS,
-    grace_ms=IDLE_MS,
+CONSUMER_SETTINGS = core_settings(
+    changed_settings(
+        Settings(),
+        {
+            "consumer.batch_bytes": 2**20,
+            "consumer.batch_time": f"{IDLE_MS}ms",
+            "consumer.backlog_batch_time": f"{IDLE_MS}ms",
+            "consumer.batch_period": "0s",
+            "consumer.idle_wait": f"{IDLE_MS}ms",
+            "consumer.report_period": f"{IDLE_MS}ms",
+            "consumer.grace": f"{IDLE_MS}ms",
+            "lake.compact_period": "0s",
+        },
+    ),
+    deployment_version=None,
 )
 
 

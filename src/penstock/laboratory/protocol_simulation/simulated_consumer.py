@@ -7,13 +7,14 @@ deleted.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.consumer.core import effects as act
 from penstock.consumer.core import inputs
 from penstock.consumer.core.inputs import LedgerEntry, PartitionFailure
 from penstock.consumer.core.ownership import Ownership
-from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.settings import CoreSettings, core_settings
 from penstock.consumer.core.state_machine import begin, step
 from penstock.errors import PenstockError, UnreachableError
 from penstock.laboratory.protocol_simulation.simulated_process import SimulatedProcess
@@ -25,6 +26,7 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, TopicPartition
+from penstock.settings import Settings, changed_settings
 
 if TYPE_CHECKING:
     from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
@@ -39,19 +41,28 @@ SPARK_LOST_SHARE = 0.3
 COMMITTED_SHARE = 0.7
 
 
-def core_settings(consumer: ConsumerId, version: int, capacity_bytes_per_s: float) -> CoreSettings:
-    """The times of production, shortened. Every other consumer is limited in what it reads."""
-    return CoreSettings(
+# The times of production, shortened.
+SETTINGS = changed_settings(
+    Settings(),
+    {
+        "consumer.batch_time": "400ms",
+        "consumer.backlog_batch_time": "800ms",
+        "consumer.batch_period": "600ms",
+        "consumer.idle_wait": "600ms",
+        "consumer.report_period": "1s",
+        "consumer.grace": "5s",
+        "lake.compact_period": "0s",
+        "spark.master": "sc://simulated:15002",
+    },
+)
+
+
+def settings_of(consumer: ConsumerId, version: int, capacity_bytes_per_s: float) -> CoreSettings:
+    """Every other consumer is limited in what it reads. Batches are smaller than users may ask."""
+    return replace(
+        core_settings(SETTINGS, version),
         batch_bytes=int(8 * capacity_bytes_per_s),
-        batch_time_ms=400,
-        backlog_batch_time_ms=800,
-        batch_period_ms=600,
-        idle_wait_ms=600,
-        report_period_ms=1_000,
-        grace_ms=5_000,
         capacity_bytes_per_s=4 * capacity_bytes_per_s if consumer % 2 else 0.0,
-        restarts_spark=True,
-        deployment_version=version,
     )
 
 
@@ -86,7 +97,7 @@ class SimulatedConsumer(SimulatedProcess):
             act.Fail: self._fail,
         }
         self.state, effects = begin(
-            core_settings(consumer, version, group.capacity_bytes_per_s),
+            settings_of(consumer, version, group.capacity_bytes_per_s),
             Ownership(consumer, incarnation),
             now_ms=group.clock.now_ms,
         )

@@ -49,6 +49,21 @@ class ConsumerSettings(Section):
     grace: Duration = option(
         30.0, "How long a clean shutdown may take, including the running batch.", gt=0, le=3600
     )
+    retry_first: Duration = option(
+        0.5,
+        "The wait before the first retry of a partition, a ledger read or a start of Spark that "
+        "failed in a way that may pass; it doubles with every further failure.",
+        gt=0,
+        le=3600,
+    )
+    retry_longest: Duration = option(15.0, "The longest wait before such a retry.", gt=0, le=3600)
+    missing_partition_wait: Duration = option(
+        15.0,
+        "How long a partition to be started may be unknown to the brokers; after that it counts as "
+        "gone.",
+        ge=0,
+        le=3600,
+    )
     group_offsets: bool = option(
         True, "Also commit offsets to the Kafka group `lake.group`, for tools that show lag."
     )
@@ -57,4 +72,10 @@ class ConsumerSettings(Section):
     def _backlog_is_no_shorter(self) -> "ConsumerSettings":
         if self.backlog_batch_time < self.batch_time:
             raise ValueError("backlog_batch_time is shorter than batch_time")
+        return self
+
+    @model_validator(mode="after")
+    def _longest_retry_is_no_shorter(self) -> "ConsumerSettings":
+        if self.retry_longest < self.retry_first:
+            raise ValueError("retry_longest is shorter than retry_first")
         return self

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from penstock.settings.sections.base import Section, option
-from penstock.settings.units import ByteSize
+from penstock.settings.units import ByteSize, Duration
 
 MASTERS = ("local[", "sc://", "spark://", "k8s://")
 
@@ -34,6 +34,20 @@ class SparkSettings(Section):
         True,
         "Read and write records without a transformation in Spark's Python workers, if the lake is "
         "on a file system; false uses Spark's Kafka connector for all records.",
+    )
+    workers_retry: Duration = option(
+        300.0,
+        "How long records go through Spark's Kafka connector after a Python worker lacked our "
+        "code; then the workers are tried again.",
+        ge=0,
+        le=86400,
+    )
+    local_failures_max: int = option(
+        3,
+        "The batches in a row that may lose a Spark of the consumer's own; then the consumer ends "
+        "and is restarted with a new one.",
+        ge=1,
+        le=1000,
     )
     object_store: Literal["", "s3"] = option(
         "",
