@@ -194,7 +194,7 @@ def test_load_replays_a_file(at: tuple[str, str], kafka: EmbeddedKafka, tmp_path
     ("arguments", "explanation"),
     [
         (["missing=1MB/s"], "There is no topic 'missing'"),
-        ([], "Name targets"),
+        ([], "Give either targets"),
         (["twice=1MB/s", "twice:0=1MB/s", "--create", "1"], "twice-0 is named twice"),
     ],
 )

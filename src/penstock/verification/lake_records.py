@@ -94,8 +94,7 @@ def _columns(
                 remedy="The transformation must keep these columns for `penstock verify`.",
             )
         has_content = with_content and all(
-            name in schema.names and pyarrow.types.is_binary(schema.field(name).type)
-            for name in ("key", "value")
+            name in schema.names and _is_bytes(schema.field(name).type) for name in ("key", "value")
         )
         wanted = [
             name for name in ("topic", "topic_id", "partition", "offset") if name in schema.names
@@ -105,10 +104,20 @@ def _columns(
             rows = pyarrow.table(batch)
             for name, text in (("topic", topic), ("topic_id", topic_id)):
                 if name in wanted:
-                    rows = rows.filter(pyarrow.compute.equal(rows[name], text))
+                    # Other writers store texts as views, which `equal` does not take.
+                    texts = rows[name].cast(pyarrow.string())
+                    rows = rows.filter(pyarrow.compute.equal(texts, text))
             offsets = rows["offset"].to_numpy().astype(np.int64)
             checksums = None
             if has_content:
                 pairs = zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True)
                 checksums = checksums_of(pairs, len(rows))
             yield rows["partition"].to_numpy().astype(np.int64), Records(offsets, checksums)
+
+
+def _is_bytes(kind: Any) -> bool:
+    return bool(
+        pyarrow.types.is_binary(kind)
+        or pyarrow.types.is_large_binary(kind)
+        or pyarrow.types.is_binary_view(kind)
+    )

@@ -26,8 +26,8 @@ from penstock.messages import PreviousShutdown, StopConsumingEvent, StopReason
     [
         (PreviousShutdown.NONE, []),
         (PreviousShutdown.CONTROLLED, []),
-        (PreviousShutdown.UNCONTROLLED, [0, 60_000, 600_000]),
-        (PreviousShutdown.UNKNOWN, [0, 60_000, 600_000]),
+        (PreviousShutdown.UNCONTROLLED, [0, 10_000, 60_000, 600_000]),
+        (PreviousShutdown.UNKNOWN, [0, 10_000, 60_000, 600_000]),
     ],
 )
 def test_files_without_a_commit_are_removed_after_an_uncontrolled_end(
@@ -38,7 +38,7 @@ def test_files_without_a_commit_are_removed_after_an_uncontrolled_end(
     assert script.did(StartSpark) == [StartSpark()]
     assert script.did(WaitUntil) == [WaitUntil(0)], "the first report is due"
     found = []
-    for now_ms in (0, 59_999, 60_000, 599_999, 600_000, 10**9):
+    for now_ms in (0, 9_999, 10_000, 59_999, 60_000, 599_999, 600_000, 10**9):
         script.now_ms = now_ms
         script.take(inputs.Tick(now_ms))
         found += [now_ms] * len(script.did(RemoveOrphans))

@@ -71,8 +71,8 @@ def _measure(draft: StepDraft) -> Measurements:
 
 
 # Files of an incarnation that died can be removed once the ledger has moved past them, which takes
-# until the partition is read again: so at once, then after a minute, then after ten.
-_ORPHAN_REMOVALS_MS = (0, 60_000, 600_000)
+# until the partition is read again: so at once, then after ten seconds, a minute and ten minutes.
+_ORPHAN_REMOVALS_MS = (0, 10_000, 60_000, 600_000)
 
 
 def orphan_removals(now_ms: int) -> tuple[int, ...]:
