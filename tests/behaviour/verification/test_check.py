@@ -226,7 +226,7 @@ def test_keys_and_values_are_compared_where_the_table_has_both(tmp_path: Path) -
 
 
 def test_a_file_that_another_tool_rewrote_is_read_alike(tmp_path: Path) -> None:
-    """deltalake's own compaction stores texts and bytes as views; they count the same."""
+    """Deltalake's own compaction stores texts and bytes as views; they count the same."""
     for number in range(2):
         rows = {
             "topic": ["t"],
