@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from penstock.pipeline.session import open_connect_session
+from penstock.pipeline.session import disconnect, open_connect_session
 from penstock.settings.sections import SparkSettings
 from penstock.spark_worker.work import WrittenPart
 
@@ -72,8 +72,7 @@ class PassThroughSession:
         """Disconnect; the session stays for the others."""
         shared, self._shared = self._shared, None
         if shared is not None:
-            shared.release_session_on_close = False
-            shared.stop()
+            disconnect(shared)
 
     def _run_shared(self, task: Task, tasks: int) -> list[WrittenPart]:
         if self._shared is None:

@@ -114,12 +114,22 @@ def start_session(
 
 
 def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> SparkSession:
-    """A new session on a Connect server, or the one with this id."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- only here
+    """A new session on a Connect server, or the one with this id.
+
+    Only a new session becomes the process's default, which Spark's client asks for the types of
+    Python functions.
+    """
+    # Spark's client for Connect servers is not needed with a JVM in this process.
+    from pyspark.sql.connect import session as connect  # noqa: PLC0415
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
 
     builder: Any = SparkSession.builder
     try:
-        session = builder.remote(connect_address(spark.master, session_id)).create()
+        session: Any
+        if session_id:
+            session = connect.SparkSession(connect_address(spark.master, session_id))
+        else:
+            session = builder.remote(spark.master).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
         for option, value in {**session_options(), **spark.options}.items():
             # A session passes options on to Hadoop under Hadoop's own names.
@@ -134,10 +144,14 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
     return session  # type: ignore[no-any-return] # as above
 
 
+def disconnect(session: Any) -> None:
+    """Leave a session of a Connect server, which others use or whose server may be gone."""
+    session.release_session_on_close = False
+    session.stop()
+
+
 def connect_address(master: str, session_id: str) -> str:
     """The address with a session id; a session belongs to a user, so the user is named too."""
-    if not session_id:
-        return master
     place, _, parameters = master.partition("/;")
     given = [one for one in parameters.split(";") if one]
     if not any(one.startswith("user_id=") for one in given):

@@ -30,4 +30,3 @@ def test_every_consumer_of_a_group_makes_the_same_ids() -> None:
 def test_what_an_address_says_already_stays(master: str, expected: str) -> None:
     """The user is part of a session's name, so one is named unless the operator did."""
     assert connect_address(master, "x") == expected
-    assert connect_address(master, "") == master

@@ -12,7 +12,10 @@ from kit.consumer.consumers import (
     wait_for,
     wait_rows,
 )
+from kit.lake.lake import new_topic_name
 from kit.processes import processes_naming
+from penstock.kafka_io.administration import Administration
+from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings
 
@@ -37,11 +40,18 @@ def test_spark_in_the_consumers_own_process(make_group: MakeGroup, spark_jars: N
 def test_a_spark_server_that_goes_away_and_comes_back(
     make_group: MakeGroup, spark_jars: None, tmp_path: Path
 ) -> None:
-    """The consumer keeps running, and begins a new session when the server answers again."""
+    """The consumer keeps running, and begins a new session when the server answers again.
+
+    The transformation has a Python function: Spark's client asks the session for its types.
+    """
     server = ConnectServer(SparkSettings(server_memory=2**29), folder=tmp_path / "spark").start()
-    group = make_group(spark={"master": server.master})
+    topic = new_topic_name("server")
+    tables = {topic: {"transformation": "kit.consumer.transformations:upper_in_python"}}
+    group = make_group(spark={"master": server.master}, lake={"tables": tables})
+    places = [TopicPartition(topic, number) for number in range(2)]
     try:
-        topic, places = make_topic(group, "server", 2, 20)
+        Administration(group.settings.kafka).create_topic(topic, partitions=2)
+        add_records(group, topic, 2, 20)
         child = group.start(1)
         group.command_start(1, places)
         wait_rows(group, topic, 40)

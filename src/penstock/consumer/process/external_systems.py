@@ -15,6 +15,7 @@ from penstock.kafka_io.log_sizes import LogSizeReader
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
+from penstock.pipeline.session import disconnect
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
 
@@ -59,7 +60,12 @@ class ExternalSystems:
 
         No batch can run meanwhile, so the carrying thread may wait.
         """
+        # The core has said how long; a loop that waits would only wake for this.
         time.sleep(after_s)
+        if self._session is not None:
+            # Left open, the lost session would stay the one that Spark's client asks.
+            self._pipeline.close()
+            disconnect(self._session)
         self._session = start_session(
             self._settings.spark, name=f"penstock-consumer-{self._writer.consumer_id}"
         )
