@@ -111,6 +111,39 @@ def test_the_knob_has_a_flag_and_groups_have_names() -> None:
     assert "CHAIN" in names
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ("--algorithm", "MWF"),
+        ("--algorithm", "published"),
+        ("--algorithm", "front"),
+        ("--algorithm", "chain@0.3"),
+        ("--algorithm", "NF", "--algorithm", "CHAIN@0.3"),
+        ("--set", "packing.algorithm=MWF"),
+        ("--set", "packing.algorithm=CHAIN@0.3"),
+    ],
+)
+def test_a_knob_without_effect_is_refused(chosen: tuple[str, ...]) -> None:
+    """The error says which algorithms have a knob and which have none."""
+    message = refused("--generate", "walk", "--knob", "0.25", *chosen)
+    assert message.startswith("--knob 0.25 has no effect on ")
+    assert chosen[-1].rpartition("=")[2] in message
+    assert "CHAIN has a knob" in message
+    assert "NF, NFD, FF, FFD, WF, WFD, BF, BFD, MWF, MWFP, MBF, MBFP have none" in message
+
+
+@pytest.mark.parametrize("chosen", [("MWF", "chain"), ("all",)])
+def test_a_knob_applies_to_chain_among_others(chosen: tuple[str, ...]) -> None:
+    """The other algorithms are compared with CHAIN at this knob."""
+    names = [part for name in chosen for part in ("--algorithm", name)]
+    small = ("--generate", "walk", "--partitions", "5", "--measurements", "2", "-o", "json")
+    rows = json.loads(run(*small, "--knob", "0.25", *names))
+    shown = [row["algorithm"] for row in rows]
+    assert "CHAIN@0.25" in shown
+    assert "CHAIN" not in shown
+    assert "MWF" in shown
+
+
 @pytest.mark.parametrize("kind", ["walk", "wave", "burst", "hot"])
 def test_generated_streams_need_no_file(kind: str) -> None:
     """Every option of a generated stream is accepted."""

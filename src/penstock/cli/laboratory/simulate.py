@@ -28,7 +28,7 @@ from penstock.laboratory.packing_replay.replay import (
 from penstock.laboratory.packing_replay.stream import Stream, read_stream
 from penstock.laboratory.packing_replay.summary import Summary, summarise, table
 from penstock.model import Assignment
-from penstock.packing import ALGORITHMS, PUBLISHED, PackingAlgorithm, algorithm_named
+from penstock.packing import DEFAULT, PUBLISHED, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import ChainPacking
 from penstock.settings import LoadedSettings
 from penstock.settings.sections import PackingSettings
@@ -77,7 +77,10 @@ def simulate(
     ] = None,
     knob: Annotated[
         float | None,
-        typer.Option(help="CHAIN's balance: 0 is fewest consumers, 1 is fewest moves."),
+        typer.Option(
+            help="CHAIN's balance: 0 is fewest consumers, 1 is fewest moves. Refused when no "
+            "chosen algorithm uses it."
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--every", help="Pack on every measurement (the default).")
@@ -158,27 +161,37 @@ def _algorithms(
     names: Sequence[str] | None, knob: float | None, packing: PackingSettings
 ) -> list[PackingAlgorithm]:
     """The algorithms that `--algorithm` names, each once, in that order."""
+    if not names and knob is None:
+        return [packing.chosen_algorithm()]
+    given = names or [packing.algorithm]
+    chosen: dict[str, PackingAlgorithm] = {}
     try:
-        if knob is not None:
-            ChainPacking(knob)
-        if not names:
-            own = packing.chosen_algorithm()
-            return [own if knob is None else algorithm_named("CHAIN", knob)]
-        chosen: dict[str, PackingAlgorithm] = {}
-        for name in names:
+        for name in given:
             chosen.update((one.name, one) for one in _named(name, knob))
-        return list(chosen.values())
     except ValueError as error:
         raise UsageError(f"{error}", remedy="docs/sizing.md describes the algorithms.") from error
+    if knob is not None and not any(_uses_knob(name) for name in given):
+        raise UsageError(
+            f"--knob {knob:g} has no effect on {', '.join(given)}. {DEFAULT.name} has a knob; "
+            f"{DEFAULT.name}@0.3 and `front` set it themselves; "
+            f"{', '.join(one.name for one in PUBLISHED)} have none.",
+            remedy=f"Leave --knob out, or add --algorithm {DEFAULT.name}.",
+        )
+    return list(chosen.values())
 
 
 def _named(name: str, knob: float | None) -> list[PackingAlgorithm]:
     groups: dict[str, list[PackingAlgorithm]] = {
-        "all": list(ALGORITHMS),
+        "all": [algorithm_named(DEFAULT.name, knob), *PUBLISHED],
         "published": list(PUBLISHED),
         "front": [ChainPacking(each) for each in FRONT_KNOBS],
     }
     return groups.get(name.strip().lower()) or [algorithm_named(name, knob)]
+
+
+def _uses_knob(name: str) -> bool:
+    """Whether the name stands for CHAIN without a knob of its own, alone or among others."""
+    return name.strip().upper() in {DEFAULT.name, "ALL"}
 
 
 def _generated(
