@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.kafka.faulty_proxy import FaultyProxy
+from kit.kubernetes.faulty_proxy import FaultyProxy
 from kit.kubernetes.kubernetes_bench import SimulatedBench
 from kit.kubernetes.kubernetes_cluster import Cluster
 

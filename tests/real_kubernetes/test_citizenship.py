@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.kafka.faulty_proxy import FaultyProxy, once
+from kit.kubernetes.faulty_proxy import FaultyProxy, once
 from kit.kubernetes.kubernetes_bench import GROUP, SimulatedBench
 from kit.kubernetes.kubernetes_cluster import Cluster, until
 from penstock.deployment import DeploymentError, DeploymentState, DeploymentTemplate, Incident
