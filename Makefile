@@ -8,7 +8,7 @@ WORKERS ?= 2
 SEEDS ?= 10000
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo

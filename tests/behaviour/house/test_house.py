@@ -78,6 +78,16 @@ def test_the_readme_opens_with_the_two_commands() -> None:
     assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
+def test_make_help_lists_every_target_with_a_sentence() -> None:
+    """Also one with a digit in its name; what has no sentence is not listed."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^([^\s#:=]+):[^#=\n]*## (.+)$", makefile, re.MULTILINE))
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = dict(re.findall(r"^  make (\S+) +(.+)$", done.stdout, re.MULTILINE))
+    assert {"s3-server", "test"} <= documented.keys()
+    assert listed == documented
+
+
 def test_locked_packages_have_hashes_and_no_addresses() -> None:
     """Exact versions with sums; tests/contracts/test_extras.py compares them with the extras."""
     for name in ("build", "runtime", "thin", "development"):
