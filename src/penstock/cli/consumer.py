@@ -67,8 +67,11 @@ def consumer(
 
     """
     keep_memory_small()
-    # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
-    from penstock.consumer.process import ConsumerProcess, GraceExceededError  # noqa: PLC0415
+    # After `keep_memory_small`, which must come before deltalake is imported. Spark is slow too.
+    from penstock.consumer.process import (  # noqa: PLC0415 -- see above
+        ConsumerProcess,
+        GraceExceededError,
+    )
 
     number = consumer_id if consumer_id is not None else _id_from_environment()
     loaded = effective_settings(settings, overrides, bootstrap_server).settings

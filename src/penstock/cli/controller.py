@@ -43,8 +43,10 @@ def controller(
     with health_answers(health_port) as health:
         deployment: DeploymentBackend
         if loaded.settings.controller.deployment == "kubernetes":
-            # Imported late: the Kubernetes client is slow to import and only needed here.
-            from penstock.deployment.kubernetes import kubernetes_deployment  # noqa: PLC0415
+            # The Kubernetes client is slow to import, and comes with an extra of its own.
+            from penstock.deployment.kubernetes import (  # noqa: PLC0415 -- see above
+                kubernetes_deployment,
+            )
 
             flags = settings_arguments(None, overrides, bootstrap_server)
             deployment = kubernetes_deployment(loaded, flags)

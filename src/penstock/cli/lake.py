@@ -14,6 +14,8 @@ from penstock.cli.options import (
     TopicNames,
     effective_settings,
 )
+from penstock.kafka_io.administration import Administration
+from penstock.model import TopicPartition
 
 app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
 TableNames = Annotated[
@@ -37,7 +39,7 @@ def compact(
 
     Example: `penstock lake compact --table orders --set lake.file_size=256MiB`
     """
-    from penstock.pipeline.upkeep import keep_up  # noqa: PLC0415 -- PySpark is slow to import
+    from penstock.pipeline.upkeep import keep_up  # noqa: PLC0415 -- slow: PySpark
 
     loaded = effective_settings(settings, overrides)
     shown = Table("table", "files before", "files after", "rewritten", "orphans", "vacuumed")
@@ -74,9 +76,7 @@ def ledger(
 
     Example: `penstock lake ledger --topic orders`
     """
-    from penstock.kafka_io.administration import Administration  # noqa: PLC0415 -- as above
-    from penstock.model import TopicPartition  # noqa: PLC0415 -- as above
-    from penstock.pipeline.ledger import next_offsets  # noqa: PLC0415 -- as above
+    from penstock.pipeline.ledger import next_offsets  # noqa: PLC0415 -- slow: PySpark
 
     loaded = effective_settings(settings, overrides, bootstrap_server)
     kafka = Administration(loaded.settings.kafka)

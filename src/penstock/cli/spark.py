@@ -20,7 +20,7 @@ app = typer.Typer(
 
 
 def _state(server: RunningServer) -> str:
-    from penstock.pipeline.connect_server import is_listening  # noqa: PLC0415 -- as below
+    from penstock.pipeline.connect_server import is_listening  # noqa: PLC0415 -- slow: PySpark
 
     host, _, port = server.address.removeprefix("sc://").rpartition(":")
     return "ready" if is_listening(host, int(port)) else "not answering"
@@ -58,7 +58,7 @@ def start(
     Example: `export PENSTOCK_SPARK__MASTER=$(penstock spark start)`
     """
     from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- slow: PySpark
-    from penstock.pipeline.warm_up import warm_up  # noqa: PLC0415 -- as above
+    from penstock.pipeline.warm_up import warm_up  # noqa: PLC0415 -- slow: PySpark
 
     SERVERS.refuse_twice(name)
     loaded = effective_settings(settings, overrides)

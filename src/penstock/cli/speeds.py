@@ -163,7 +163,7 @@ def _measured(measuring: SpeedMeasuring, period_s: float, over_s: float) -> Read
     found = measuring.run_round()
     while (left_s := end_s - time.monotonic()) > 0:
         say(f"measuring, {left_s:.0f} s left")
-        time.sleep(min(period_s, left_s))
+        time.sleep(min(period_s, left_s))  # until the next round is due
         found = measuring.run_round() or found
     if found is None:
         raise UnreachableError(

@@ -57,7 +57,7 @@ def _once_visible(
             return found
         if time.monotonic() >= deadline_s:
             return found
-        time.sleep(VISIBLE_PAUSE_S)
+        time.sleep(VISIBLE_PAUSE_S)  # brokers do not announce that they know it
 
 
 @app.command()

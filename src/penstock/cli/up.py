@@ -10,6 +10,7 @@ from penstock.cli.console import say
 from penstock.cli.controller import settings_arguments
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.recommend import recommend_until
 from penstock.jars import JarSet, spark_sets
 from penstock.processes import REPAIR_EVERY_S
 
@@ -36,12 +37,9 @@ def up(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     if recommend:
-        from penstock.cli.recommend import recommend_until  # noqa: PLC0415 -- only here
-
         recommend_until(loaded.settings, stop)
         return
-    # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
-    from penstock.local_group import LocalGroup  # noqa: PLC0415
+    from penstock.local_group import LocalGroup  # noqa: PLC0415 -- slow: PySpark
 
     embedded_broker = ("kafka", "bootstrap_servers") not in loaded.origin
     embedded_spark = ("spark", "master") not in loaded.origin
@@ -49,8 +47,8 @@ def up(
     fetch_with_progress([JarSet.BROKER, *needed] if embedded_broker else needed)
     start_broker = None
     if embedded_broker:
-        # The laboratory's broker is of no use to a group that has its own cluster.
-        from penstock.laboratory.broker import small_broker  # noqa: PLC0415
+        # A group that has its own cluster loads nothing of the laboratory.
+        from penstock.laboratory.broker import small_broker  # noqa: PLC0415 -- see above
 
         start_broker = small_broker
     group = LocalGroup(

@@ -98,7 +98,7 @@ class OffsetLookups:
             left = {one for one in left if isinstance(failures.get(one), NoLeaderError)}
             if not left or self._monotonic() >= deadline_s:
                 break
-            time.sleep(_ELECTION_WAIT_S)
+            time.sleep(_ELECTION_WAIT_S)  # brokers do not announce an election
         return OffsetLookup(offsets, failures, epochs)
 
     def _look_up_once(

@@ -128,7 +128,7 @@ class PartitionReader:
                     may_come = raised.args[0].code() in MISSING | LEADER_MOVES
                     if not may_come or self._monotonic() >= deadline_s:
                         raise
-                    time.sleep(_ASK_AGAIN_S)
+                    time.sleep(_ASK_AGAIN_S)  # brokers do not announce a new topic
                     # The client remembers that it did not know a topic, until it asks for metadata.
                     self._consumer.list_topics(timeout=timeout_s)
                 else:

@@ -93,7 +93,7 @@ class RecordProducer:
                     f"Kafka has no partition {min(missing)}, or it has no leader.",
                     remedy="Check that the topic exists and has that many partitions.",
                 )
-            time.sleep(_ASK_AGAIN_S)
+            time.sleep(_ASK_AGAIN_S)  # brokers do not announce a new topic
 
     def _report(self, on_delivery: Delivered) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:

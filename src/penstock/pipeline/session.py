@@ -120,8 +120,8 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
     Python functions.
     """
     # Spark's client for Connect servers is not needed with a JVM in this process.
-    from pyspark.sql.connect import session as connect  # noqa: PLC0415
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+    from pyspark.sql.connect import session as connect  # noqa: PLC0415 -- see above
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- see above
 
     builder: Any = SparkSession.builder
     try:

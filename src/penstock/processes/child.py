@@ -65,7 +65,7 @@ def stop_all(processes: Sequence[ProcessIdentity], *, grace_s: float) -> None:
     for process in left:
         send_signal(process, signal.SIGKILL)
     while left := _reap(left):
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_LOOK_AGAIN_S)  # as above
 
 
 def _reap(processes: Sequence[ProcessIdentity]) -> list[ProcessIdentity]:

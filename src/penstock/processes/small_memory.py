@@ -20,7 +20,7 @@ _DELTALAKE = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"
 def keep_memory_small() -> None:
     """Call this before deltalake is imported and before threads start."""
     os.environ.setdefault(*_DELTALAKE)
-    import pyarrow as pa  # noqa: PLC0415 -- only this function needs it
+    import pyarrow as pa  # noqa: PLC0415 -- large, and only consumers need it
 
     pa.set_memory_pool(pa.system_memory_pool())
     try:

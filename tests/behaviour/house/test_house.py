@@ -52,6 +52,45 @@ def test_a_module_opens_with_its_story_and_is_short(path: Path) -> None:
             assert node.end_lineno - body_begins < FUNCTION_LINES_MAX, node.name
 
 
+def unexplained(text: str) -> list[int]:
+    """The lines with a silenced rule or a sleep, and no reason.
+
+    A reason follows ` -- ` or is a comment on the same line. For a sleep it may also be in the
+    docstring of the function, which then says that it waits.
+    """
+    lines = text.splitlines()
+    found = [
+        number
+        for number, line in enumerate(lines, start=1)
+        if re.search(r"# noqa(?!: [A-Z0-9, ]+ -- \S)", line)
+    ]
+    waiting = {
+        number
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and "wait" in (ast.get_docstring(node) or "").lower()
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return found + [
+        number
+        for number, line in enumerate(lines, start=1)
+        if "time.sleep" in line and "  # " not in line and number not in waiting
+    ]
+
+
+@pytest.mark.parametrize("path", tracked("src/*.py"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_silenced_rules_and_sleeps_have_a_reason(path: Path) -> None:
+    """A late import, any other silenced rule, and every sleep says why beside it."""
+    assert unexplained(path.read_text(encoding="utf-8")) == []
+
+
+def test_what_has_no_reason_is_found() -> None:
+    """A bare `noqa`, one with a code alone, and a bare sleep are found."""
+    late = "import os  # noqa: PLC0415"
+    bare = f"import os  # noqa\n{late}\n{late} -- slow\ntime.sleep(1)\ntime.sleep(1)  # why\n"
+    waits = 'def look() -> None:\n    """Wait a little."""\n    time.sleep(1)\n'
+    assert unexplained(bare + waits) == [1, 2, 4]
+
+
 @pytest.mark.parametrize(
     "path", tracked("tests/*test_*.py"), ids=lambda path: str(path.relative_to(ROOT))
 )

@@ -35,10 +35,10 @@ def demo(
     shrank.
     """
     # Imported late: Spark and the drawing library are slow to import.
-    from penstock.laboratory.demo.observation import demo_figures  # noqa: PLC0415
-    from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415
-    from penstock.laboratory.demo.run import Demo, is_successful, result_rows  # noqa: PLC0415
-    from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415
+    from penstock.laboratory.demo.observation import demo_figures  # noqa: PLC0415 -- see above
+    from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415 -- see above
+    from penstock.laboratory.demo.run import Demo, is_successful, result_rows  # noqa: PLC0415 -- see above
+    from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415 -- see above
 
     story = SHORT if short else WHOLE
     fetch_with_progress(list(USUAL_SETS))
@@ -74,7 +74,7 @@ def demo(
 
 def demo_settings(folder: Path, scale_down_period_s: float) -> dict[str, str]:
     """Small consumers and short periods, so that a laptop shows a group within minutes."""
-    from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- as above
+    from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S  # noqa: PLC0415 -- slow: Kafka
 
     return {
         "controller.directory": str(folder / "group"),

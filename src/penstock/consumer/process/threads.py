@@ -89,7 +89,7 @@ def _called(
 ) -> Callable[[int], Input | None]:
     try:
         result = call()
-    except Exception as error:  # noqa: BLE001 - the core decides what an error means
+    except Exception as error:  # noqa: BLE001 -- the core decides what an error means
         raised = error
         return lambda now_ms: on_error(now_ms, raised)
     return lambda now_ms: on_result(now_ms, result)
@@ -113,7 +113,7 @@ class MailboxThread:
             except PenstockError as error:
                 self._inbox.put(MailboxTrouble(str(error)))
                 self._stop.wait(_MAILBOX_WAIT_S)
-            except Exception as error:  # noqa: BLE001 - a consumer without a mailbox must not go on
+            except Exception as error:  # noqa: BLE001 -- a consumer without a mailbox must not go on
                 self._inbox.put(MailboxCrashed(error))
                 return
 

@@ -65,7 +65,7 @@ class Api:
         access: Access,
         *,
         on_call: Callable[[Right], None] = lambda _: None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,  # between attempts, on the caller's thread
         attempts_max: int = ATTEMPTS_MAX,
     ) -> None:
         self._access = access

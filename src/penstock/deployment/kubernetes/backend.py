@@ -274,7 +274,7 @@ class KubernetesDeployment:
             except ConflictError:
                 found = self._own(resource, consumer, must_be_ours=True)
                 if found is None:
-                    time.sleep(pause_s(attempt, None, 0.5))  # deleted in between: make it now
+                    time.sleep(pause_s(attempt, None, 0.5))  # deleted in between: make it soon
                 elif is_ending(found):
                     raise StillEndingError(
                         f"{found['metadata']['name']} ({resource[1]}) is still being deleted."

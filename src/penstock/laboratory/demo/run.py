@@ -104,7 +104,7 @@ class Demo:
                     "The controller did not start.", remedy=f"Its log: {group.log_of('controller')}"
                 )
             group.repair()
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S)  # nothing tells us that the file is written
 
     def _status(self, group: LocalGroup) -> dict[str, Any] | None:
         try:
@@ -130,7 +130,7 @@ class Demo:
                     todo.remove(disruption)
                     self.run.incidents.append(DemoIncident(at_s, explanation))
                     self._say(f"{at_s:5.0f} s: {explanation}")
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(LOOK_EVERY_S)  # the demo draws what it sees at each look
         finally:
             kill_during_move.stop()
         for thread in loads:
@@ -216,7 +216,7 @@ class Demo:
                 return
             for line in group.repair():
                 self._say(line)
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S)  # the ledger is a log that one has to read
         raise PenstockError(
             f"The group did not drain within {DRAIN_TIMEOUT_S:.0f} s.",
             remedy=f"The logs are in {group.directory}.",

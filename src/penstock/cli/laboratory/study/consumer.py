@@ -50,10 +50,10 @@ def consumer(
 
     """
     # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
-    from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415
-    from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text  # noqa: PLC0415
-    from penstock.laboratory.studies.consumer.questions import LOCAL, cases  # noqa: PLC0415
-    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415
+    from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415 -- see above
+    from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text  # noqa: PLC0415 -- see above
+    from penstock.laboratory.studies.consumer.questions import LOCAL, cases  # noqa: PLC0415 -- see above
+    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- see above
 
     chosen = cases(_bytes(size or (QUICK_BYTES if quick else FULL_BYTES)), quick=quick)
     chosen = [one for one in chosen if only is None or only in one.question]

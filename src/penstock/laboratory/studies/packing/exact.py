@@ -98,7 +98,7 @@ def _steps(seed: int, delta: int, measurements: int, knob: float) -> list[Packin
 
 
 def _solve(problem: PackingProblem, consumers_max: int | None) -> Optimum:
-    from ortools.sat.python import cp_model  # noqa: PLC0415 -- a development dependency
+    from ortools.sat.python import cp_model  # noqa: PLC0415 -- may not be installed
 
     integers = IntegerProblem.of(problem)
     items = range(len(integers.sizes))
