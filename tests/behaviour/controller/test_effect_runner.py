@@ -1,14 +1,20 @@
 """What the controller does when something outside refuses."""
 
 import queue
+from collections.abc import Mapping
 
 import pytest
 
-from penstock.controller.core.effects import CreateConsumer
-from penstock.controller.core.inputs import ConsumerIncident, CreationFailed
+from penstock.controller.core.effects import CreateConsumer, ListDeployments
+from penstock.controller.core.inputs import ConsumerIncident, CreationFailed, ListingFailed
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.inbound import Inbox
-from penstock.deployment import DeploymentError, DeploymentTemplate, InMemoryDeployment
+from penstock.deployment import (
+    DeployedConsumer,
+    DeploymentError,
+    DeploymentTemplate,
+    InMemoryDeployment,
+)
 from penstock.errors import PenstockError, UnreachableError
 from penstock.model import ConsumerId
 from penstock.telemetry import get_logger
@@ -45,6 +51,31 @@ def test_a_consumer_that_cannot_be_made_does_not_end_the_controller(
     said = given(7)
     assert isinstance(said, CreationFailed)
     assert (said.now_ms, said.consumer, said.reason) == (7, 3, str(error))
+
+
+class AwayDeployment(InMemoryDeployment):
+    """A back-end that does not answer."""
+
+    def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
+        raise DeploymentError("The API server does not answer.")
+
+
+def test_a_failed_listing_is_told_to_the_core_at_once() -> None:
+    """The runner neither waits nor asks again: the core decides when to list again."""
+    inbox: Inbox = queue.Queue()
+    effect_runner = EffectRunner(
+        AwayDeployment(),
+        inbox,
+        get_logger(component="controller"),
+        template=DeploymentTemplate(),
+        make_mailboxes=lambda _: None,
+    )
+    effect_runner.do(ListDeployments())
+    given = inbox.get(timeout=10)
+    effect_runner.close()
+    assert not isinstance(given, Exception)
+    assert given(7) == ListingFailed(7, "The API server does not answer.")
+    assert inbox.empty()
 
 
 def test_an_incident_of_a_consumer_reaches_the_core() -> None:

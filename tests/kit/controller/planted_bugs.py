@@ -230,6 +230,15 @@ def _failure_swallowed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(holdings, "stopped", lambda *_: set())
 
 
+def _listing_not_repeated(patch: pytest.MonkeyPatch) -> None:
+    right = StepDraft._is_list_due
+
+    def is_list_due(self: StepDraft) -> bool:
+        return self.state.list_again_ms is None and right(self)
+
+    patch.setattr(StepDraft, "_is_list_due", is_list_due)
+
+
 BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("start before stop", "a move starts before its stop is sent", _start_before_stop),
     PlantedBug(
@@ -280,5 +289,8 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
     PlantedBug("stops are not sent", "a stop is noted but not sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
+    PlantedBug(
+        "listing not repeated", "after a failed listing none follows", _listing_not_repeated
+    ),
     *CONSUMER_BUGS,
 )

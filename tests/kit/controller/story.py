@@ -128,6 +128,9 @@ class Storyteller:
             found[ConsumerId(int(consumer))] = inputs.Deployed(int(version or 0))
         return self.give(inputs.DeploymentsListed(self.now_ms, found))
 
+    def listing_fails(self, why: str) -> list[str]:
+        return self.give(inputs.ListingFailed(self.now_ms, why))
+
     def measured(self, text: str) -> list[str]:
         speeds = {
             TopicPartition.parse(name): None if value == "?" else float(value)
@@ -307,6 +310,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"a controller starts with epoch (\d+)( with its state file)?", Storyteller.begin),
     (r"tick \+(\d+)", Storyteller.tick),
     (r"deployed:(.*)", Storyteller.listed),
+    (r"the deployments cannot be listed: (.+)", Storyteller.listing_fails),
     (r"speeds (.+)", Storyteller.measured),
     (r"packed (.+)", Storyteller.packed),
     (r"the packer fails: (.+)", Storyteller.packing_fails),

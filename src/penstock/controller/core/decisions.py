@@ -39,6 +39,7 @@ class Code(StrEnum):
     CONSUMER_RESTARTED = "consumer_restarted"
     CONSUMER_ADOPTED = "consumer_adopted"
     CREATION_FAILED = "creation_failed"
+    LISTING_FAILED = "listing_failed"
     CONSUMER_INCIDENT = "consumer_incident"
     PARTITION_APPEARED = "partition_appeared"
     PARTITION_VANISHED = "partition_vanished"

@@ -23,7 +23,7 @@ class SaveState(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ListDeployments(Effect):
-    """Answered by `DeploymentsListed`."""
+    """Answered by `DeploymentsListed` or `ListingFailed`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,13 @@ class DeploymentsListed(Input):
 
 
 @dataclass(frozen=True, slots=True)
+class ListingFailed(Input):
+    """The deployments could not be listed. An old list would be worse than none."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreationFailed(Input):
     """A consumer could not be deployed."""
 
@@ -106,6 +113,7 @@ class LeadershipLost(Input):
 INPUT_TYPES: tuple[type[Input], ...] = (
     Tick,
     DeploymentsListed,
+    ListingFailed,
     CreationFailed,
     ConsumerIncident,
     ConsumerDeleted,

@@ -14,6 +14,7 @@ from penstock.controller.core.inputs import (
     ConsumerIncident,
     CreationFailed,
     DeploymentsListed,
+    ListingFailed,
 )
 from penstock.controller.core.state import ConsumerRecord, ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
@@ -208,13 +209,27 @@ def _hold_creations_back(draft: StepDraft) -> None:
     draft.change(creation_blocked_until_ms=draft.now_ms + draft.state.settings.creation_retry_ms)
 
 
+def listing_failed(draft: StepDraft, given: ListingFailed) -> None:
+    """List again after `list_retry`. The history has the first failure in a row."""
+    settings = draft.state.settings
+    if not draft.state.has_listing_failed:
+        draft.decide(
+            Code.LISTING_FAILED,
+            f"the deployments cannot be listed: {given.reason[:200]}; they are listed again "
+            f"every {settings.list_retry_ms} ms",
+        )
+    draft.count("listing_failed")
+    again_ms = draft.now_ms + settings.list_retry_ms
+    draft.change(has_listing_failed=True, list_again_ms=again_ms)
+
+
 def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
     """Adopt deployed consumers that are unknown; forget departing ones that are gone.
 
     A known consumer that is not listed stays: a list may be stale, and only missing reports show
     that a process is gone.
     """
-    draft.change(listed_ms=draft.now_ms)
+    draft.change(listed_ms=draft.now_ms, has_listing_failed=False, list_again_ms=None)
     for consumer in sorted(draft.departing):
         if consumer not in given.consumers:
             draft.departing.drop(consumer)

@@ -35,6 +35,7 @@ class ControllerSettings:
     idle_grace_ms: int
     delete_resend_ms: int
     list_period_ms: int
+    list_retry_ms: int
 
     packing_timeout_ms: int
     overtake_after_ms: int
@@ -79,6 +80,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         idle_grace_ms=_ms(own.idle_grace),
         delete_resend_ms=_ms(own.delete_resend),
         list_period_ms=_ms(own.list_period),
+        list_retry_ms=_ms(own.list_retry),
         packing_timeout_ms=_ms(own.packing_timeout),
         overtake_after_ms=_ms(own.overtake_after),
         silence_ms=_ms(own.silence),

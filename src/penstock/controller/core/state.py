@@ -193,6 +193,10 @@ class State:
     trigger: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
     creation_blocked_until_ms: int = 0
+    # When the deployments are listed again after a listing failed; nothing lists them before.
+    list_again_ms: int | None = None
+    # Whether a listing failed since the last one that succeeded.
+    has_listing_failed: bool = False
     creations_ms: tuple[int, ...] = ()
     idle_since_ms: int | None = None
 

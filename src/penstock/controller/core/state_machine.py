@@ -29,6 +29,7 @@ from penstock.controller.core.inputs import (
     DeploymentsListed,
     Input,
     LeadershipLost,
+    ListingFailed,
     Packed,
     PackingFailed,
     Requested,
@@ -239,6 +240,7 @@ Handler = Callable[[StepDraft, Any], None]
 _WATCHING: dict[type[Input], Handler] = {
     Tick: _tick_watching,
     DeploymentsListed: membership.compare_with_list,
+    ListingFailed: membership.listing_failed,
     CreationFailed: membership.creation_failed,
     ConsumerIncident: membership.incident,
     ConsumerDeleted: membership.deleted,
@@ -252,6 +254,7 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
     Phase.SYNCHRONIZE: {
         Tick: synchronisation.tick,
         DeploymentsListed: synchronisation.listed,
+        ListingFailed: membership.listing_failed,
         CreationFailed: _late_creation_failure,
         ConsumerIncident: membership.incident,
         ConsumerDeleted: synchronisation.deleted,

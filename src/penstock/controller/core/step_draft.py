@@ -127,7 +127,12 @@ class StepDraft:
         self.effects.append(effect)
 
     def ask_for_list(self) -> None:
+        """Ask in this step, or after the wait that follows a failed listing."""
         self._asks_for_list = True
+
+    def _is_list_due(self) -> bool:
+        again_ms = self.state.list_again_ms
+        return self._asks_for_list if again_ms is None else self.now_ms >= again_ms
 
     def is_ready(self, consumer: ConsumerId | None) -> bool:
         record = None if consumer is None else self.consumers.get(consumer)
@@ -242,8 +247,8 @@ class StepDraft:
     def finish(self, wait_until_ms: int) -> tuple[State, tuple[Effect, ...]]:
         """The new state and its effects. Saving comes before what depends on it."""
         self._flush_commands()
-        if self._asks_for_list and self.state.phase is not Phase.SUPERSEDED:
-            self.change(asked_ms=self.now_ms)
+        if self._is_list_due() and self.state.phase is not Phase.SUPERSEDED:
+            self.change(asked_ms=self.now_ms, list_again_ms=None)
             self.effects.append(ListDeployments())
         if self._must_save:
             self.effects.insert(0, SaveState())

@@ -69,6 +69,7 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
     before it goes on.
     """
     known = set(draft.consumers)
+    draft.change(has_listing_failed=False, list_again_ms=None)
     for consumer in sorted(draft.departing):
         if consumer not in given.consumers:
             draft.departing.drop(consumer)

@@ -5,7 +5,6 @@ never waits for them. Creating and deleting may be repeated, so a controller tha
 repeats them.
 """
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -26,6 +25,7 @@ from penstock.controller.core.inputs import (
     Deployed,
     DeploymentsListed,
     Input,
+    ListingFailed,
     Packed,
     PackingFailed,
 )
@@ -43,8 +43,6 @@ from penstock.packing import algorithm_named
 
 # Creations and deletions mostly wait for other processes: a few at once keep a large plan quick.
 WORKERS = 8
-# After a failed listing: the core asks again every second, and a broken back-end needs no more.
-LIST_AGAIN_S = 2.0
 
 
 class EffectRunner:
@@ -97,9 +95,9 @@ class EffectRunner:
         try:
             found = self._deployment.list_consumers()
         except DeploymentError as error:
-            # The core asks again by itself; an old list would be worse than none.
-            self._log.warning("list_failed", error=str(error))
-            time.sleep(LIST_AGAIN_S)  # on a worker thread: the loop does not wait
+            reason = str(error)
+            self._log.warning("list_failed", error=reason)
+            self._say(lambda now_ms: ListingFailed(now_ms, reason))
             return
         consumers = {consumer: Deployed(one.version) for consumer, one in found.items()}
         self._say(lambda now_ms: DeploymentsListed(now_ms, consumers))

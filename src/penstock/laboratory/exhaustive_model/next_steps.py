@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from penstock.consumer.core import inputs as consumer_inputs
 from penstock.controller.core import inputs
+from penstock.controller.core.effects import ListDeployments
 from penstock.controller.core.state import Phase
 from penstock.controller.core.state_machine import Machine
 from penstock.laboratory.exhaustive_model.small_group import (
@@ -120,8 +121,14 @@ def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
             overtaken = replace(with_fault, to_controller=(said[0], *said[2:]))
             yield take(overtaken, inputs.ConsumerSpoke(now, said[1]))
         _, effects = Machine().step(group.controller, first)
+        heard = replace(with_fault, to_controller=said[1:])
+        if any(isinstance(effect, ListDeployments) for effect in effects):
+            yield take(heard, first, listing_fails=True)
         for number in range(len(effects)):
-            yield take(replace(with_fault, to_controller=said[1:]), first, crash_after=number)
+            yield take(heard, first, crash_after=number)
+            if heard.faults_left:
+                twice = replace(heard, faults_left=heard.faults_left - 1)
+                yield take(twice, first, crash_after=number, listing_fails=True)
 
 
 def idle_step(group: SmallGroup) -> SmallGroup:

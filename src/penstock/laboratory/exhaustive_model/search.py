@@ -81,6 +81,7 @@ def _controller_key(state: State) -> object:
         else (plan.number, tuple(sorted(plan.target.items())), plan.open, now - plan.made_ms),
         (state.is_listed, state.is_confirming, state.is_confirmed),
         (now - state.listed_ms, now - state.asked_ms),
+        None if state.list_again_ms is None else now - state.list_again_ms,
         tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),
         (state.packing_number, state.packing_code, state.packing_consumers),
         (tuple(sorted(trigger.over_since_ms.items())), trigger.no_gain_at_ms),

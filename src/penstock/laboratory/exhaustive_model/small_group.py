@@ -3,8 +3,8 @@
 From the moment a plan is made, all interleavings are followed: messages to each receiver, reads of
 the ledger and of the logs, batches. On top of that up to three faults at every place: a message
 lost, doubled or overtaken by the next one, a consumer that crashes, a controller that crashes after
-each single effect. Safety is checked in every state. Where nothing is left to happen the group must
-have converged; until then time passes, within a bound.
+each single effect, a listing of the deployments that fails. Safety is checked in every state. Where
+nothing is left to happen the group must have converged; until then time passes, within a bound.
 
 The controller and the consumers are the real ones; only time and transport are reduced:
 deployments, the packer and Spark answer at once, and reports carry no measurements.
@@ -131,11 +131,17 @@ def take(
     *,
     packing: Assignment = FUTURE,
     crash_after: int | None = None,
+    listing_fails: bool = False,
 ) -> SmallGroup:
-    """Handle one input and run its effects; with `crash_after`, crash after that many."""
+    """Handle one input and run its effects.
+
+    With `crash_after`, crash after that many. With `listing_fails`, the first listing fails, also
+    that of the controller which starts after the crash.
+    """
     state, effects = Machine().step(group.controller, given)
     check_whole(state)
-    return _done(replace(group, controller=state), effects, packing, crash_after)
+    group = replace(group, controller=state)
+    return _done(group, effects, packing, crash_after, listing_fails=listing_fails)
 
 
 def _done(
@@ -143,12 +149,14 @@ def _done(
     effects: tuple[act.Effect, ...],
     packing: Assignment,
     crash_after: int | None,
+    *,
+    listing_fails: bool,
 ) -> SmallGroup:
     queue = list(effects)
     done = 0
     while queue:
         if done == crash_after:
-            return _restart_controller(group, packing)
+            return _restart_controller(group, packing, listing_fails=listing_fails)
         effect = queue.pop(0)
         done += 1
         answer: inputs.Input | None = None
@@ -158,8 +166,8 @@ def _done(
         elif isinstance(effect, act.Send):
             group = _sent(group, effect.message)
         elif isinstance(effect, act.ListDeployments):
-            both = {ONE: inputs.Deployed(), TWO: inputs.Deployed()}
-            answer = inputs.DeploymentsListed(now, both)
+            answer = _listing(now, fails=listing_fails)
+            listing_fails = False
         elif isinstance(effect, act.Pack):
             answer = inputs.Packed(now, effect.number, Packing(packing))
         elif isinstance(effect, act.DeleteConsumer):
@@ -175,7 +183,15 @@ def _done(
     return group
 
 
-def _restart_controller(group: SmallGroup, packing: Assignment) -> SmallGroup:
+def _listing(now_ms: int, *, fails: bool) -> inputs.Input:
+    if fails:
+        return inputs.ListingFailed(now_ms, "the back-end is away")
+    return inputs.DeploymentsListed(now_ms, {ONE: inputs.Deployed(), TWO: inputs.Deployed()})
+
+
+def _restart_controller(
+    group: SmallGroup, packing: Assignment, *, listing_fails: bool
+) -> SmallGroup:
     """The controller died; the next incarnation starts at once, with a higher epoch."""
     state, effects = Machine().begin(
         controller_epoch=group.controller.controller_epoch + 1,
@@ -183,7 +199,8 @@ def _restart_controller(group: SmallGroup, packing: Assignment) -> SmallGroup:
         now_ms=group.controller.now_ms,
         saved=group.saved,
     )
-    return _done(replace(group, controller=state), effects, packing, None)
+    group = replace(group, controller=state)
+    return _done(group, effects, packing, None, listing_fails=listing_fails)
 
 
 def _sent(group: SmallGroup, message: Message) -> SmallGroup:

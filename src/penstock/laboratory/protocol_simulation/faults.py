@@ -116,6 +116,12 @@ def _list_is_stale(group: SimulatedGroup, fault: Fault) -> bool:
     return _controller_crash(group, fault)
 
 
+def _listing_fails(group: SimulatedGroup, fault: Fault) -> bool:
+    """The back-end cannot list for a while, just when a controller starts and needs the list."""
+    group.deployment.listings_to_fail += 1 + fault.size % 4
+    return _controller_crash(group, fault)
+
+
 def _foreign_consumer(group: SimulatedGroup, fault: Fault) -> bool:
     """A consumer is deployed by hand."""
     consumer = ConsumerId(max(group.deployment.deployed, default=0) + 1 + fault.pick % 3)
@@ -228,4 +234,5 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
     FaultKind.PAUSE_REQUESTED: _request(_pause),
     FaultKind.SETTINGS_CHANGED: _request(_settings),
     FaultKind.DEPLOYMENTS_UPDATED: _request(_update),
+    FaultKind.LISTING_FAILS: _listing_fails,
 }

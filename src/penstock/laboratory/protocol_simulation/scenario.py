@@ -40,6 +40,7 @@ class FaultKind(StrEnum):
     PAUSE_REQUESTED = "pause_requested"
     SETTINGS_CHANGED = "settings_changed"
     DEPLOYMENTS_UPDATED = "deployments_updated"
+    LISTING_FAILS = "listing_fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ SETTINGS = changed_settings(
         "controller.silence": "3500ms",
         "controller.packing_timeout": "2s",
         "controller.list_period": "5s",
+        "controller.list_retry": "1s",
         "controller.delete_resend": "2s",
         "controller.plan_interval": "1500ms",
         "controller.overtake_after": "1s",

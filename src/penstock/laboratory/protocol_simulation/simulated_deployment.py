@@ -1,7 +1,7 @@
 """A simulated deployment back-end: it starts and ends processes with delays and faults.
 
 A deleted process keeps running on an unreachable node. A creation may fail, or the process may
-never come up. A list may be out of date.
+never come up. A list may be out of date, or fail.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     Deployed,
     DeploymentsListed,
+    ListingFailed,
 )
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
 from penstock.model import ConsumerId
@@ -32,6 +33,7 @@ class SimulatedDeployment:
         self.creations_to_fail = 0
         self.never_up_next = 0
         self.stale_list_next = False
+        self.listings_to_fail = 0
         self._old_list: dict[ConsumerId, int] = {}
         self._current: dict[ConsumerId, SimulatedConsumer] = {}
         self._incarnations = 0
@@ -43,6 +45,11 @@ class SimulatedDeployment:
         return [p for p in self.processes if p.is_alive and p.consumer == consumer]
 
     def list(self, controller: "SimulatedController") -> None:
+        if self.listings_to_fail > 0:
+            self.listings_to_fail -= 1
+            self.group.count_event("listing failed")
+            controller.send_input(lambda now: ListingFailed(now, "the API is away"), 20)
+            return
         found = self._old_list if self.stale_list_next else dict(self.deployed)
         self.stale_list_next = False
         self._old_list = dict(self.deployed)

@@ -229,6 +229,7 @@ class SimulatedGroup:
         self.packer_fails_next = 0
         deployment = self.deployment
         deployment.unreachable_next = deployment.creations_to_fail = deployment.never_up_next = 0
+        deployment.listings_to_fail = 0
         for controller in self.controllers:
             controller.effects_until_crash = None
             controller.resume()

@@ -64,6 +64,11 @@ class ControllerSection(Section):
     list_period: Duration = option(
         30.0, "How often the deployed consumers are listed and compared with the known ones.", gt=0
     )
+    list_retry: Duration = option(
+        2.0,
+        "How long to wait after the deployed consumers could not be listed before listing again.",
+        gt=0,
+    )
     plan_interval: Duration = option(
         3.0, "Two plans are at least this far apart, unless a partition has no reader."
     )
