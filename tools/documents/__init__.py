@@ -1,4 +1,4 @@
-"""Programs for the repository's documents: generate what is generated, check links, run examples.
+"""Programs for the documents: generate what is generated, check links and commands, run examples.
 
     make docs                    # python -m documents: writes every generated file
     make stories                 # python -m documents.stories: writes the traces of the stories

@@ -74,6 +74,10 @@ class LazyCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
+        return self.imported().make_context(info_name, args, parent, **extra)
+
+    def imported(self) -> Any:
+        """The real command, or group of commands, with its options."""
         module, _, attribute = self._where.partition(":")
         found = getattr(import_module(f"penstock.cli.{module}"), attribute)
         around = typer.Typer(rich_markup_mode="markdown")
@@ -81,8 +85,7 @@ class LazyCommand(TyperCommand):
             around.add_typer(found, name=self.name)
         else:
             around.command(self.name)(found)
-        real = typer.main.get_group(around).commands[str(self.name)]
-        return real.make_context(info_name, args, parent, **extra)
+        return typer.main.get_group(around).commands[str(self.name)]
 
 
 class LazyCommands(TyperGroup):
