@@ -93,7 +93,7 @@ def moves() -> list[Measured]:
         for _ in range(SWAPS):
             busy = chance.sample(stage.dials, PARTITIONS // 4)
             for dial in stage.dials:
-                dial.turn(high if any(dial is one for one in busy) else low)
+                dial.set_speed(high if any(dial is one for one in busy) else low)
             stage.rest(SWAP_EVERY_S)
         stage.set_all(usual)
         stage.calm()

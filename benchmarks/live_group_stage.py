@@ -29,14 +29,14 @@ CAPACITY_BYTES_PER_S = 300_000.0
 
 @dataclass(slots=True)
 class Dial:
-    """A load that is turned by hand: the time of a step is known exactly."""
+    """A load that the benchmark sets: the time of a step is known exactly."""
 
     speed: float = 0.0
 
-    def speed_bytes_per_s(self, elapsed_s: float) -> float:  # noqa: ARG002 -- the hand decides
+    def speed_bytes_per_s(self, elapsed_s: float) -> float:  # noqa: ARG002 -- set_speed decides
         return self.speed
 
-    def turn(self, speed: float) -> int:
+    def set_speed(self, speed: float) -> int:
         """The unix time of the step, in milliseconds."""
         self.speed = speed
         return now_ms()
@@ -98,7 +98,7 @@ class Stage:
 
     def set_all(self, speed: float) -> int:
         for dial in self.dials:
-            dial.turn(speed)
+            dial.set_speed(speed)
         return now_ms()
 
     def status(self) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def test_time_headers_and_offsets_are_those_given(spark_session: Any) -> None:
 
 @pytest.mark.parametrize("at", [0, 3, 6])
 def test_a_record_that_makes_it_raise_is_named(spark_session: Any, at: int) -> None:
-    """Wherever it is in its partition, the message has its place, its value and Spark's words."""
+    """Wherever it is in its partition, the message has its place, its value and Spark's error."""
     values: list[str | Record] = ["fine"] * 7
     values[at] = "poison"
     good = [Record("fine", partition=1)] * 3
@@ -127,7 +127,7 @@ def test_what_fails_on_several_records_only_blames_none(spark_session: Any) -> N
 def test_what_fails_without_any_record_blames_none(
     spark_session: Any, function: Any, said: str
 ) -> None:
-    """The function itself is wrong: its words, and no record is named."""
+    """The function itself is wrong: the message has its error and names no record."""
     with pytest.raises(TransformationFailedError) as failed:
         run_transformation(function, ["x"], session=spark_session)
     assert said in failed.value.message

@@ -139,7 +139,7 @@ def test_no_maximum_is_none() -> None:
     ],
 )
 def test_what_the_file_could_not_have_is_refused(asked: dict[str, Any], why: str) -> None:
-    """A changed setting is checked by the same catalogue, with the same words."""
+    """A changed setting is checked by the same catalogue, with the same message."""
     with pytest.raises(SettingsError, match=why):
         with_overrides(Settings(), asked)
 

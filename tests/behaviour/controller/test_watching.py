@@ -86,7 +86,7 @@ def test_speeds_that_are_no_speeds_are_unknown() -> None:
 
 
 def test_a_backlog_adds_to_the_load_and_holds_the_group_together() -> None:
-    """There is room to catch up, and nobody is removed while the group is behind."""
+    """There is capacity to catch up, and nobody is removed while the group is behind."""
     lines = (
         "settings catch_up=10s behind_tolerated=1s",
         *TWO_CONSUMERS,
@@ -205,7 +205,7 @@ def test_two_roll_outs_do_not_mix() -> None:
 
 
 def test_a_roll_out_at_the_maximum_spreads_the_load() -> None:
-    """There is no room for a replacement: the others take over, and a new one follows."""
+    """No replacement may be created: the others take over, and a new one follows."""
     teller = after("settings consumers_max=2", *TWO_CONSUMERS, "request u1: update")
     assert "  > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)" in teller.tell("tick +500")
     teller.tell("consumer 1 stopped orders-0@1.1 orders-1@1.2")
@@ -213,7 +213,7 @@ def test_a_roll_out_at_the_maximum_spreads_the_load() -> None:
     assert "  > answer u1: in_progress" in teller.tell("tick +500")
 
 
-def test_a_roll_out_of_a_lone_consumer_waits_for_room() -> None:
+def test_a_roll_out_of_a_lone_consumer_waits_for_a_higher_maximum() -> None:
     """Nobody else could read its partitions: they are not stopped."""
     teller = after(
         "settings consumers_max=1",

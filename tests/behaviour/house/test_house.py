@@ -111,9 +111,9 @@ def test_no_registry_is_named() -> None:
 
 def test_the_readme_opens_with_the_two_commands() -> None:
     """A newcomer needs nothing else."""
-    opening = (ROOT / "README.md").read_text(encoding="utf-8")[:4000]
-    assert "make demo" in opening
-    assert "make test" in opening
+    first_lines = (ROOT / "README.md").read_text(encoding="utf-8")[:4000]
+    assert "make demo" in first_lines
+    assert "make test" in first_lines
     assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 

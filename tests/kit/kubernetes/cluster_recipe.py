@@ -33,7 +33,7 @@ def is_compiled() -> bool:
 
 
 def run_recipe(command: str, environment: Mapping[str, str], timeout_s: float) -> None:
-    """Fails the test with the recipe's own words."""
+    """Fails the test with the recipe's own output."""
     done = _answer(command, environment=environment, timeout_s=timeout_s)
     assert done.returncode == 0, f"cluster.sh {command}:\n{done.stdout}\n{done.stderr}"
 

@@ -1,4 +1,4 @@
-"""What became of a corpus in the lake, in the words of the table in the documents."""
+"""What became of a corpus in the lake, named as in the table of the documents."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""One door for every message: who speaks, in which incarnation, and in which order."""
+"""The checks that every message passes: who speaks, in which incarnation, and in which order."""
 
 import pytest
 
@@ -164,7 +164,7 @@ def test_a_clock_that_runs_backwards_stands_still() -> None:
 
 
 def test_history_is_bounded() -> None:
-    """The oldest decisions make room for the newest."""
+    """The newest decisions push out the oldest."""
     teller = after(*TWO_CONSUMERS)
     for number in range(HISTORY_MAX + 20):
         teller.tell(f"request r{number}: dance")
