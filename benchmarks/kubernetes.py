@@ -169,14 +169,18 @@ def _carry(number: int, status: dict[str, Any]) -> bool:
 
 
 def _plans_with_a_start_s(status: dict[str, Any]) -> list[float]:
-    """Of every plan that made a consumer: from its making to the last of its starts."""
-    ended = {one["plan"]: one["age_ms"] for one in status["history"] if one["code"] == "plan_done"}
+    """Of every plan that created a consumer: from its making to the last of its starts."""
+    ages_ms: dict[str, dict[int, int]] = {}
+    for one in status["history"]:
+        ages_ms.setdefault(one["code"], {}).setdefault(one["plan"], one["age_ms"])
+    made, done, created = (
+        ages_ms.get(code, {}) for code in ("plan_made", "plan_done", "consumer_created")
+    )
+    # A spare that is created after a plan is done has the number of that plan too.
     return [
-        (one["age_ms"] - ended[one["plan"]]) / 1000
-        for one in status["history"]
-        if one["code"] == "plan_made"
-        and one["plan"] in ended
-        and not one["words"].endswith(" 0 consumers to come")
+        (made[plan] - done[plan]) / 1000
+        for plan in sorted(made.keys() & done.keys() & created.keys())
+        if created[plan] >= done[plan]
     ]
 
 
