@@ -68,6 +68,27 @@ def test_a_partition_that_failed_is_not_open() -> None:
     assert open_partitions(draft, target) == frozenset()
 
 
+def test_a_consumer_that_an_overtaken_plan_wanted_is_used_by_the_next_one() -> None:
+    """The difference names it again, because it was not created yet; it is wanted only once."""
+    teller = after(
+        "settings creations_per_minute_max=1",
+        "a controller starts with epoch 1",
+        "deployed:",
+        "deployed:",
+        "speeds a-0=90 b-0=90",
+        "tick +500",
+        "packed 1: a-0; 2: b-0",
+        "60000 ms pass",
+        "consumer 1 cannot be created: no quota",
+        "speeds a-0=90 b-0=90",
+    )
+    wanted_since_ms = state_of(teller).consumers[TWO].since_ms
+    lines = teller.tell("packed 2: a-0; 3: b-0")
+    assert "2 to create" in lines[0]
+    assert state_of(teller).consumers[TWO].since_ms == wanted_since_ms < teller.now_ms
+    assert set(state_of(teller).consumers) == {TWO, THREE}
+
+
 def test_a_consumer_that_would_be_emptied_takes_the_place_of_a_new_one() -> None:
     """The packer renames a consumer: none is created, and nothing moves that need not."""
     teller = after(

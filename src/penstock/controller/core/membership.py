@@ -5,7 +5,9 @@ higher epoch, and its deployment is deleted. Its process may still run; the ledg
 then tries to commit.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import CreateConsumer, DeleteConsumer
@@ -118,12 +120,21 @@ def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
         draft.do(DeleteConsumer(consumer))
 
 
-def want(draft: StepDraft) -> ConsumerId:
+def free_numbers(draft: StepDraft) -> Iterator[ConsumerId]:
+    """The numbers that no consumer has and none is leaving, from the lowest on."""
+    numbers = (ConsumerId(number) for number in count(1))
+    return (c for c in numbers if c not in draft.consumers and c not in draft.departing)
+
+
+def want_one_more(draft: StepDraft) -> ConsumerId:
     """Ask for a new consumer, under the lowest free number."""
-    number = 1
-    while ConsumerId(number) in draft.consumers or ConsumerId(number) in draft.departing:
-        number += 1
-    consumer = ConsumerId(number)
+    consumer = next(free_numbers(draft))
+    want(draft, consumer)
+    return consumer
+
+
+def want(draft: StepDraft, consumer: ConsumerId) -> None:
+    """Ask for a new consumer under a number that is free."""
     draft.consumers.put(
         consumer,
         ConsumerRecord(
@@ -133,7 +144,6 @@ def want(draft: StepDraft) -> ConsumerId:
         ),
     )
     draft.save()
-    return consumer
 
 
 def create_what_is_wanted(draft: StepDraft) -> None:

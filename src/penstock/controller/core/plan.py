@@ -1,16 +1,17 @@
 """From the packer's answer to a plan. Every plan begins as `future - current`.
 
-The packer invents names for new consumers: they become idle consumers first, then consumers to be
-created. A plan covers every existing partition exactly once (S6).
+The packer invents names for new consumers: they become idle consumers first, then free numbers.
+What the difference creates is wanted from then on. A plan covers every existing
+partition exactly once (S6).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.load import available, group_load, owner_of
-from penstock.controller.core.membership import want
+from penstock.controller.core.membership import free_numbers, want
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Plan
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
@@ -30,19 +31,21 @@ def with_real_consumers(
     unused = [consumer for consumer in idle(draft) if consumer not in used]
     unused += [consumer for consumer in known if consumer not in {*used, *unused}]
     names = {consumer: consumer for consumer in known}
+    free, members = free_numbers(draft), list(known)
     for consumer in sorted(used - set(known)):
         if unused:
             names[consumer] = unused.pop(0)
-        elif len(available(draft)) < draft.state.settings.consumers_max:
-            names[consumer] = want(draft)
+        elif len(members) < draft.state.settings.consumers_max:
+            names[consumer] = next(free)
+            members.append(names[consumer])
         else:
-            names[consumer] = _least_loaded(draft)
+            names[consumer] = _least_loaded(draft, members)
     return {partition: names[consumer] for partition, consumer in answer.items()}
 
 
-def _least_loaded(draft: StepDraft) -> ConsumerId:
+def _least_loaded(draft: StepDraft, members: Iterable[ConsumerId]) -> ConsumerId:
     loads = group_load(draft).load_by_consumer
-    return min(available(draft), key=lambda consumer: (loads.get(consumer, 0.0), consumer))
+    return min(members, key=lambda consumer: (loads.get(consumer, 0.0), consumer))
 
 
 def difference(draft: StepDraft, target: Mapping[TopicPartition, ConsumerId]) -> ConsumerListDiff:
@@ -96,8 +99,11 @@ def reason_of(code: Code) -> Reason:
 def adopt(
     draft: StepDraft, target: Mapping[TopicPartition, ConsumerId], code: Code, explanation: str
 ) -> None:
-    """Make it the plan, under the next number, and record what it costs."""
+    """Make it the plan, under the next number, want its new consumers, and record what it costs."""
     diff = difference(draft, target)
+    for consumer in diff.create:
+        if consumer not in draft.consumers:  # an overtaken plan may want it already
+            want(draft, consumer)
     number = draft.state.plan_number + 1
     draft.forget_open()
     draft.change(

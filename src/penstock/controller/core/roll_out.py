@@ -12,7 +12,7 @@ from penstock.controller.core.effects import SetDeploymentTemplate
 from penstock.controller.core.group_management import enter as manage_group
 from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.load import available, group_load, owner_of
-from penstock.controller.core.membership import begin_leaving, remove, want
+from penstock.controller.core.membership import begin_leaving, remove, want_one_more
 from penstock.controller.core.plan import adopt
 from penstock.controller.core.service_answers import answer
 from penstock.controller.core.state import ConsumerStatus, Phase, RollOut
@@ -72,7 +72,7 @@ def _choose_next(draft: StepDraft, roll_out: RollOut, old: list[ConsumerId]) -> 
     if warm:
         replacement = warm[0]
     elif len(available(draft)) < draft.state.settings.consumers_max:
-        replacement = want(draft)
+        replacement = want_one_more(draft)
     chosen = replace(roll_out, replacing=old[0], replacement=replacement)
     draft.change(roll_out=chosen)
     draft.save()
