@@ -1,4 +1,4 @@
-"""Commands in the prose and the tables of the documents exist, with the options they show."""
+"""Commands in prose, tables, errors and help texts exist, with the options they show."""
 
 from pathlib import Path
 
@@ -23,6 +23,14 @@ DOCUMENTS = [
 def test_every_command_in_a_document_exists(document: Path) -> None:
     """A command, an option or a target that was renamed is renamed in the documents too."""
     assert [str(one) for one in unknown_commands(ROOT, document)] == []
+
+
+def test_every_command_in_an_error_or_a_help_text_exists() -> None:
+    """Remedies, examples of the commands and docstrings name what can be run."""
+    sources = sorted((ROOT / "src").rglob("*.py"))
+    assert sum(len(commands_in(ROOT, source)) for source in sources) > 80
+    found = [str(one) for source in sources for one in unknown_commands(ROOT, source)]
+    assert found == []
 
 
 def test_there_are_commands_to_check() -> None:
@@ -65,6 +73,7 @@ def test_commands_are_found_in_prose_and_in_blocks_that_are_not_run(tmp_path: Pa
         "penstock load orders=50kB/s --create 4 --duration 2m",
         "penstock service send change-settings '{...}'",
         "penstock --version",
+        "penstock {name} stop --name {other}",
         "python benchmarks/packing.py",
         "python -m penstock.laboratory.protocol_simulation --seeds N",
     ],

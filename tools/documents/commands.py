@@ -1,8 +1,8 @@
-"""Finds commands in documents that do not exist, or have no such option.
+"""Finds commands in documents, errors and help texts that do not exist, or have no such option.
 
 A command is text in backticks, or a line of a shell block that no test runs, which begins with
 `penstock`, `make` or `python`. Also checked is what follows `--` in a `kubectl exec`. Values are
-checked where they are not placeholders, such as `N` or `{...}`.
+checked where they are not placeholders, such as `N`, `{...}` or the `{name}` of an f-string.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ from penstock.cli.main import LazyCommand, app
 
 CODE = re.compile(r"`([^`]+)`")
 BLOCK = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-PLACEHOLDER = re.compile(r"[A-Z]|n|.*\.\.\..*|<.*>")
+PLACEHOLDER = re.compile(r"[A-Z]|n|.*\.\.\..*|<.*>|\{.*\}")
 TARGET = re.compile(r"^([a-z0-9-]+):(?!=)", re.MULTILINE)
 PROGRAMS = ("penstock", "make", "python")
 HELP = {"-h", "--help"}
@@ -44,7 +44,7 @@ def commands_in(root: Path, document: Path) -> list[tuple[int, str]]:
 
 
 def _ours(text: str) -> Iterator[str]:
-    for part in re.split(r" (?:&&|\|\||\||;) ", text):
+    for part in re.split(r" (?:&&|\|\||\||;|>) ", text):
         command = part.partition(" -- ")[2] if part.startswith("kubectl") else part
         command = command.removeprefix(".venv/bin/")
         if command.split(" ")[0] in PROGRAMS and len(command.split(" ")) > 1:
@@ -85,6 +85,8 @@ def _problems_of_python(root: Path, rest: list[str]) -> list[str]:
     if rest[0] != "-m":
         return [] if (root / rest[0]).is_file() else [f"no file {rest[0]}"]
     module, options = rest[1], [word for word in rest[2:] if word.startswith("-")]
+    if PLACEHOLDER.fullmatch(module):
+        return []
     if importlib.util.find_spec(module) is None:
         return [f"no module {module}"]
     known = _help_of(module) if options else ""
@@ -102,6 +104,8 @@ def _problems_of_penstock(rest: list[str]) -> list[str]:
     words = list(rest)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         name = words.pop(0)
+        if PLACEHOLDER.fullmatch(name):
+            return []
         if name not in command.commands:
             return [f"no command {name}"]
         command = command.commands[name]
