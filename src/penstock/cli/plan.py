@@ -10,6 +10,7 @@ from penstock.cli.group_status import read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
+from penstock.model.sentences import counted
 from penstock.packing import PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.settings.units import format_speed
@@ -36,8 +37,9 @@ def plan(
     packing = algorithm_named(found["settings"]["algorithm"]).pack(problem)
     diff = packing.assignment - _without_idle(problem.current)
     moves = _moves(problem, diff)
+    working = sum(1 for held in problem.current.values() if held)
     data = {
-        "consumers_now": sum(1 for held in problem.current.values() if held),
+        "consumers_now": working,
         "consumers_then": len(packing.assignment),
         "consumers_at_least": consumers_at_least(problem),
         "create": [int(one) for one in diff.create],
@@ -51,13 +53,13 @@ def plan(
         speed = format_speed(round(move["load_bytes_per_s"]))
         table.add_row(move["partition"], str(move["from"] or "-"), str(move["to"]), speed)
     say(
-        f"{data['consumers_now']} consumers now, {data['consumers_then']} then, at least "
-        f"{data['consumers_at_least']} are needed; {len(moves)} partitions would move."
+        f"{counted(working, 'consumer')} now, {data['consumers_then']} then, at least "
+        f"{data['consumers_at_least']} needed; {counted(len(moves), 'partition')} would move."
     )
     print_data(data, output, table)
     if packing.overloaded:
         raise NotFeasibleError(
-            f"{len(packing.overloaded)} consumers would be over their capacity.",
+            f"{counted(len(packing.overloaded), 'consumer')} would be over capacity.",
             remedy="Raise controller.consumers_max or packing.capacity.",
         )
     if moves:

@@ -19,6 +19,7 @@ from penstock.errors import PenstockError, UnreachableError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import PartitionSpeed
+from penstock.model.sentences import counted
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring, stop_on_signals
 from penstock.settings import Settings
@@ -225,9 +226,11 @@ def _table(
     known = [row.write_speed_bytes_per_s for row in reading.partitions]
     summed = sum(speed for speed in known if speed is not None)
     table = Table(box=None, header_style="bold", title_justify="left")
-    shown = f"{len(known)} of {total}" if total is not None else str(len(known))
+    shown = counted(len(known) if total is None else total, "partition")
+    if total is not None:
+        shown = f"{len(known)} of {shown}"
     table.title = (
-        f"{shown} partitions, {_speed(summed)} in those shown, "
+        f"{shown}, {_speed(summed)} in those shown, "
         f"measured by {reading.measured_by} {reading.age_s:.1f} s ago"
     )
     for name in ("TOPIC", "PARTITION", "BYTES/S", "", "RECORDS/S", "END-OFFSET", "SOURCE"):

@@ -11,6 +11,7 @@ from rich.text import Text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
 from penstock.cli.group_status import age_text, is_stale, read_status
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.model.sentences import counted
 from penstock.settings.units import format_speed
 
 BAR_WIDTH = 20
@@ -89,11 +90,11 @@ def _headline(found: dict[str, Any]) -> Text:
 
 def _totals(found: dict[str, Any]) -> Text:
     written = format_speed(round(found["written_bytes_per_s"]))
-    partitions, consumers = len(found["partitions"]), len(found["consumers"])
+    partitions = counted(len(found["partitions"]), "partition")
+    consumers = counted(len(found["consumers"]), "consumer")
     unread = sum(1 for one in found["partitions"].values() if one["status"] == "unread")
     text = Text(
-        f"{written} written to {partitions} partitions, {consumers} consumers, "
-        f"behind {_behind(found)} (records, time)"
+        f"{written} written to {partitions}, {consumers}, behind {_behind(found)} (records, time)"
     )
     if unread:
         text.append(f", {unread} without a reader", style="bold red")

@@ -1,6 +1,7 @@
 """Compares the control topics of a cluster with what they must be; makes and grows them."""
 
 from penstock.kafka_io.administration import Administration
+from penstock.model.sentences import counted
 from penstock.settings import Settings
 from penstock.topics.control_topics import (
     ControlTopic,
@@ -41,9 +42,9 @@ def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> 
                 settings=topic.settings,
             )
             if made:
-                done.append(f"{topic.name}: created with {topic.partitions} partitions")
+                done.append(f"{topic.name}: created with {counted(topic.partitions, 'partition')}")
         elif (topic.name, TopicState.TOO_FEW_PARTITIONS) in verdicts:
             grown = administration.grow_topic(topic.name, topic.partitions)
             if grown:
-                done.append(f"{topic.name}: grown to {topic.partitions} partitions")
+                done.append(f"{topic.name}: grown to {counted(topic.partitions, 'partition')}")
     return done

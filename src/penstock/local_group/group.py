@@ -25,6 +25,7 @@ from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
+from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.warm_up import warm_up_command
 from penstock.processes import (
@@ -227,7 +228,7 @@ class LocalGroup:
         consumers = list(deployment.list_consumers())
         if not consumers:
             return
-        self._on_progress(f"stopping {len(consumers)} consumers")
+        self._on_progress(f"stopping {counted(len(consumers), 'consumer')}")
         with ThreadPoolExecutor(len(consumers)) as together:
             list(together.map(deployment.delete, consumers))
 

@@ -53,6 +53,25 @@ def test_a_lag_without_writing_has_no_seconds(tmp_path: Path) -> None:
     assert "9, ? s" in invoked("status", *where).stdout
 
 
+def test_one_of_a_thing_is_singular(tmp_path: Path) -> None:
+    """`status` and `plan` say 1 partition and 1 consumer, and 3 partitions and 2 consumers."""
+    where = written(
+        tmp_path,
+        "a controller starts with epoch 1",
+        "deployed:",
+        "deployed:",
+        "speeds a-0=10",
+        "tick +500",
+        "packed 1: a-0",
+        "consumer 1 reports",
+        "consumer 1 started a-0@1.1",
+    )
+    assert "written to 1 partition, 1 consumer, behind" in invoked("status", *where).stdout
+    assert "1 consumer now, 1 then, at least 1 needed" in invoked("plan", *where).output
+    where = written(tmp_path, *TWO_CONSUMERS)
+    assert "written to 3 partitions, 2 consumers, behind" in invoked("status", *where).stdout
+
+
 def test_bars_are_filled_with_partitions(tmp_path: Path) -> None:
     """Two partitions of 40 in a capacity of 100: eight blocks each, and four dots."""
     shown = invoked("status", *written(tmp_path, *TWO_CONSUMERS)).stdout

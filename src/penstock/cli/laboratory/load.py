@@ -26,6 +26,7 @@ from penstock.laboratory.load import (
     parse_target,
     replay_targets,
 )
+from penstock.model.sentences import counted
 from penstock.settings.units import parse_bytes, parse_duration
 
 PROGRESS_EVERY_SAMPLES = 2
@@ -168,7 +169,7 @@ def _targets(
         if create is not None and topic not in counts:
             counts[topic] = max(create, partitions)
             administration.create_topic(topic, partitions=counts[topic])
-            say(f"created {topic} with {counts[topic]} partitions")
+            say(f"created {topic} with {counted(counts[topic], 'partition')}")
         elif replay is not None and counts.get(topic, 0) < partitions:
             raise UsageError(
                 f"{replay}: {topic} has {counts.get(topic, 0)} partitions, the file names "
