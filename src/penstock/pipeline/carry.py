@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.model import Epoch, TopicPartition
+from penstock.model import TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
     PlannedRange,
@@ -35,6 +35,7 @@ from penstock.pipeline.diagnosis import (
     what_workers_lack,
 )
 from penstock.pipeline.failures import (
+    ENDS_THE_PROCESS,
     KafkaNotReadError,
     SchemaChangedError,
     SparkFailedError,
@@ -44,11 +45,11 @@ from penstock.pipeline.failures import (
     UnforeseenError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
-from penstock.pipeline.ledger import last_epochs, leader_epochs, next_offsets
+from penstock.pipeline.ledger import LedgerView, next_offsets, read_ledger
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
 from penstock.pipeline.record_source import KafkaSource, RecordSource
-from penstock.pipeline.run_batch import ENDS_THE_PROCESS, BatchRun, FileWriter, TableBatch
+from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
 from penstock.pipeline.storage import TableStorage
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
@@ -114,19 +115,15 @@ class Pipeline:
         """The ledger's offset of each partition; None where it was never carried."""
         return next_offsets(self._settings.lake, topic_ids, self.table)
 
-    def last_epochs(
-        self, topic_ids: Mapping[TopicPartition, str], authority: str
-    ) -> dict[TopicPartition, Epoch]:
-        """Return the epoch of this authority under which each partition was last carried.
-
-        A partition that it never carried is left out. Call this after `next_offsets`: then every
-        offset read there was committed under an epoch that is read here.
-        """
-        return last_epochs(self._settings.lake, topic_ids, authority, self.table)
-
-    def leader_epochs(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, int]:
-        """The Kafka leader's epoch at each partition's offset, where it is known."""
-        return leader_epochs(self._settings.lake, topic_ids, self.table)
+    def read_ledger(
+        self, topic_ids: Mapping[TopicPartition, str], authority: str | None
+    ) -> LedgerView:
+        """Offsets and epochs of each partition; a table that cannot be read fails by itself."""
+        lake = self._settings.lake
+        view = read_ledger(lake, topic_ids, authority, self.table)
+        for name in {lake.table_of(one.topic).table for one in view.failures}:
+            self._forget(name)
+        return view
 
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; failures are in the result, by partition."""
@@ -256,8 +253,12 @@ class Pipeline:
                 self._log.warning("batch_not_dropped", folder=table.folder, error=str(failed))
             if not isinstance(error, Exception):
                 # Native code panicked: what it holds of the table cannot be trusted any more.
-                with self._lock:
-                    self._tables.pop(table.table.name, None)
+                self._forget(table.table.name)
+
+    def _forget(self, table: str) -> None:
+        """It is opened anew when it is needed next."""
+        with self._lock:
+            self._tables.pop(table, None)
 
     def _other_way(self, way: Way, error: BaseException, reason: PenstockError) -> Way | None:
         """The way that may carry what this one cannot."""

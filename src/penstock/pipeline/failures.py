@@ -8,6 +8,11 @@ from typing import ClassVar
 
 from penstock.errors import PenstockError, SettingsError
 
+# These pass through a batch: a person or the runtime ends what runs. Everything else that is raised
+# in one is a failure of the tables concerned: also what native code raises when it panics, which
+# is no Exception, and a library or a transformation that calls `sys.exit`.
+ENDS_THE_PROCESS = (KeyboardInterrupt, GeneratorExit)
+
 
 class PipelineError(PenstockError):
     """A range was not carried."""
@@ -28,7 +33,13 @@ class LogTruncatedError(PipelineError):
 
 
 class TopicMadeAgainError(PipelineError):
-    """The topic was deleted, or made again, since the range was planned."""
+    """The topic was made again since the range was planned."""
+
+
+class TopicGoneError(PipelineError):
+    """Kafka does not have the topic now. Later looks show whether it was deleted or made again."""
+
+    is_lasting = False
 
 
 class TopicWithoutIdError(PipelineError):

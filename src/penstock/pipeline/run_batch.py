@@ -20,18 +20,17 @@ from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
+from penstock.pipeline.failures import (
+    ENDS_THE_PROCESS,
+    LakeRefusedError,
+    StaleWriterError,
+)
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
 COMMITS_AT_ONCE = 8
-
-
-# These end the process. Everything else that is raised in a batch, also by native code (which
-# raises BaseException when it panics), is a failure of the tables concerned.
-ENDS_THE_PROCESS = (SystemExit, KeyboardInterrupt, GeneratorExit)
 
 
 @dataclass(frozen=True, slots=True)
