@@ -20,6 +20,7 @@ from penstock.pipeline.failures import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     SparkFailedError,
+    TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
@@ -73,10 +74,12 @@ def topics_made_again(
         failure = found.failures.get(one.partition.topic)
         if failure is not None and not isinstance(failure, TopicMissingError):
             wrong[one.partition] = failure
-        elif seen is None or seen.topic_id != one.topic_id:
-            now = "is gone" if seen is None else f"was made again (id {seen.topic_id})"
+        elif seen is None:
+            wrong[one.partition] = TopicGoneError(f"Kafka has no topic {one.partition.topic} now.")
+        elif seen.topic_id != one.topic_id:
             wrong[one.partition] = TopicMadeAgainError(
-                f"The topic {one.partition.topic} of {one.range} (id {one.topic_id}) {now}."
+                f"The topic {one.partition.topic} of {one.range} (id {one.topic_id}) was made "
+                f"again (id {seen.topic_id})."
             )
     return wrong
 

@@ -19,6 +19,7 @@ from penstock.pipeline.failures import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     SparkFailedError,
+    TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
@@ -131,7 +132,7 @@ def test_what_is_wrong_with_one_partition_is_not_the_others_fault() -> None:
     assert {one.topic: type(error) for one, error in wrong.items()} == {
         "again": TopicMadeAgainError,
         "cut": LogTruncatedError,
-        "gone": TopicMadeAgainError,
+        "gone": TopicGoneError,
         "headless": NoLeaderError,
         "old": OffsetOutOfRangeError,
         "shut": NotPermittedError,
