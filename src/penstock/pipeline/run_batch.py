@@ -102,13 +102,17 @@ class TableBatch:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a writer wrote for one table. `rows` is what it counted; the files must hold as many."""
+    """What a writer wrote for one table. `rows` is what it counted; the files must hold as many.
+
+    `failure` says why this table alone was not written.
+    """
 
     files: Sequence[WrittenFile] = ()
     rows: int = 0
     records: int = 0
     decoded_bytes: int = 0
     dead_letters: int = 0
+    failure: PenstockError | None = None
 
 
 class FileWriter(Protocol):
@@ -152,6 +156,7 @@ class BatchRun:
 
         def check_and_commit(table: TableBatch, its: Written) -> BatchResult:
             try:
+                _require_written(its)
                 _require_planned_topics(table, wrong)
                 return self._commit(table, its)
             except ENDS_THE_PROCESS:
@@ -195,6 +200,11 @@ class BatchRun:
             files=len(written.files),
             file_bytes=sum(file.size_bytes for file in written.files),
         )
+
+
+def _require_written(written: Written) -> None:
+    if written.failure is not None:
+        raise written.failure
 
 
 def _require_planned_topics(

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from operator import methodcaller
 from pathlib import Path
@@ -18,9 +18,17 @@ from penstock.spark_worker.record_columns import (
     ZSTD_LEVEL,
     stored_time_ms,
 )
-from penstock.spark_worker.work import TableToWrite, WrittenPart
+from penstock.spark_worker.work import TableToWrite, UnreadablePartition, WrittenPart
 
 _CODECS = {"uncompressed": "none"}
+ANSWER_COLUMNS = {
+    "topic": pa.string(),
+    "path": pa.string(),
+    "records": pa.int64(),
+    "decoded_bytes": pa.int64(),
+    "partition": pa.int64(),
+    "reason": pa.string(),
+}
 # Called through C: Python's own quick call of a method does not notice that the library returns a
 # broken list beside the error it sets for a name that is not UTF-8.
 _HEADERS = methodcaller("headers")
@@ -67,8 +75,11 @@ class _OpenFile:
             write_statistics=[name for name in names if name in _WITH_RANGES],
         )
 
+    def rows_of(self, messages: Sequence[Any]) -> Any:
+        return pa.table(columns_of(self.topic, messages, self._names), schema=self._schema)
+
     def add(self, messages: Sequence[Any]) -> None:
-        rows = pa.table(columns_of(self.topic, messages, self._names), schema=self._schema)
+        rows = self.rows_of(messages)
         self._pending.append(rows)
         self.pending_bytes += rows.nbytes
         self.records += len(messages)
@@ -94,23 +105,48 @@ class ParquetFiles:
     """The files of one task; each is opened when its first rows come.
 
     Rows wait in memory until all files together hold a row group's worth; then the largest share
-    is written.
+    is written. A partition whose records cannot be made into rows is in `unreadable`, with why.
     """
 
     def __init__(self, tables: Mapping[str, TableToWrite], compression: str) -> None:
         self._tables = tables
         self._compression = compression
         self._open: dict[tuple[str, str], _OpenFile] = {}
+        self.unreadable: dict[tuple[str, int], str] = {}
 
     def add(self, runs: Sequence[tuple[str, Sequence[Any]]]) -> None:
         for (topic, day), some in self._by_file(runs).items():
-            self._file(topic, day).add(some)
+            file = self._file(topic, day)
+            try:
+                file.add(some)
+            except (SystemError, ValueError, OverflowError, pa.ArrowException) as error:
+                self._note_unreadable(file, some, error)
         while sum(one.pending_bytes for one in self._open.values()) > ROW_GROUP_BYTES:
             max(self._open.values(), key=lambda one: one.pending_bytes).flush()
 
-    def close(self) -> list[WrittenPart]:
-        """Write what still waits, and close every file."""
-        return [file.close() for file in self._open.values()]
+    def close(self, *, without: Collection[str] = ()) -> list[WrittenPart]:
+        """Write what still waits, and close every file; those of topics in `without` are removed.
+
+        Records of one topic share a file: where one partition is unreadable, all are read again.
+        """
+        for file in self._open.values():
+            if file.topic in without:
+                file.abandon()
+        return [file.close() for file in self._open.values() if file.topic not in without]
+
+    def _note_unreadable(
+        self, file: "_OpenFile", messages: Sequence[Any], error: Exception
+    ) -> None:
+        """Find the partitions whose records cannot be made into rows; there may be several."""
+        found = False
+        for number, some in groupby(messages, key=methodcaller("partition")):
+            try:
+                file.rows_of(list(some))
+            except (SystemError, ValueError, OverflowError, pa.ArrowException) as reason:
+                self.unreadable.setdefault((file.topic, number), f"{reason}")
+                found = True
+        if not found:
+            raise error
 
     def abandon(self) -> None:
         for file in self._open.values():
@@ -165,13 +201,13 @@ def _readable_headers(message: Any) -> Any:
         return None
 
 
-def part_rows(parts: Sequence[WrittenPart]) -> Any:
-    """A task's answer as Arrow."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "topic": pa.array([one.topic for one in parts], pa.string()),
-            "path": pa.array([one.path for one in parts], pa.string()),
-            "records": pa.array([one.records for one in parts], pa.int64()),
-            "decoded_bytes": pa.array([one.decoded_bytes for one in parts], pa.int64()),
-        }
+def answer_rows(parts: Sequence[WrittenPart], unreadable: Sequence[UnreadablePartition]) -> Any:
+    """A task's answer as Arrow: rows of files have no reason, those of partitions no path."""
+    rows = [(one.topic, one.path, one.records, one.decoded_bytes, None, None) for one in parts]
+    failed = [(one.topic, None, None, None, one.partition, one.reason) for one in unreadable]
+    columns = list(zip(*rows, *failed, strict=True)) or [()] * len(ANSWER_COLUMNS)
+    schema = pa.schema(list(ANSWER_COLUMNS.items()))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(one, field.type) for one, field in zip(columns, schema, strict=True)],
+        schema=schema,
     )
