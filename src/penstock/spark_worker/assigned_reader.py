@@ -148,7 +148,8 @@ class AssignedReader:
         if error.fatal():
             raise KafkaSilentError(f"the Kafka client failed: {error.str()}")
         where = _place(message)
-        is_behind_the_range = message.offset() >= self._ends.get(where, _NEVER)
+        offset = message.offset()  # None if the error is about no certain record
+        is_behind_the_range = offset is not None and offset >= self._ends.get(where, _NEVER)
         if error.code() in _UNREADABLE:
             if where in self._ends and not is_behind_the_range:
                 self.unreadable[where] = error.str()

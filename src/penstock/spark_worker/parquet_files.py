@@ -39,6 +39,24 @@ _DICTIONARY = ("topic", "partition", "timestampType")
 _WITH_RANGES = ("topic", "partition", "offset", "timestamp", "timestampType")
 
 
+class UnreadableHeadersError(Exception):
+    """A record of this partition has a header name that is not UTF-8."""
+
+    def __init__(self, partition: int, reason: str) -> None:
+        super().__init__(reason)
+        self.partition = partition
+
+
+def _headers_of(messages: Sequence[Any]) -> list[Any]:
+    """Ask each message once: the library ends the process when it is asked again after an error."""
+    left = iter(messages)
+    try:
+        return [_HEADERS(one) for one in left]
+    except (SystemError, UnicodeDecodeError) as error:
+        failed = messages[len(messages) - sum(1 for _ in left) - 1]
+        raise UnreadableHeadersError(failed.partition(), str(error)) from error
+
+
 def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """A topic's messages as columns. librdkafka counts timestamp types from 0, Java from -1."""
     stamps = [one.timestamp() for one in messages]
@@ -50,7 +68,7 @@ def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> lis
         "offset": lambda: [one.offset() for one in messages],
         "timestamp": lambda: [stored_time_ms(ms) * 1000 for _, ms in stamps],
         "timestampType": lambda: [kind - 1 for kind, _ in stamps],
-        "headers": lambda: [_HEADERS(one) for one in messages],
+        "headers": lambda: _headers_of(messages),
     }
     return [pa.array(made[name](), RECORD_COLUMNS[name]) for name in names]
 
@@ -75,11 +93,8 @@ class _OpenFile:
             write_statistics=[name for name in names if name in _WITH_RANGES],
         )
 
-    def rows_of(self, messages: Sequence[Any]) -> Any:
-        return pa.table(columns_of(self.topic, messages, self._names), schema=self._schema)
-
     def add(self, messages: Sequence[Any]) -> None:
-        rows = self.rows_of(messages)
+        rows = pa.table(columns_of(self.topic, messages, self._names), schema=self._schema)
         self._pending.append(rows)
         self.pending_bytes += rows.nbytes
         self.records += len(messages)
@@ -116,11 +131,7 @@ class ParquetFiles:
 
     def add(self, runs: Sequence[tuple[str, Sequence[Any]]]) -> None:
         for (topic, day), some in self._by_file(runs).items():
-            file = self._file(topic, day)
-            try:
-                file.add(some)
-            except (SystemError, ValueError, OverflowError, pa.ArrowException) as error:
-                self._note_unreadable(file, some, error)
+            self._add_readable(self._file(topic, day), some)
         while sum(one.pending_bytes for one in self._open.values()) > ROW_GROUP_BYTES:
             max(self._open.values(), key=lambda one: one.pending_bytes).flush()
 
@@ -134,19 +145,17 @@ class ParquetFiles:
                 file.abandon()
         return [file.close() for file in self._open.values() if file.topic not in without]
 
-    def _note_unreadable(
-        self, file: "_OpenFile", messages: Sequence[Any], error: Exception
-    ) -> None:
-        """Find the partitions whose records cannot be made into rows; there may be several."""
-        found = False
-        for number, some in groupby(messages, key=methodcaller("partition")):
+    def _add_readable(self, file: _OpenFile, messages: Sequence[Any]) -> None:
+        """Add what can be added, and note the partitions of the rest; there may be several."""
+        left = messages
+        while left:
             try:
-                file.rows_of(list(some))
-            except (SystemError, ValueError, OverflowError, pa.ArrowException) as reason:
-                self.unreadable.setdefault((file.topic, number), f"{reason}")
-                found = True
-        if not found:
-            raise error
+                file.add(left)
+            except UnreadableHeadersError as error:
+                self.unreadable[file.topic, error.partition] = str(error)
+                left = [one for one in left if one.partition() != error.partition]
+            else:
+                break
 
     def abandon(self) -> None:
         for file in self._open.values():
@@ -157,6 +166,8 @@ class ParquetFiles:
     ) -> dict[tuple[str, str], list[Any]]:
         found: dict[tuple[str, str], list[Any]] = {}
         for topic, messages in runs:
+            if self.unreadable and (topic, messages[0].partition()) in self.unreadable:
+                continue
             if not self._tables[topic].is_dated:
                 found.setdefault((topic, ""), []).extend(messages)
                 continue
