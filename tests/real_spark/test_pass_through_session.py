@@ -17,6 +17,7 @@ from penstock.pipeline.pass_through_session import PassThroughSession, shared_se
 from penstock.pipeline.session import open_connect_session
 from penstock.pipeline.warm_up import warm_up_command
 from penstock.settings.sections import SparkSettings
+from penstock.spark_worker.work import WrittenPart
 
 pytestmark = pytest.mark.spark
 
@@ -36,10 +37,17 @@ def _answering(sleep_s: float = 0.0) -> Callable[[Iterator[Any]], Iterator[Any]]
                     "path": pa.array([str(os.getppid())] * batch.num_rows, pa.string()),
                     "records": pa.array([1] * batch.num_rows, pa.int64()),
                     "decoded_bytes": pa.array([0] * batch.num_rows, pa.int64()),
+                    "partition": pa.nulls(batch.num_rows, pa.int64()),
+                    "reason": pa.nulls(batch.num_rows, pa.string()),
                 }
             )
 
     return run
+
+
+def _paths(session: PassThroughSession, tasks: int, sleep_s: float = 0.0) -> set[str]:
+    answers = session.run(_answering(sleep_s), tasks)
+    return {one.path for one in answers if isinstance(one, WrittenPart)}
 
 
 @pytest.fixture
@@ -57,11 +65,11 @@ def test_two_consumers_have_the_same_workers(
 ) -> None:
     """The parent of the workers is one process, also after one of the two has hung up."""
     first, second = two
-    parents = {one.path for one in first.run(_answering(), 2)}
-    parents |= {one.path for one in second.run(_answering(), 2)}
+    parents = _paths(first, 2)
+    parents |= _paths(second, 2)
     first.close()
-    parents |= {one.path for one in second.run(_answering(), 2)}
-    parents |= {one.path for one in first.run(_answering(), 2)}
+    parents |= _paths(second, 2)
+    parents |= _paths(first, 2)
     assert len(parents) == 1
 
 
@@ -75,7 +83,7 @@ def test_a_server_is_warmed_up_for_the_group(
     command = warm_up_command(spark_server.master, two[0]._group, 2)
     subprocess.run(command, check=True, timeout=60)
     (new,) = children_of(server, "pyspark.daemon") - before
-    assert {one.path for one in two[0].run(_answering(), 2)} == {str(new)}
+    assert _paths(two[0], 2) == {str(new)}
 
 
 def test_an_expired_session_is_followed_by_the_next(
@@ -88,7 +96,7 @@ def test_an_expired_session_is_followed_by_the_next(
         SparkSettings(master=spark_server.master), session_id=shared_session_id(first._group, 0)
     )
     expired.stop()  # as the server itself does after some minutes without a word
-    parents = {one.path for session in (first, second) for one in session.run(_answering(), 2)}
+    parents = _paths(first, 2) | _paths(second, 2)
     assert len(parents) == 1
     assert first._number == second._number == 1
 

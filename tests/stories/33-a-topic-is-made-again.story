@@ -34,7 +34,7 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2, topic_made_again
-  partition_given_up: consumer 1 gave up orders-1: its topic was made again or deleted
+  partition_given_up: consumer 1 gave up orders-1: its topic was made again
 tick +500
   > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1], 2: [orders-2])
   = Reassign

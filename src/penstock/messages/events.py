@@ -31,6 +31,7 @@ class StopReason(StrEnum):
     OFFSET_OUT_OF_RANGE = "offset_out_of_range"
     TRANSFORMATION_FAILED = "transformation_failed"
     TOPIC_MADE_AGAIN = "topic_made_again"
+    TOPIC_DELETED = "topic_deleted"
     LOG_TRUNCATED = "log_truncated"
 
 

@@ -14,12 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from enum import Enum, auto
 from functools import partial
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.model import Epoch, TopicPartition
+from penstock.model import TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
     PlannedRange,
@@ -30,46 +29,33 @@ from penstock.pipeline.batch import (
 from penstock.pipeline.dataframe_writer import DataFrameWriter
 from penstock.pipeline.diagnosis import (
     as_penstock_error,
-    connector_cannot_read,
     ranges_not_there,
-    what_workers_lack,
 )
 from penstock.pipeline.failures import (
-    KafkaNotReadError,
-    SchemaChangedError,
-    SparkFailedError,
-    TableNotServedError,
+    ENDS_THE_PROCESS,
+    PartitionsUnreadableError,
+    RecordUnreadableError,
     TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
-from penstock.pipeline.ledger import last_epochs, leader_epochs, next_offsets
+from penstock.pipeline.ledger import LedgerView, next_offsets, read_ledger
+from penstock.pipeline.narrowing import OF_ONE_RECORD, Narrowing, add_dead_letter
 from penstock.pipeline.pass_through_session import PassThroughSession
-from penstock.pipeline.pass_through_writer import PassThroughWriter, pass_through_tables
+from penstock.pipeline.pass_through_writer import PassThroughWriter
 from penstock.pipeline.record_source import KafkaSource, RecordSource
-from penstock.pipeline.run_batch import ENDS_THE_PROCESS, BatchRun, FileWriter, TableBatch
-from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
+from penstock.pipeline.ways import RangesByTable, Way, Ways
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
-RangesByTable = Mapping[str, Sequence[PlannedRange]]
-# Failures of the pass-through way that the way through a DataFrame would meet too.
-_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
-_FOUND_BY_HALVING = (TransformationFailedError, UnforeseenError)
+_FOUND_BY_HALVING = (TransformationFailedError, *OF_ONE_RECORD)
 
 
 def _ignore(_: str) -> None:
     """Do nothing: only a test acts at a point."""
-
-
-class Way(Enum):
-    """How records get into files."""
-
-    PASS_THROUGH = auto()  # Spark's Python workers read and write
-    CONNECTOR = auto()  # Spark's connector reads, Spark writes
-    WORKERS_READ = auto()  # Spark's Python workers read, Spark writes
 
 
 class Pipeline:
@@ -95,9 +81,9 @@ class Pipeline:
         self._lock = threading.Lock()
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
-        # Why Spark's workers cannot run the pass-through way; empty if they can.
-        self._workers_lack = ""
-        self._workers_tried_again_at_s = 0.0
+        self._ways = Ways(settings, clock)
+        # Partitions that are carried in parts now.
+        self._in_parts: set[TopicPartition] = set()
 
     def table(self, name: str) -> LakeTable:
         with self._lock:
@@ -114,19 +100,15 @@ class Pipeline:
         """The ledger's offset of each partition; None where it was never carried."""
         return next_offsets(self._settings.lake, topic_ids, self.table)
 
-    def last_epochs(
-        self, topic_ids: Mapping[TopicPartition, str], authority: str
-    ) -> dict[TopicPartition, Epoch]:
-        """Return the epoch of this authority under which each partition was last carried.
-
-        A partition that it never carried is left out. Call this after `next_offsets`: then every
-        offset read there was committed under an epoch that is read here.
-        """
-        return last_epochs(self._settings.lake, topic_ids, authority, self.table)
-
-    def leader_epochs(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, int]:
-        """The Kafka leader's epoch at each partition's offset, where it is known."""
-        return leader_epochs(self._settings.lake, topic_ids, self.table)
+    def read_ledger(
+        self, topic_ids: Mapping[TopicPartition, str], authority: str | None
+    ) -> LedgerView:
+        """Offsets and epochs of each partition; a table that cannot be read fails by itself."""
+        lake = self._settings.lake
+        view = read_ledger(lake, topic_ids, authority, self.table)
+        for name in {lake.table_of(one.topic).table for one in view.failures}:
+            self._forget(name)
+        return view
 
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; failures are in the result, by partition."""
@@ -138,14 +120,9 @@ class Pipeline:
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
-        together = self._pass_through_tables(by_table)
-        groups: list[tuple[RangesByTable, Way]] = []
-        if together:
-            groups.append(({name: by_table[name] for name in together}, Way.PASS_THROUGH))
-        groups += [
-            ({name: by_table[name]}, Way.CONNECTOR) for name in by_table if name not in together
-        ]
-        return BatchResult(failures=refused) + self._side_by_side(groups, writer)
+        return BatchResult(failures=refused) + self._side_by_side(
+            self._ways.groups(by_table), writer
+        )
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
@@ -155,14 +132,6 @@ class Pipeline:
     def close(self) -> None:
         """Release what the pipeline opened. The caller owns the Spark session."""
         self._pass_through.close()
-
-    def _pass_through_tables(self, by_table: RangesByTable) -> list[str]:
-        if self._workers_lack and self._clock() >= self._workers_tried_again_at_s:
-            self._workers_lack = ""
-        if not self._settings.spark.pass_through or self._workers_lack:
-            return []
-        is_local = TableStorage(self._settings.lake, "").is_local
-        return pass_through_tables(self._settings.lake, by_table, is_local=is_local)
 
     def _side_by_side(
         self, groups: Sequence[tuple[RangesByTable, Way]], writer: Writer
@@ -181,14 +150,12 @@ class Pipeline:
     def _run(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """One batch: the steps are in `run_batch`, what a failure leads to is in `_failed`."""
         try:
+            if way is Way.IN_PARTS:
+                ((name, (one,)),) = by_table.items()
+                return self._carry_in_parts(name, one, writer)
             on_failure = partial(self._failed, writer, way)
             return BatchRun(self._writer(way), self._kafka, self._at_point, on_failure).run(
-                [
-                    TableBatch(
-                        self._settings.lake, self.table(name), some, self._folder(some, writer)
-                    )
-                    for name, some in by_table.items()
-                ]
+                [self._table_batch(name, some, writer) for name, some in by_table.items()]
             )
         except ENDS_THE_PROCESS:
             raise
@@ -208,9 +175,12 @@ class Pipeline:
             reads_in_workers=way is Way.WORKERS_READ,
         )
 
-    def _folder(self, planned: Sequence[PlannedRange], writer: Writer) -> str:
-        number = next(self._numbers)
-        return batch_folder(self._settings.lake.group, writer, number, reference_range_of(planned))
+    def _table_batch(
+        self, name: str, planned: Sequence[PlannedRange], writer: Writer
+    ) -> TableBatch:
+        lake, number = self._settings.lake, next(self._numbers)
+        folder = batch_folder(lake.group, writer, number, reference_range_of(planned))
+        return TableBatch(lake, self.table(name), planned, folder)
 
     def _failed(
         self, writer: Writer, way: Way, tables: Sequence[TableBatch], error: BaseException
@@ -236,17 +206,88 @@ class Pipeline:
             }
             rest = self._run(left, writer, way) if left else BatchResult()
             return BatchResult(failures=dict(wrong)) + rest
+        if isinstance(error, PartitionsUnreadableError):
+            # They take the other way, now and for a while. The others stay on the quick way.
+            self._ways.note_unreadable(error.partitions)
+            return self._side_by_side(self._ways.groups(by_table), writer)
+        is_committing = any(table.is_committing for table in tables)
         reason = as_penstock_error(error, ", ".join(by_table))
         self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
-        is_committing = any(table.is_committing for table in tables)
-        other = None if is_committing else self._other_way(way, error, reason)
+        other = None if is_committing else self._ways.other(way, error, reason)
         if other is not None:
             return self._side_by_side(
                 [({name: by_table[name]}, other) for name in by_table], writer
             )
-        if isinstance(reason, _FOUND_BY_HALVING) and len(planned) > 1 and not is_committing:
+        narrowed = None if is_committing else self._narrowed(by_table, reason, writer, way)
+        return _all_failed(planned, reason) if narrowed is None else narrowed
+
+    def _narrowed(
+        self, by_table: RangesByTable, reason: PenstockError, writer: Writer, way: Way
+    ) -> BatchResult | None:
+        """Carry all but the partition, or the record, that is at fault; None if it is not known."""
+        planned = [one for some in by_table.values() for one in some]
+        if isinstance(reason, _FOUND_BY_HALVING) and len(planned) > 1:
             return self._halved(by_table, writer, way)
-        return _all_failed(planned, reason)
+        is_in_parts = planned[0].partition in self._in_parts
+        if isinstance(reason, OF_ONE_RECORD) and len(planned) == 1 and not is_in_parts:
+            return self._run(by_table, writer, Way.IN_PARTS)
+        return None
+
+    def _carry_in_parts(self, name: str, one: PlannedRange, writer: Writer) -> BatchResult:
+        is_quick = name in self._ways.quick_tables({name: [one]})
+
+        def carry(part: PlannedRange) -> BatchResult:
+            # A single record is tried by all ways; a longer part by the one that takes the most.
+            is_quickest = is_quick and len(part.range) == 1
+            way = Way.PASS_THROUGH if is_quickest else Way.CONNECTOR
+            return self._run({name: [part]}, writer, way)
+
+        def is_written(part: PlannedRange) -> bool:
+            return self._is_written(name, part, writer)
+
+        def keep(part: PlannedRange, reason: PenstockError) -> None:
+            self._keep_as_dead_letter(name, part, reason, writer)
+
+        self._in_parts.add(one.partition)
+        try:
+            return Narrowing(
+                self._kafka, self._clock, carry, is_written, keep, self._ways.part_sizes
+            ).run(one)
+        finally:
+            self._in_parts.discard(one.partition)
+
+    def _is_written(self, name: str, one: PlannedRange, writer: Writer) -> bool:
+        """Whether this record can be made into a file. Nothing is committed."""
+        table = self._table_batch(name, [one], writer)
+        files = self._writer(Way.CONNECTOR)
+        try:
+            files.prepare(table)
+            (written,) = files.write([table])
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException:  # noqa: BLE001 -- see ENDS_THE_PROCESS
+            return False
+        finally:
+            self._drop([table], UnforeseenError("only tried"))
+        return written.records > 0
+
+    def _keep_as_dead_letter(
+        self, name: str, one: PlannedRange, reason: PenstockError, writer: Writer
+    ) -> None:
+        lake = self._settings.lake
+        table = self._table_batch(name, [one], writer)
+        is_unreadable = isinstance(reason, RecordUnreadableError)
+        content = (None, None) if is_unreadable else self._kafka.content(one.range)
+        try:
+            table.table.require_current(table.moves)
+            self._writer(Way.CONNECTOR).prepare(table)  # makes the table if this is its first
+            letters = self.table(lake.dead_letter_table)
+            add_dead_letter(letters, lake.group, table, str(reason), content)
+            table.commit([], self._at_point)
+        except BaseException as error:
+            self._drop([table], error)
+            raise
+        self._log.warning("record_not_carried", range=str(one.range), error=str(reason))
 
     def _drop(self, tables: Sequence[TableBatch], error: BaseException) -> None:
         for table in tables:
@@ -256,19 +297,12 @@ class Pipeline:
                 self._log.warning("batch_not_dropped", folder=table.folder, error=str(failed))
             if not isinstance(error, Exception):
                 # Native code panicked: what it holds of the table cannot be trusted any more.
-                with self._lock:
-                    self._tables.pop(table.table.name, None)
+                self._forget(table.table.name)
 
-    def _other_way(self, way: Way, error: BaseException, reason: PenstockError) -> Way | None:
-        """The way that may carry what this one cannot."""
-        if way is Way.PASS_THROUGH:
-            self._note_what_workers_lack(error)
-            # Kafka has just answered: if only the workers do not get its records, others may.
-            is_same = isinstance(reason, _SAME_BOTH_WAYS)
-            return None if is_same and not isinstance(reason, KafkaNotReadError) else Way.CONNECTOR
-        if way is Way.CONNECTOR and connector_cannot_read(error):
-            return Way.WORKERS_READ
-        return None
+    def _forget(self, table: str) -> None:
+        """It is opened anew when it is needed next."""
+        with self._lock:
+            self._tables.pop(table, None)
 
     def _halved(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """Carry each half of a table's ranges by itself, down to the partition that fails."""
@@ -279,13 +313,6 @@ class Pipeline:
                 if half:
                     result += self._run({name: half}, writer, way)
         return result
-
-    def _note_what_workers_lack(self, error: BaseException) -> None:
-        self._workers_lack = what_workers_lack(error)
-        if self._workers_lack:
-            # By then they may have our code, or the server may have been restarted.
-            self._workers_tried_again_at_s = self._clock() + self._settings.spark.workers_retry
-            self._log.warning("workers_cannot_carry", why=self._workers_lack)
 
 
 def _without_id(planned: PlannedRange) -> TopicWithoutIdError:

@@ -19,7 +19,9 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    RecordUnreadableError,
     SparkFailedError,
+    TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
@@ -56,6 +58,12 @@ _KAFKA_IS_GONE = re.compile(
     r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
     r"UnknownTopicOrPartition"
 )
+# Kafka has the record. By Spark's workers and by its connector.
+_UNREADABLE = re.compile(
+    r"UnreadableRecordError|CorruptRecordException|RecordTooLargeException|"
+    r"Received exception when fetching the next record|"
+    r"Kafka record timestamps must be in milliseconds"
+)
 # A line of a stack trace: the name of a class in it is no reason.
 _FRAME = re.compile(r"^\s+at .*\n?", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
@@ -73,10 +81,12 @@ def topics_made_again(
         failure = found.failures.get(one.partition.topic)
         if failure is not None and not isinstance(failure, TopicMissingError):
             wrong[one.partition] = failure
-        elif seen is None or seen.topic_id != one.topic_id:
-            now = "is gone" if seen is None else f"was made again (id {seen.topic_id})"
+        elif seen is None:
+            wrong[one.partition] = TopicGoneError(f"Kafka has no topic {one.partition.topic} now.")
+        elif seen.topic_id != one.topic_id:
             wrong[one.partition] = TopicMadeAgainError(
-                f"The topic {one.partition.topic} of {one.range} (id {one.topic_id}) {now}."
+                f"The topic {one.partition.topic} of {one.range} (id {one.topic_id}) was made "
+                f"again (id {seen.topic_id})."
             )
     return wrong
 
@@ -123,6 +133,15 @@ def as_penstock_error(error: BaseException, table: str) -> PenstockError:
         )
     if _KAFKA_IS_GONE.search(text):
         return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+    return _failure_of_records(error, text, table)
+
+
+def _failure_of_records(error: BaseException, text: str, table: str) -> PenstockError:
+    """What a failure means, given that Kafka, Spark and the lake are there."""
+    if _UNREADABLE.search(text):
+        return RecordUnreadableError(
+            f"A record for table {table} cannot be read: {_quoted(text, _UNREADABLE)}"
+        )
     if not isinstance(error, SPARK_ERRORS):
         return UnforeseenError(
             f"The batch of table {table} failed with {type(error).__name__}: "
@@ -141,8 +160,8 @@ def what_workers_lack(error: BaseException) -> str:
 
 
 def connector_cannot_read(error: BaseException) -> bool:
-    """Whether Spark's connector met a record whose timestamp overflows its own type."""
-    return "Kafka record timestamps must be in milliseconds" in str(error)
+    """Whether Spark's connector met a record that it cannot read: the workers may."""
+    return bool(_UNREADABLE.search(str(error)))
 
 
 def _quoted(text: str, near: re.Pattern[str]) -> str:

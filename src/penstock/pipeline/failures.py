@@ -4,9 +4,16 @@
 the others go on. A failure that does not last (Kafka, Spark or the lake is away) is tried again.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.errors import PenstockError, SettingsError
+from penstock.model import TopicPartition
+
+# These pass through a batch: a person or the runtime ends what runs. Everything else that is raised
+# in one is a failure of the tables concerned: also what native code raises when it panics, which
+# is no Exception, and a library or a transformation that calls `sys.exit`.
+ENDS_THE_PROCESS = (KeyboardInterrupt, GeneratorExit)
 
 
 class PipelineError(PenstockError):
@@ -28,7 +35,13 @@ class LogTruncatedError(PipelineError):
 
 
 class TopicMadeAgainError(PipelineError):
-    """The topic was deleted, or made again, since the range was planned."""
+    """The topic was made again since the range was planned."""
+
+
+class TopicGoneError(PipelineError):
+    """Kafka does not have the topic now. Later looks show whether it was deleted or made again."""
+
+    is_lasting = False
 
 
 class TopicWithoutIdError(PipelineError):
@@ -45,6 +58,24 @@ class SchemaChangedError(PipelineError):
 
 class TableNotServedError(PipelineError):
     """The table has a rule that our files would break."""
+
+
+class PartitionsUnreadableError(PipelineError):
+    """Spark's workers cannot read these partitions. The connector may; the others are fine."""
+
+    is_lasting = False
+
+    def __init__(self, reasons: Mapping[TopicPartition, str]) -> None:
+        first = min(reasons)
+        others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        super().__init__(f"Spark's workers cannot read {first}{others}: {reasons[first]}")
+        self.partitions = frozenset(reasons)
+
+
+class RecordUnreadableError(PipelineError):
+    """Kafka has a record of the range, and neither of its clients can read it."""
+
+    is_lasting = False
 
 
 class UnforeseenError(PipelineError):

@@ -91,6 +91,12 @@ class GivenRecords:
         ]
         return self._session.createDataFrame(rows, RAW_SCHEMA)
 
+    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+        for record in self._records[one.partition]:
+            if one.start <= record.offset < one.end:
+                return record.key, record.value
+        return None, None
+
 
 def topic_id(topic: str) -> str:
     return f"test-{topic}"

@@ -356,8 +356,10 @@ class LakeTable:
         return False
 
     def _refused(self, error: Exception | None) -> LakeRefusedError:
+        # The lines after the first are a stack of native code.
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         return LakeRefusedError(
-            f"The lake failed at table {self.storage.uri}: {error}.",
+            f"The lake failed at table {self.storage.uri}: {reason.rstrip('.')}.",
             remedy="Check that it exists, has free space and may be written.",
         )
 

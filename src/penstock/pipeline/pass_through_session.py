@@ -18,19 +18,22 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.pipeline.session import disconnect, open_connect_session
 from penstock.settings.sections import SparkSettings
-from penstock.spark_worker.work import WrittenPart
+from penstock.spark_worker.work import UnreadablePartition, WrittenPart
 
 IDS_TRIED_MAX = 1000
 _EXPIRED = "SESSION_CLOSED"
-_PART_SCHEMA = StructType(
+_ANSWER_SCHEMA = StructType(
     [
         StructField("topic", StringType()),
         StructField("path", StringType()),
         StructField("records", LongType()),
         StructField("decoded_bytes", LongType()),
+        StructField("partition", LongType()),
+        StructField("reason", StringType()),
     ]
 )
 Task = Callable[[Iterator[Any]], Iterator[Any]]
+Answer = WrittenPart | UnreadablePartition
 
 
 def shared_session_id(group: str, number: int) -> str:
@@ -48,7 +51,7 @@ class PassThroughSession:
         self._number = 0
         self._tag = f"penstock-{uuid.uuid4()}"
 
-    def run(self, task: Task, tasks: int) -> list[WrittenPart]:
+    def run(self, task: Task, tasks: int) -> list[Answer]:
         """Run the task once for every number below `tasks`; returns their answers."""
         if not self._is_shared:
             return _answers(self._own, task, tasks)
@@ -74,7 +77,7 @@ class PassThroughSession:
         if shared is not None:
             disconnect(shared)
 
-    def _run_shared(self, task: Task, tasks: int) -> list[WrittenPart]:
+    def _run_shared(self, task: Task, tasks: int) -> list[Answer]:
         if self._shared is None:
             session_id = shared_session_id(self._group, self._number)
             self._shared = open_connect_session(self._spark, session_id=session_id)
@@ -86,9 +89,11 @@ class PassThroughSession:
             shared.removeTag(self._tag)
 
 
-def _answers(session: Any, task: Task, tasks: int) -> list[WrittenPart]:
+def _answers(session: Any, task: Task, tasks: int) -> list[Answer]:
     numbers = session.range(0, tasks, 1, tasks)
     return [
         WrittenPart(row["topic"], row["path"], row["records"], row["decoded_bytes"])
-        for row in numbers.mapInArrow(task, _PART_SCHEMA).collect()
+        if row["reason"] is None
+        else UnreadablePartition(row["topic"], row["partition"], row["reason"])
+        for row in numbers.mapInArrow(task, _ANSWER_SCHEMA).collect()
     ]

@@ -16,8 +16,10 @@ import pyarrow as pa
 from deltalake import Schema
 
 from penstock.kafka_io.client_properties import librdkafka_properties
+from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange, Timings
-from penstock.pipeline.pass_through_session import PassThroughSession
+from penstock.pipeline.failures import PartitionsUnreadableError
+from penstock.pipeline.pass_through_session import Answer, PassThroughSession
 from penstock.pipeline.read_range import reader_name, shares_of
 from penstock.pipeline.run_batch import TableBatch, Written
 from penstock.pipeline.written_files import describe_file
@@ -25,7 +27,12 @@ from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.spark_worker.record_columns import DATE_COLUMN, RECORD_COLUMNS, TABLE_COLUMNS
 from penstock.spark_worker.task import task_of
-from penstock.spark_worker.work import PassThroughWork, TableToWrite, WrittenPart
+from penstock.spark_worker.work import (
+    PassThroughWork,
+    TableToWrite,
+    UnreadablePartition,
+    WrittenPart,
+)
 
 
 def pass_through_tables(
@@ -64,12 +71,12 @@ class PassThroughWriter:
         return Timings()
 
     def write(self, tables: Sequence[TableBatch]) -> list[Written]:
-        by_topic: dict[str, list[WrittenPart]] = {}
-        for part in self._run(tables):
-            by_topic.setdefault(part.topic, []).append(part)
+        by_topic: dict[str, list[Answer]] = {}
+        for answer in self._run(tables):
+            by_topic.setdefault(answer.topic, []).append(answer)
         return [_written(table, by_topic.get(_topic(table), ())) for table in tables]
 
-    def _run(self, tables: Sequence[TableBatch]) -> list[WrittenPart]:
+    def _run(self, tables: Sequence[TableBatch]) -> list[Answer]:
         """One Spark job for all tables; the answers of its tasks."""
         settings = self._settings
         planned = [one for table in tables for one in table.planned]
@@ -102,7 +109,15 @@ def _topic(table: TableBatch) -> str:
     return table.planned[0].partition.topic
 
 
-def _written(table: TableBatch, parts: Sequence[WrittenPart]) -> Written:
+def _written(table: TableBatch, answers: Sequence[Answer]) -> Written:
+    unreadable = {
+        TopicPartition(one.topic, one.partition): one.reason
+        for one in answers
+        if isinstance(one, UnreadablePartition)
+    }
+    if unreadable:
+        return Written(failure=PartitionsUnreadableError(unreadable))
+    parts = [one for one in answers if isinstance(one, WrittenPart)]
     storage = table.table.storage
     names = [Path(one.path).relative_to(storage.uri).as_posix() for one in parts if one.records]
     files = [describe_file(storage, storage.file_at(name), table.folder) for name in sorted(names)]

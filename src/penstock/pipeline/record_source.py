@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration, TopicLookup
+from penstock.kafka_io.committed_records import committed_records
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
-from penstock.model import TopicPartition
+from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
 from penstock.settings import Settings
@@ -27,6 +29,10 @@ class RecordSource(Protocol):
         """
         ...
 
+    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+        """The key and the value of the range's first record; None where they cannot be read."""
+        ...
+
 
 class KafkaSource(Administration):
     """The brokers answer, and Spark's Kafka connector reads."""
@@ -40,3 +46,11 @@ class KafkaSource(Administration):
         settings = self._settings
         read = read_ranges_in_workers if in_workers else read_ranges
         return read(self._session, settings.kafka, planned, settings.spark.tasks)
+
+    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+        try:
+            for records in committed_records(self._settings.kafka, one):
+                return records[0].key, records[0].value
+        except PenstockError:
+            pass  # the record is kept without them
+        return None, None

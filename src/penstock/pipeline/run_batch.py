@@ -20,18 +20,17 @@ from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import BatchResult, PlannedRange, Timings
 from penstock.pipeline.diagnosis import topics_made_again
-from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
+from penstock.pipeline.failures import (
+    ENDS_THE_PROCESS,
+    LakeRefusedError,
+    StaleWriterError,
+)
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
 COMMITS_AT_ONCE = 8
-
-
-# These end the process. Everything else that is raised in a batch, also by native code (which
-# raises BaseException when it panics), is a failure of the tables concerned.
-ENDS_THE_PROCESS = (SystemExit, KeyboardInterrupt, GeneratorExit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +102,17 @@ class TableBatch:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a writer wrote for one table. `rows` is what it counted; the files must hold as many."""
+    """What a writer wrote for one table. `rows` is what it counted; the files must hold as many.
+
+    `failure` says why this table alone was not written.
+    """
 
     files: Sequence[WrittenFile] = ()
     rows: int = 0
     records: int = 0
     decoded_bytes: int = 0
     dead_letters: int = 0
+    failure: PenstockError | None = None
 
 
 class FileWriter(Protocol):
@@ -153,6 +156,7 @@ class BatchRun:
 
         def check_and_commit(table: TableBatch, its: Written) -> BatchResult:
             try:
+                _require_written(its)
                 _require_planned_topics(table, wrong)
                 return self._commit(table, its)
             except ENDS_THE_PROCESS:
@@ -196,6 +200,11 @@ class BatchRun:
             files=len(written.files),
             file_bytes=sum(file.size_bytes for file in written.files),
         )
+
+
+def _require_written(written: Written) -> None:
+    if written.failure is not None:
+        raise written.failure
 
 
 def _require_planned_topics(

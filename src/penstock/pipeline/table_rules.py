@@ -13,6 +13,8 @@ from deltalake import DeltaTable
 from penstock.pipeline.failures import TableNotServedError
 
 _CONSTRAINT = "delta.constraints."
+# Other writers' checkpoints leave out what is older: our offsets would be gone.
+_LEDGER_EXPIRES = "delta.setTransactionRetentionDuration"
 # Features that ask nothing of a writer who only adds files, or nothing while they are not used;
 # whether they are used is looked up in the table's properties and columns.
 _HARMLESS_FEATURES = {
@@ -53,6 +55,8 @@ def _rules(table: DeltaTable) -> Iterator[str]:
     mode = configuration.get("delta.columnMapping.mode") or "none"
     if mode != "none":
         yield f"it uses column mapping ({mode})"
+    if configuration.get(_LEDGER_EXPIRES):
+        yield f"its ledger entries may expire ({_LEDGER_EXPIRES})"
     for key in sorted(configuration):
         if key.startswith(_CONSTRAINT):
             yield f"it has the CHECK constraint {key.removeprefix(_CONSTRAINT)}"

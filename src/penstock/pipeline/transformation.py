@@ -13,7 +13,11 @@ from typing import Any
 
 from pyspark.sql import Observation, functions
 
-from penstock.pipeline.failures import TransformationFailedError, TransformationMissingError
+from penstock.pipeline.failures import (
+    ENDS_THE_PROCESS,
+    TransformationFailedError,
+    TransformationMissingError,
+)
 from penstock.settings.sections import TableSettings
 from penstock.spark_worker.record_columns import DATE_COLUMN
 from penstock.transformations import UNDECODABLE, Transformation
@@ -76,7 +80,9 @@ def _apply(raw: Any, table: TableSettings) -> Any:
     function = load_transformation(table.transformation)
     try:
         rows = function(raw)
-    except Exception as error:
+    except ENDS_THE_PROCESS:
+        raise
+    except BaseException as error:  # also `sys.exit`, and a panic of native code
         raise TransformationFailedError(
             f"The transformation {table.transformation} raised {type(error).__name__}: {error}"
         ) from error

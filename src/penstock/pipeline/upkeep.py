@@ -51,7 +51,8 @@ class UpkeepReport:
 def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepReport]:
     """Maintain the named tables, or all that this group writes.
 
-    A named table that this group does not write is refused.
+    A named table that this group does not write is refused. One that fails does not hold up the
+    others: its error is raised when they are done.
     """
     for name in tables:
         if LakeTable(lake, name).exists() and not is_written_by(lake, name):
@@ -59,17 +60,23 @@ def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepRe
                 f"Group {lake.group} does not write the table {name}, so it does not maintain it.",
                 remedy="Use the tool that writes it, or name the right group in lake.group.",
             )
+    failed: LakeRefusedError | None = None
     for name in tables or tables_of(lake):
         table = LakeTable(lake, name)
-        if table.exists():
-            try:
-                report = _keep_up_one(lake, table)
-            except (DeltaError, OSError) as error:
-                raise LakeRefusedError(
-                    f"The table {name} could not be maintained: {error}",
-                    remedy="Check that the lake has free space and may be written.",
-                ) from error
+        try:
+            report = _keep_up_one(lake, table) if table.exists() else None
+        except (DeltaError, OSError, LakeRefusedError) as error:
+            refused = LakeRefusedError(
+                f"The table {name} could not be maintained: {error}",
+                remedy="Check that the lake has free space and may be written.",
+            )
+            refused.__cause__ = error
+            failed = failed or refused
+            continue
+        if report is not None:
             yield report
+    if failed is not None:
+        raise failed
 
 
 def tables_of(lake: LakeSettings) -> list[str]:
@@ -115,7 +122,13 @@ def remove_orphans_of(lake: LakeSettings, consumer_id: int) -> int:
     A lock on the state directory does not prove that an earlier incarnation is dead: on a volume
     that two nodes see it may still write. So only the ledger decides, as for all other orphans.
     """
-    return sum(
-        remove_orphans(LakeTable(lake, name), lake.group, of_consumer=consumer_id)
-        for name in tables_of(lake)
-    )
+    removed = 0
+    failed: Exception | None = None
+    for name in tables_of(lake):
+        try:
+            removed += remove_orphans(LakeTable(lake, name), lake.group, of_consumer=consumer_id)
+        except (DeltaError, OSError, LakeRefusedError) as error:
+            failed = failed or error
+    if failed is not None:
+        raise LakeRefusedError(f"Not every table could be searched: {failed}") from failed
+    return removed

@@ -2,7 +2,8 @@
 
 A range ends when a record at or after its end is seen, or when the broker reports the end of the
 log there. Records are not counted, because transaction markers and compaction leave gaps. A record
-that is gone and a broker that stays silent are errors.
+that is gone and a broker that stays silent are errors. A record that this client cannot read ends
+its own partition alone, which is then in `unreadable`.
 """
 
 import time
@@ -46,7 +47,7 @@ class RecordsGoneError(Exception):
 
 
 class UnreadableRecordError(Exception):
-    """The broker has the record, and this client cannot read it."""
+    """The broker has the record, and the workers cannot read it."""
 
 
 class KafkaSilentError(Exception):
@@ -68,6 +69,8 @@ class AssignedReader:
         self._ends: dict[tuple[str, int], int] = {}
         self._last_error = ""
         self._ranges = ranges
+        # Why a partition was not read to its end.
+        self.unreadable: dict[tuple[str, int], str] = {}
         self._silence_s_max = silence_s_max
 
     def chunks(self) -> Iterator[list[Run]]:
@@ -75,7 +78,9 @@ class AssignedReader:
         try:
             # A partition cannot be assigned twice: pieces of one range are read one after another.
             for ranges in _rounds(self._ranges):
-                yield from self._read(ranges)
+                yield from self._read(
+                    [one for one in ranges if (one.topic, one.partition) not in self.unreadable]
+                )
             self._consumer.unassign()
         except BaseException:
             # Its state is unknown: the next batch starts with a new consumer.
@@ -140,17 +145,19 @@ class AssignedReader:
             raise RecordsGoneError(
                 f"{message.topic()}-{message.partition()} has no record at the offset asked for"
             )
-        if error.code() in _UNREADABLE:
-            raise UnreadableRecordError(
-                f"{message.topic()}-{message.partition()} cannot be read: {error.str()}"
-            )
         if error.fatal():
             raise KafkaSilentError(f"the Kafka client failed: {error.str()}")
         where = _place(message)
-        is_over = error.code() == KafkaError._PARTITION_EOF
-        if not is_over:
+        offset = message.offset()  # None if the error is about no certain record
+        is_behind_the_range = offset is not None and offset >= self._ends.get(where, _NEVER)
+        if error.code() in _UNREADABLE:
+            if where in self._ends and not is_behind_the_range:
+                self.unreadable[where] = error.str()
+            return where if where in self._ends else None
+        if error.code() != KafkaError._PARTITION_EOF:
             self._last_error = error.str()  # it may pass; if not, the timeout names it
-        return where if is_over and message.offset() >= self._ends.get(where, _NEVER) else None
+            return None
+        return where if is_behind_the_range else None
 
 
 def _place(message: Any) -> tuple[str, int]:
@@ -202,6 +209,8 @@ def consumer_properties(
         # Only a bound. A record that is larger than its fetch comes all the same, and one that was
         # compressed is given up where the guess of its length passes this.
         "receive.message.max.bytes": 2**31 - 1,
+        # As Java's client does: a record that was damaged on the broker's disk is no record.
+        "check.crcs": True,
         **kafka,
     }
     return {

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from operator import methodcaller
 from pathlib import Path
@@ -18,9 +18,17 @@ from penstock.spark_worker.record_columns import (
     ZSTD_LEVEL,
     stored_time_ms,
 )
-from penstock.spark_worker.work import TableToWrite, WrittenPart
+from penstock.spark_worker.work import TableToWrite, UnreadablePartition, WrittenPart
 
 _CODECS = {"uncompressed": "none"}
+ANSWER_COLUMNS = {
+    "topic": pa.string(),
+    "path": pa.string(),
+    "records": pa.int64(),
+    "decoded_bytes": pa.int64(),
+    "partition": pa.int64(),
+    "reason": pa.string(),
+}
 # Called through C: Python's own quick call of a method does not notice that the library returns a
 # broken list beside the error it sets for a name that is not UTF-8.
 _HEADERS = methodcaller("headers")
@@ -29,6 +37,24 @@ _MS_A_DAY = 86_400_000
 _DICTIONARY = ("topic", "partition", "timestampType")
 # A range of keys or values would put whole records into the footer, however large.
 _WITH_RANGES = ("topic", "partition", "offset", "timestamp", "timestampType")
+
+
+class UnreadableHeadersError(Exception):
+    """A record of this partition has a header name that is not UTF-8."""
+
+    def __init__(self, partition: int, reason: str) -> None:
+        super().__init__(reason)
+        self.partition = partition
+
+
+def _headers_of(messages: Sequence[Any]) -> list[Any]:
+    """Ask each message once: the library ends the process when it is asked again after an error."""
+    left = iter(messages)
+    try:
+        return [_HEADERS(one) for one in left]
+    except (SystemError, UnicodeDecodeError) as error:
+        failed = messages[len(messages) - sum(1 for _ in left) - 1]
+        raise UnreadableHeadersError(failed.partition(), str(error)) from error
 
 
 def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -42,7 +68,7 @@ def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> lis
         "offset": lambda: [one.offset() for one in messages],
         "timestamp": lambda: [stored_time_ms(ms) * 1000 for _, ms in stamps],
         "timestampType": lambda: [kind - 1 for kind, _ in stamps],
-        "headers": lambda: [_HEADERS(one) for one in messages],
+        "headers": lambda: _headers_of(messages),
     }
     return [pa.array(made[name](), RECORD_COLUMNS[name]) for name in names]
 
@@ -94,23 +120,42 @@ class ParquetFiles:
     """The files of one task; each is opened when its first rows come.
 
     Rows wait in memory until all files together hold a row group's worth; then the largest share
-    is written.
+    is written. A partition whose records cannot be made into rows is in `unreadable`, with why.
     """
 
     def __init__(self, tables: Mapping[str, TableToWrite], compression: str) -> None:
         self._tables = tables
         self._compression = compression
         self._open: dict[tuple[str, str], _OpenFile] = {}
+        self.unreadable: dict[tuple[str, int], str] = {}
 
     def add(self, runs: Sequence[tuple[str, Sequence[Any]]]) -> None:
         for (topic, day), some in self._by_file(runs).items():
-            self._file(topic, day).add(some)
+            self._add_readable(self._file(topic, day), some)
         while sum(one.pending_bytes for one in self._open.values()) > ROW_GROUP_BYTES:
             max(self._open.values(), key=lambda one: one.pending_bytes).flush()
 
-    def close(self) -> list[WrittenPart]:
-        """Write what still waits, and close every file."""
-        return [file.close() for file in self._open.values()]
+    def close(self, *, without: Collection[str] = ()) -> list[WrittenPart]:
+        """Write what still waits, and close every file; those of topics in `without` are removed.
+
+        Records of one topic share a file: where one partition is unreadable, all are read again.
+        """
+        for file in self._open.values():
+            if file.topic in without:
+                file.abandon()
+        return [file.close() for file in self._open.values() if file.topic not in without]
+
+    def _add_readable(self, file: _OpenFile, messages: Sequence[Any]) -> None:
+        """Add what can be added, and note the partitions of the rest; there may be several."""
+        left = messages
+        while left:
+            try:
+                file.add(left)
+            except UnreadableHeadersError as error:
+                self.unreadable[file.topic, error.partition] = str(error)
+                left = [one for one in left if one.partition() != error.partition]
+            else:
+                break
 
     def abandon(self) -> None:
         for file in self._open.values():
@@ -121,6 +166,8 @@ class ParquetFiles:
     ) -> dict[tuple[str, str], list[Any]]:
         found: dict[tuple[str, str], list[Any]] = {}
         for topic, messages in runs:
+            if self.unreadable and (topic, messages[0].partition()) in self.unreadable:
+                continue
             if not self._tables[topic].is_dated:
                 found.setdefault((topic, ""), []).extend(messages)
                 continue
@@ -165,13 +212,13 @@ def _readable_headers(message: Any) -> Any:
         return None
 
 
-def part_rows(parts: Sequence[WrittenPart]) -> Any:
-    """A task's answer as Arrow."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "topic": pa.array([one.topic for one in parts], pa.string()),
-            "path": pa.array([one.path for one in parts], pa.string()),
-            "records": pa.array([one.records for one in parts], pa.int64()),
-            "decoded_bytes": pa.array([one.decoded_bytes for one in parts], pa.int64()),
-        }
+def answer_rows(parts: Sequence[WrittenPart], unreadable: Sequence[UnreadablePartition]) -> Any:
+    """A task's answer as Arrow: rows of files have no reason, those of partitions no path."""
+    rows = [(one.topic, one.path, one.records, one.decoded_bytes, None, None) for one in parts]
+    failed = [(one.topic, None, None, None, one.partition, one.reason) for one in unreadable]
+    columns = list(zip(*rows, *failed, strict=True)) or [()] * len(ANSWER_COLUMNS)
+    schema = pa.schema(list(ANSWER_COLUMNS.items()))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(one, field.type) for one, field in zip(columns, schema, strict=True)],
+        schema=schema,
     )

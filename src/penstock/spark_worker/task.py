@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.spark_worker.assigned_reader import AssignedReader
-from penstock.spark_worker.parquet_files import ParquetFiles, part_rows, record_rows
-from penstock.spark_worker.work import PassThroughWork, ReadWork
+from penstock.spark_worker.assigned_reader import AssignedReader, UnreadableRecordError
+from penstock.spark_worker.parquet_files import ParquetFiles, answer_rows, record_rows
+from penstock.spark_worker.work import PassThroughWork, ReadWork, UnreadablePartition
 
 Task = Callable[[Iterator[Any]], Iterator[Any]]
 
@@ -32,6 +32,8 @@ def reading_task_of(work: ReadWork) -> Task:
                 for runs in reader.chunks():
                     for topic, messages in runs:
                         yield record_rows(topic, messages)
+                for (topic, partition), reason in sorted(reader.unreadable.items()):
+                    raise UnreadableRecordError(f"{topic}-{partition} cannot be read: {reason}")
 
     return run
 
@@ -53,7 +55,11 @@ def run_task(work: PassThroughWork, number: int) -> Any:
     try:
         for runs in reader.chunks():
             files.add(runs)
-        return part_rows(files.close())
+        unreadable = [
+            UnreadablePartition(*where, reason)
+            for where, reason in sorted({**files.unreadable, **reader.unreadable}.items())
+        ]
+        return answer_rows(files.close(without={one.topic for one in unreadable}), unreadable)
     except BaseException:
         files.abandon()
         raise

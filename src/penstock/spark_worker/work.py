@@ -40,6 +40,15 @@ class WrittenPart:
     decoded_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadablePartition:
+    """A partition that a task cannot carry, and why. Nothing of its topic is in the answer."""
+
+    topic: str
+    partition: int
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadWork:
     """What to read. `reader_name` differs where topics differ, also when one was made again."""

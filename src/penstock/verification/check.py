@@ -17,11 +17,12 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration, TopicView
 from penstock.kafka_io.committed_records import committed_records
 from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.leader_epochs import EpochEndReader
 from penstock.kafka_io.offset_lookup import LogPosition
 from penstock.model import OffsetRange, TopicPartition
 from penstock.settings import Settings
 from penstock.verification.delta_log import TableState
-from penstock.verification.lake_records import Lake, records_of_topic
+from penstock.verification.lake_records import Lake, RowsAmbiguousError, records_of_topic
 from penstock.verification.records import Records, checksums_of
 
 
@@ -87,8 +88,14 @@ def compare(
     log_start: int,
     log_end: int,
     ledger: int,
+    epoch_end: int | None = None,
 ) -> dict[str, int | None]:
-    """The law itself: every committed record below the ledger is in the lake once. Pure."""
+    """The law itself: every committed record below the ledger is in the lake once. Pure.
+
+    `epoch_end` is where the leader epoch ends under which the ledger was last moved; negative if
+    Kafka has forgotten that epoch, None if it is not known. A log may have lost records and have
+    grown past the ledger again: then the epoch ends below it.
+    """
     stored = np.concatenate([lake.offsets, dead_letters.offsets])
     below = stored[stored < ledger]
     unique = np.unique(below)
@@ -105,10 +112,23 @@ def compare(
         # origin. Dead letters may run ahead: they commit first.
         "out_of_place": int((lake.offsets >= ledger).sum()) + int(elsewhere.size),
         "unknown": int((unique < log_start).sum()),
-        "truncated": max(0, ledger - log_end),
-        "changed": lake.changed_from(kafka),
+        "truncated": max(0, ledger - min(log_end, _kept_up_to(epoch_end, log_start, ledger))),
+        "changed": _changed(kafka, lake, dead_letters),
         "first_lost": int(lost[0]) if lost.size else None,
     }
+
+
+def _kept_up_to(epoch_end: int | None, log_start: int, ledger: int) -> int:
+    """How far the log is still the one that was carried, as far as its epochs tell."""
+    if epoch_end is None or ledger <= log_start:
+        return ledger
+    return epoch_end if epoch_end >= 0 else log_start
+
+
+def _changed(kafka: Records, lake: Records, dead_letters: Records) -> int | None:
+    rows = lake.changed_from(kafka)
+    letters = dead_letters.without_empty().changed_from(kafka)
+    return (rows or 0) + letters if letters else rows
 
 
 class TopicMissingInKafkaError(PenstockError):
@@ -179,24 +199,33 @@ class _Check:
 
     def topic(self, topic: TopicView) -> list[PartitionVerdict]:
         table = self.settings.lake.table_of(topic.name).table
+        group = self.settings.lake.group
         state = self.lake.table(table)
-        ledger = {} if state is None else _ledger(state, self.settings.lake.group, topic)
         if state is None:
             return []
         self._states[topic.name] = state
-        if not ledger:
+        ledger = _ledger(state, group, topic)
+        if not ledger and not any(path.startswith(f"data/{group}/") for path in state.files):
             return []
         self.on_progress(f"reading {topic.name} in the lake")
-        rows = self._rows(table, state, topic)
+        try:
+            rows = self._rows(table, state, topic, is_alone=_is_alone(state, topic))
+        except RowsAmbiguousError as error:
+            self.unchecked[topic.name] = str(error)
+            return []
+        # A row whose partition is in nobody's ledger belongs to no commit.
+        ledger |= dict.fromkeys(set(rows) - set(ledger) - _carried_by_others(state, topic), 0)
         # Dead letters commit before their table does: read after it, none of them is missed.
         dead_letters = self.settings.lake.dead_letter_table
         dead_state = self.lake.table(dead_letters)
-        dead = {} if dead_state is None else self._rows(dead_letters, dead_state, topic)
+        dead = {}
+        if dead_state is not None:
+            dead = self._rows(dead_letters, dead_state, topic, group=group)
         places = [TopicPartition(topic.name, number) for number in sorted(ledger)]
         starts = self.kafka.look_up_offsets(places, LogPosition.START, waits_for_leaders=True)
         ends = self.kafka.look_up_offsets(places, LogPosition.END, waits_for_leaders=True)
         self.note_failures({**starts.failures, **ends.failures})
-        log_ends = ends.offsets
+        log_ends, epoch_ends = ends.offsets, self._epoch_ends(state, topic, places)
         policies = self.kafka.topic_settings([topic.name])[topic.name]["cleanup.policy"]
         verdicts = []
         for place in places:
@@ -214,6 +243,7 @@ class _Check:
                 log_start=start,
                 log_end=log_ends[place],
                 ledger=end,
+                epoch_end=epoch_ends.get(place),
             )
             verdict = PartitionVerdict(topic.name, number, end, **found)  # type: ignore[arg-type] # the names are the fields
             if "compact" in policies:
@@ -221,10 +251,32 @@ class _Check:
             verdicts.append(verdict)
         return verdicts
 
-    def _rows(self, table: str, state: TableState, topic: TopicView) -> dict[int, Records]:
+    def _rows(
+        self, table: str, state: TableState, topic: TopicView, **options: Any
+    ) -> dict[int, Records]:
         return records_of_topic(
-            self.lake, table, state, topic.name, topic.topic_id, with_content=self.with_content
+            self.lake,
+            table,
+            state,
+            topic.name,
+            topic.topic_id,
+            with_content=self.with_content,
+            **options,
         )
+
+    def _epoch_ends(
+        self, state: TableState, topic: TopicView, places: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
+        """Where the log ends of the leader epoch that the ledger has beside each offset."""
+        begin = f"leader-epoch/{self.settings.lake.group}/{topic.topic_id}/"
+        stored = {place: state.transactions.get(f"{begin}{place.partition}") for place in places}
+        # One more than the epoch; 0 says that it is not known.
+        epochs = {place: number - 1 for place, number in stored.items() if number}
+        reader = EpochEndReader(self.settings.kafka)
+        try:
+            return reader.look_up(epochs).offsets
+        finally:
+            reader.close()
 
     def _kafka_records(self, place: TopicPartition, start: int, end: int) -> Records:
         parts = []
@@ -270,6 +322,21 @@ def _without_compacted(
     values["unknown"] += gone
     values["out_of_place"] -= min(gone, verdict.out_of_place)
     return PartitionVerdict(**values)
+
+
+def _is_alone(state: TableState, topic: TopicView) -> bool:
+    """Whether the table's ledger has entries of this topic only, whoever wrote them."""
+    named = {parts[1] for name in state.transactions if len(parts := name.split("/")) == 3}
+    return named <= {topic.topic_id, "compaction"}
+
+
+def _carried_by_others(state: TableState, topic: TopicView) -> set[int]:
+    """The partitions of the topic that are in the ledger of any group."""
+    return {
+        int(parts[2])
+        for name in state.transactions
+        if len(parts := name.split("/")) == 3 and parts[1] == topic.topic_id
+    }
 
 
 def _ledger(state: TableState, group: str, topic: TopicView) -> dict[int, int]:

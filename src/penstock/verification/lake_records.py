@@ -19,6 +19,10 @@ class NotVerifiableError(PenstockError):
     """The table lacks the columns that name the source of its rows."""
 
 
+class RowsAmbiguousError(NotVerifiableError):
+    """Rows of several topics lie in one file, and nothing says which row is of which."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lake:
     """The folder or bucket that holds the tables."""
@@ -56,20 +60,37 @@ def _s3(options: Mapping[str, str]) -> Any:
 
 
 def records_of_topic(
-    lake: Lake, table: str, state: TableState, topic: str, topic_id: str, *, with_content: bool
+    lake: Lake,
+    table: str,
+    state: TableState,
+    topic: str,
+    topic_id: str,
+    *,
+    with_content: bool,
+    group: str | None = None,
+    is_alone: bool = True,
 ) -> dict[int, Records]:
-    """Per partition, every record of this topic in the table, repeats included."""
+    """Per partition, every record of this topic in the table, repeats included.
+
+    With `group`, files that another group wrote are left out. `is_alone` says that the ledger of
+    the table names no other topic, so that a file need not say of which topic its rows are.
+    """
     if state.has_deletion_vectors:
         raise NotVerifiableError(
             f"The table {table} has deletion vectors: rows were deleted without rewriting files.",
             remedy="Purge them first (in Spark: REORG TABLE ... APPLY (PURGE)), then verify again.",
         )
     found: dict[int, list[Records]] = {}
-    for path in sorted(state.files):
-        if not _may_hold(path, topic_id):
+    for path, values in sorted(state.files.items()):
+        if not _may_hold(path, topic_id) or values.get("topic", topic) != topic:
+            continue
+        if group is not None and not _may_be_of(path, group):
             continue
         file = f"{lake.root}/{table}/{path}"
-        for partitions, records in _columns(lake, file, topic, topic_id, with_content=with_content):
+        has_topic = is_alone or _topic_id_of(path) is not None or "topic" in values
+        for partitions, records in _columns(
+            lake, file, topic, topic_id, with_content=with_content, has_topic=has_topic
+        ):
             for number in np.unique(partitions):
                 found.setdefault(int(number), []).append(records.where(partitions == number))
     return {number: Records.joined(some) for number, some in found.items()}
@@ -77,13 +98,23 @@ def records_of_topic(
 
 def _may_hold(path: str, topic_id: str) -> bool:
     """A file of one topic has the topic's id in its path; a re-created topic has another id."""
-    parts: Sequence[str] = path.split("/")
-    named = next((part[len("topic-") :] for part in parts if part.startswith("topic-")), None)
+    named = _topic_id_of(path)
     return named is None or named == topic_id
 
 
+def _topic_id_of(path: str) -> str | None:
+    parts: Sequence[str] = path.split("/")
+    return next((part[len("topic-") :] for part in parts if part.startswith("topic-")), None)
+
+
+def _may_be_of(path: str, group: str) -> bool:
+    """Each group writes below `data/<group>`; what lies elsewhere was rewritten by another tool."""
+    parts = path.split("/")
+    return parts[0] != "data" or parts[1] == group
+
+
 def _columns(
-    lake: Lake, path: str, topic: str, topic_id: str, *, with_content: bool
+    lake: Lake, path: str, topic: str, topic_id: str, *, with_content: bool, has_topic: bool
 ) -> Iterator[tuple[Offsets, Records]]:
     with lake.file_system.open_input_file(path) as opened:
         parquet = pyarrow.parquet.ParquetFile(opened)
@@ -92,6 +123,11 @@ def _columns(
             raise NotVerifiableError(
                 f"{path} has no columns `partition` and `offset`.",
                 remedy="The transformation must keep these columns for `penstock verify`.",
+            )
+        if not has_topic and "topic" not in schema.names:
+            raise RowsAmbiguousError(
+                f"{path} has rows of several topics, and no column `topic` that tells them apart.",
+                remedy="Keep the column `topic` in tables that several topics share.",
             )
         has_content = with_content and all(
             name in schema.names and _is_bytes(schema.field(name).type) for name in ("key", "value")
@@ -105,6 +141,11 @@ def _columns(
             for name, text in (("topic", topic), ("topic_id", topic_id)):
                 if name in wanted:
                     rows = rows.filter(pyarrow.compute.equal(rows[name], text))
+            if rows["partition"].null_count or rows["offset"].null_count:
+                raise NotVerifiableError(
+                    f"{path} has rows without a partition or an offset: nobody can say whose.",
+                    remedy="The transformation must keep both columns as they are.",
+                )
             offsets = rows["offset"].to_numpy().astype(np.int64)
             checksums = None
             if has_content:

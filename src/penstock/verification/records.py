@@ -9,6 +9,7 @@ import numpy as np
 
 Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Checksums: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def checksum(key: bytes | None, value: bytes | None) -> int:
@@ -26,10 +27,14 @@ def checksums_of(pairs: Iterable[tuple[bytes | None, bytes | None]], count: int)
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one partition. Without checksums only their offsets can be compared."""
+    """Records of one partition. Without checksums only their offsets can be compared.
+
+    `with_content` marks those that have a checksum; None when all have one, or none has.
+    """
 
     offsets: Offsets
     checksums: Checksums | None = None
+    with_content: Mask | None = None
 
     @classmethod
     def none(cls) -> "Records":
@@ -37,23 +42,42 @@ class Records:
 
     @classmethod
     def joined(cls, parts: Sequence["Records"]) -> "Records":
-        """All parts as one; without checksums if one of the parts has none."""
+        """All parts as one. Parts without checksums stay so, and the others keep theirs."""
         if not parts:
             return cls.none()
-        known = [part.checksums for part in parts if part.checksums is not None]
+        offsets = np.concatenate([part.offsets for part in parts])
+        if all(part.checksums is None for part in parts):
+            return cls(offsets)
+        checksums = [
+            np.zeros(part.offsets.size, np.uint64) if part.checksums is None else part.checksums
+            for part in parts
+        ]
         return cls(
-            np.concatenate([part.offsets for part in parts]),
-            np.concatenate(known) if len(known) == len(parts) else None,
+            offsets, np.concatenate(checksums), np.concatenate([part.has_content for part in parts])
         )
+
+    @property
+    def has_content(self) -> Mask:
+        if self.with_content is not None:
+            return self.with_content
+        return np.full(self.offsets.size, self.checksums is not None)
+
+    def without_empty(self) -> "Records":
+        """Without those whose key and value are both missing: a dead letter may lack them."""
+        if self.checksums is None:
+            return self
+        return self.where(self.checksums != np.uint64(checksum(None, None)))
 
     def where(self, chosen: Any) -> "Records":
         checksums = None if self.checksums is None else self.checksums[chosen]
-        return Records(self.offsets[chosen], checksums)
+        mask = None if self.with_content is None else self.with_content[chosen]
+        return Records(self.offsets[chosen], checksums, mask)
 
     def changed_from(self, original: "Records") -> int | None:
         """How many of these records differ from the original of the same offset.
 
-        None when one side has no checksums. Offsets that the original lacks are not counted.
+        None when one side has no checksums. Offsets that the original lacks, and records that have
+        no checksum, are not counted.
         """
         if self.checksums is None or original.checksums is None:
             return None
@@ -62,4 +86,5 @@ class Records:
         place = np.searchsorted(offsets, self.offsets)
         there = place < offsets.size
         there[there] = offsets[place[there]] == self.offsets[there]
+        there &= self.has_content
         return int((checksums[place[there]] != self.checksums[there]).sum())

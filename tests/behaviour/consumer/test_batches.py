@@ -157,6 +157,18 @@ def test_the_pause_between_full_batches_counts_for_the_capacity() -> None:
     assert [seconds for _, seconds in script.state.batches.capacity.full] == [1.5, 1.5]
 
 
+def test_a_batch_that_was_carried_in_part_goes_on_from_there() -> None:
+    """The ledger's offset is the committed one, whatever was planned; only that much counts."""
+    script = Script().owning(A).carrying(A)
+    assert script.carried(A) == (10, 15)
+    script.batch_ends({A: 12})
+    assert script.state.progress[A].ledger_offset == 12
+    assert script.state.progress[A].offsets_read == 2
+    script.wait(60_000)
+    script.ends({A: 15})
+    assert script.carried(A) == (12, 15)
+
+
 def test_a_batch_that_carried_nothing_teaches_nothing() -> None:
     """Pace and capacity stay as they were; the batch still counts."""
     script = Script().owning(A).carrying(A)

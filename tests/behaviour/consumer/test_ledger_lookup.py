@@ -3,8 +3,9 @@
 import pytest
 
 from kit.consumer.consumer_script import USUAL, A, B, Script, passes
-from penstock.consumer.core import inputs, ledger_lookup
-from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes
+from penstock.consumer.core import inputs, ledger_lookup, owned_partitions
+from penstock.consumer.core.effects import Log, ReadEnds, ReadLedger, ReadLogSizes
+from penstock.consumer.core.step_draft import StepDraft
 from penstock.errors import UnreachableError
 from penstock.messages import StartConsumingEvent, StopConsumingEvent, StopReason
 from penstock.model import Epoch, TopicPartition
@@ -52,9 +53,10 @@ def others_start_beside_one_that_cannot_be_asked_about() -> None:
     asked = {A: Epoch(1, 1), B: Epoch(1, 2)}
     entries = {B: inputs.LedgerEntry("id", 3, 3)}
     failures = {A: UnreachableError("no leader")}
-    (event,) = script.take(inputs.LedgerRead(script.now_ms, asked, entries, failures))
-    assert isinstance(event, StartConsumingEvent)
-    assert [row.topic_partition for row in event.partitions] == [B]
+    said = script.take(inputs.LedgerRead(script.now_ms, asked, entries, failures))
+    started = [one for one in said if isinstance(one, StartConsumingEvent)]
+    assert started == said
+    assert [row.topic_partition for one in started for row in one.partitions] == [B]
     assert "ledger_not_read" in script.logged()
     script.now_ms = 2 * USUAL.missing_partition_wait_ms
     assert script.wait(0), "a report is due"
@@ -68,6 +70,21 @@ def test_a_partition_that_cannot_be_asked_about_is_put_off_alone() -> None:
     others_start_beside_one_that_cannot_be_asked_about()
 
 
+def test_every_reason_is_logged_once_with_its_partitions() -> None:
+    """Two tables that cannot be read are two lines, however many partitions they have."""
+    script = Script()
+    third = TopicPartition("others", 0)
+    script.start((A, "1.1"), (B, "1.2"), (third, "1.3"))
+    asked = {A: Epoch(1, 1), B: Epoch(1, 2), third: Epoch(1, 3)}
+    failures = {A: UnreachableError("x"), B: UnreachableError("x"), third: UnreachableError("y")}
+    script.take(inputs.LedgerRead(script.now_ms, asked, {}, failures))
+    lines = [one for one in script.did(Log) if one.event == "ledger_not_read"]
+    assert [(one.fields["partitions"], one.fields["error"]) for one in lines] == [
+        (2, "x"),
+        (1, "y"),
+    ]
+
+
 def test_a_started_partition_that_cannot_be_asked_about_is_settled_later() -> None:
     """The outcome of its batch stays unknown until the ledger and Kafka can say it."""
     script = Script().owning(A).carrying(A)
@@ -78,11 +95,15 @@ def test_a_started_partition_that_cannot_be_asked_about_is_settled_later() -> No
     assert asked_again_after_ms(script) == 1_000
 
 
+def _given_up(draft: StepDraft, partition: TopicPartition) -> None:
+    owned_partitions.give_up(draft, partition, StopReason.TOPIC_DELETED, None, "gone")
+
+
 @pytest.mark.parametrize("bug", ["a failure is taken for gone", "a failure is not asked again"])
 def test_planted_bugs_about_failures_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
     """Each bug makes the law fail that one partition is put off alone."""
     if bug == "a failure is taken for gone":
-        monkeypatch.setattr(ledger_lookup, "_put_off", ledger_lookup._missing)
+        monkeypatch.setattr(ledger_lookup, "_put_off", _given_up)
     else:
         monkeypatch.setattr(ledger_lookup, "_put_off", lambda draft, p: draft.lookups.pop(p))
     with pytest.raises(AssertionError):
@@ -122,8 +143,8 @@ def test_a_new_partition_may_be_missing_for_a_while() -> None:
     script.now_ms = 7_000
     (event,) = script.ledger_lacks(A, "1.1")
     assert isinstance(event, StopConsumingEvent)
-    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
-    assert "gone" in event.partitions[0].detail
+    assert event.partitions[0].reason is StopReason.TOPIC_DELETED
+    assert "does not have it" in event.partitions[0].detail
 
 
 def test_a_started_partition_is_weighed_and_looked_at_at_once() -> None:
@@ -180,14 +201,24 @@ def test_settling_fails_and_is_repeated() -> None:
     assert asked_again_after_ms(script) == 1_000
 
 
-def test_settling_a_partition_that_is_gone_gives_it_up_at_once() -> None:
-    """It existed before: it is not a new one that is not known yet."""
-    script = Script().owning(A).carrying(A)
+def test_a_started_partition_may_be_missing_for_a_while() -> None:
+    """A topic that is being made again is away for a moment; one that stays away is deleted."""
+    script = Script(missing_partition_wait_ms=7_000).owning(A).carrying(A)
     script.batch_ends(failures={A: passes()})
     script.wait(500)
+    assert script.ledger_lacks(A, "1.1") == []
+    assert asked_again_after_ms(script) == 1_000
+    script.now_ms += 60_000
+    script.ledger(A, "1.1", 10)
+    assert script.ledger_lacks(A, "1.1") == [], "it was back meanwhile"
+    missing_ms = script.now_ms
+    script.now_ms = missing_ms + 6_999
+    assert script.ledger_lacks(A, "1.1") == []
+    script.now_ms = missing_ms + 7_000
     (event,) = script.ledger_lacks(A, "1.1")
     assert isinstance(event, StopConsumingEvent)
-    assert event.partitions[0].reason is StopReason.TOPIC_MADE_AGAIN
+    assert event.partitions[0].reason is StopReason.TOPIC_DELETED
+    assert script.state.failed[A].offset == 10
 
 
 def test_settling_one_partition_does_not_end_the_batch_of_another() -> None:

@@ -168,13 +168,24 @@ def test_a_topic_with_another_id_is_given_up_whatever_its_ends_say() -> None:
     assert stops(said) == {"orders-0": StopReason.TOPIC_MADE_AGAIN}
 
 
-def test_a_topic_that_is_gone_is_given_up() -> None:
+def test_a_topic_that_stays_away_is_given_up_as_deleted() -> None:
     """Its ends cannot be read, so that only its missing id shows it."""
-    script = Script().owning(A).with_spark()
+    script = Script(missing_partition_wait_ms=3_000).owning(A).with_spark()
     failures = {A: UnreachableError("gone")}
     script.ends({}, failures=failures, topic_ids={"orders": None})
     assert script.did(ReadLedger)
+    assert not stops(script.ledger_lacks(A, "1.1"))
+    script.now_ms += 3_000
     said = script.ledger_lacks(A, "1.1")
+    assert stops(said) == {"orders-0": StopReason.TOPIC_DELETED}
+
+
+def test_a_topic_that_is_back_under_another_id_is_not_called_deleted() -> None:
+    """It was away for a moment: it was made again."""
+    script = Script().owning(A).with_spark()
+    script.ends({}, topic_ids={"orders": None})
+    assert not stops(script.ledger_lacks(A, "1.1"))
+    said = script.ledger(A, "1.1", 0, topic_id="another", ledger_offset=None)
     assert stops(said) == {"orders-0": StopReason.TOPIC_MADE_AGAIN}
 
 

@@ -1,19 +1,22 @@
 """Compaction beside foreign tools, on real Delta tables that deltalake reads back; no Spark."""
 
+import functools
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from penstock.model import TopicPartition
-from penstock.pipeline import LakeRefusedError, compaction
+from penstock.pipeline import LakeRefusedError, compaction, lake_commit
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.orphans import Provenance
+from penstock.pipeline.table_files import LogSnapshot
 from penstock.pipeline.upkeep import keep_up, remove_orphans_of
 from penstock.pipeline.written_files import written_files
 from penstock.settings.sections import LakeSettings
@@ -66,12 +69,47 @@ def _after_reading(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -
     monkeypatch.setattr(compaction, "_join", joined)
 
 
+def _delete(root: Path) -> None:
+    DeltaTable(root / "orders").delete("offset < 3")
+
+
+def _optimize(root: Path) -> None:
+    DeltaTable(root / "orders").optimize.compact()
+
+
+def a_foreign_change_is_kept(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: Callable[[Path], object],
+    left: Any,
+    moment: str,
+) -> None:
+    """The law that planted bugs break: rows are those that the other tool left, each once."""
+    lake = _lake(root)
+    table = _filled(lake)
+    (root / "orders" / "data" / "h").mkdir()  # the other group writes this table, too
+    if moment == "while_reading":
+        _after_reading(monkeypatch, lambda: tool(root))
+    else:
+        checked, once = LakeTable._require_active, iter([True])
+
+        def check(self: LakeTable, opened: DeltaTable, removed: Any) -> None:
+            checked(self, opened, removed)
+            if removed and self is not None and next(once, False):
+                tool(root)
+
+        monkeypatch.setattr(LakeTable, "_require_active", check)
+    compaction.compact(table, "g", lake.file_size)
+    assert _rows(root) == list(left)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
+
+
 @pytest.mark.parametrize("moment", ["while_reading", "before_commit"])
 @pytest.mark.parametrize(
     ("tool", "left"),
     [
-        (lambda root: DeltaTable(root / "orders").delete("offset < 3"), range(3, 20)),
-        (lambda root: DeltaTable(root / "orders").optimize.compact(), range(20)),
+        (_delete, range(3, 20)),
+        (_optimize, range(20)),
         (lambda root: list(keep_up(_lake(root, group="h"), ["orders"])), range(20)),
         (
             lambda root: DeltaTable(root / "orders").update(
@@ -96,23 +134,38 @@ def test_a_foreign_change_during_a_compaction_is_kept(
     moment: str,
 ) -> None:
     """No row is doubled, none comes back and no offset moves, whenever the other tool commits."""
-    lake = _lake(tmp_path)
-    table = _filled(lake)
-    (tmp_path / "orders" / "data" / "h").mkdir()  # the other group writes this table, too
-    if moment == "while_reading":
-        _after_reading(monkeypatch, lambda: tool(tmp_path))
+    a_foreign_change_is_kept(tmp_path, monkeypatch, tool, left, moment)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "replaced files are not looked for",
+        "a commit that replaces files is rebased",
+        "deletion vectors are ignored",
+    ],
+)
+def test_planted_bugs_about_compaction_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
+    """Each bug doubles rows or brings deleted ones back, and the law fails."""
+    if bug == "replaced files are not looked for":
+        monkeypatch.setattr(LakeTable, "_require_active", lambda *_: None)
+        with pytest.raises(AssertionError):
+            a_foreign_change_is_kept(tmp_path, monkeypatch, _delete, range(3, 20), "while_reading")
+    elif bug == "a commit that replaces files is rebased":
+        rebased = functools.partial(_rebased, CommitProperties)
+        monkeypatch.setattr(lake_commit, "CommitProperties", rebased)
+        with pytest.raises(AssertionError):
+            a_foreign_change_is_kept(tmp_path, monkeypatch, _optimize, range(20), "before_commit")
     else:
-        checked, once = LakeTable._require_active, iter([True])
+        monkeypatch.setattr(lake_commit, "has_deletion_vectors", lambda _: False)
+        with pytest.raises(AssertionError):
+            a_vector_that_comes_meanwhile_is_kept(tmp_path, monkeypatch)
 
-        def check(self: LakeTable, opened: DeltaTable, removed: Any) -> None:
-            checked(self, opened, removed)
-            if removed and self is not None and next(once, False):
-                tool(tmp_path)
 
-        monkeypatch.setattr(LakeTable, "_require_active", check)
-    compaction.compact(table, "g", lake.file_size)
-    assert _rows(tmp_path) == list(left)
-    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
+def _rebased(right: Callable[..., Any], **given: Any) -> Any:
+    return right(**{**given, "max_commit_retries": None})
 
 
 def test_a_refused_join_leaves_no_file_behind(
@@ -151,15 +204,21 @@ def test_rows_deleted_by_a_deletion_vector_stay_deleted(tmp_path: Path) -> None:
     assert _rows(tmp_path) == list(range(2, 20))
 
 
+def a_vector_that_comes_meanwhile_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law that a planted bug breaks: rows deleted while they are copied stay deleted."""
+    lake = _lake(root)
+    table = _filled(lake)
+    _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(root / "orders"))
+    done = compaction.compact(table, "g", lake.file_size)
+    assert _rows(root) == list(range(2, 20))
+    assert done.joins_refused == 1
+
+
 def test_deletion_vectors_switched_on_during_a_compaction_refuse_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that got a deletion vector while it was read is not replaced."""
-    lake = _lake(tmp_path)
-    table = _filled(lake)
-    _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(tmp_path / "orders"))
-    assert compaction.compact(table, "g", lake.file_size).joins_refused == 1
-    assert _rows(tmp_path) == list(range(2, 20))
+    a_vector_that_comes_meanwhile_is_kept(tmp_path, monkeypatch)
 
 
 def test_foreign_tables_are_not_touched(tmp_path: Path) -> None:
@@ -190,24 +249,62 @@ def test_the_tables_own_properties_win(tmp_path: Path) -> None:
     assert len(table.storage.files_below("data")) == 5
 
 
-def test_files_of_an_earlier_incarnation_stay_while_it_may_commit(tmp_path: Path) -> None:
-    """A start removes only what the ledger proves: an earlier incarnation may live elsewhere."""
-    lake = _lake(tmp_path)
-    table = _filled(lake)
-    folder = "data/g/1-1/999.id.0.20"
-    path = Path(table.storage.uri) / folder / "topic-id" / "part-0.parquet"
+def _uncommitted(table: LakeTable, batch: str, offsets: list[int]) -> Path:
+    """A file that a batch of consumer 1 wrote and has not committed."""
+    path = Path(table.storage.uri) / f"data/g/1-1/{batch}/topic-id/part-0.parquet"
     path.parent.mkdir(parents=True)
-    pa.parquet.write_table(pa.table({"offset": [20, 21]}), path)
+    pa.parquet.write_table(pa.table({"offset": offsets}), path)
+    return path
+
+
+def a_sweep_goes_by_the_ledger(root: Path) -> None:
+    """The law that planted bugs break: a sweep takes what can never be committed, and no more."""
+    lake = _lake(root)
+    table = _filled(lake)
+    _uncommitted(table, "999.id.0.20", [20, 21])
     assert remove_orphans_of(lake, 1) == 0
+    folder = "data/g/1-1/999.id.0.20"
     move = LedgerMove(TopicPartition("orders", 0), "g/id/0", 20, 22)
-    table.commit([move], written_files(table.storage, folder), batch=folder)
-    assert _rows(tmp_path) == list(range(22)), "the paused writer woke up and committed"
-    stale = Path(table.storage.uri) / "data/g/1-1/998.id.0.15/topic-id/part-0.parquet"
-    stale.parent.mkdir(parents=True)
-    pa.parquet.write_table(pa.table({"offset": [15]}), stale)
+    files = written_files(table.storage, folder)
+    assert len(files) == 1, "the paused writer has lost its file"
+    table.commit([move], files, batch=folder)
+    assert _rows(root) == list(range(22)), "the paused writer woke up and committed"
+    stale = _uncommitted(table, "998.id.0.15", [15])
     assert remove_orphans_of(lake, 2) == 0, "another consumer's files are not its business"
     assert remove_orphans_of(lake, 1) == 1
     assert not stale.exists()
+    assert _rows(root) == list(range(22))
+
+
+def test_files_of_an_earlier_incarnation_stay_while_it_may_commit(tmp_path: Path) -> None:
+    """A start removes only what the ledger proves: an earlier incarnation may live elsewhere."""
+    a_sweep_goes_by_the_ledger(tmp_path)
+
+
+def _is_over_one_too_soon(self: Provenance, ledger: Mapping[str, int | None]) -> bool:
+    return (ledger.get(self.application_id) or 0) >= (self.expected or 0)
+
+
+def _knows_no_file(self: LakeTable, names: Iterable[str]) -> LogSnapshot:
+    return LogSnapshot(self.next_offsets(names), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "wrong"),
+    [
+        (Provenance, "is_over", lambda *_: True),
+        (Provenance, "is_over", _is_over_one_too_soon),
+        (LakeTable, "snapshot", _knows_no_file),
+    ],
+    ids=["an earlier incarnation is dead", "over one offset too soon", "committed files unknown"],
+)
+def test_planted_bugs_about_the_sweep_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, name: str, wrong: Any
+) -> None:
+    """Each bug takes files that are committed or can still be, and the law fails."""
+    monkeypatch.setattr(of, name, wrong)
+    with pytest.raises((AssertionError, FileNotFoundError)):
+        a_sweep_goes_by_the_ledger(tmp_path)
 
 
 def _delete_first_two_rows_by_vector(table: Path) -> None:

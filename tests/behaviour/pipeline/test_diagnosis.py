@@ -19,6 +19,7 @@ from penstock.pipeline.failures import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     SparkFailedError,
+    TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
@@ -122,6 +123,9 @@ class Source:
     def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
         raise NotImplementedError
 
+    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+        raise NotImplementedError
+
 
 def test_what_is_wrong_with_one_partition_is_not_the_others_fault() -> None:
     """A topic without the right and a partition without a leader are put off alone."""
@@ -131,7 +135,7 @@ def test_what_is_wrong_with_one_partition_is_not_the_others_fault() -> None:
     assert {one.topic: type(error) for one, error in wrong.items()} == {
         "again": TopicMadeAgainError,
         "cut": LogTruncatedError,
-        "gone": TopicMadeAgainError,
+        "gone": TopicGoneError,
         "headless": NoLeaderError,
         "old": OffsetOutOfRangeError,
         "shut": NotPermittedError,

@@ -66,13 +66,17 @@ def _features(*writer: str) -> dict[str, Any]:
     [
         ({"configuration": MAPPED, "protocol": MAPS}, "column mapping"),
         ({"configuration": {"delta.constraints.positive": "offset > 0"}}, "positive"),
+        (
+            {"configuration": {"delta.setTransactionRetentionDuration": "interval 7 days"}},
+            "may expire",
+        ),
         ({"protocol": _features("appendOnly", "rowTracking")}, "rowTracking"),
         ({"protocol": _features("somethingNew")}, "somethingNew"),
         ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 6}}, "version 6"),
     ],
 )
 def test_a_rule_of_the_table_is_named(tmp_path: Path, made: dict[str, Any], named: str) -> None:
-    """Column mapping, a constraint, or a writer feature that is not ours."""
+    """Column mapping, a constraint, a ledger that expires, or a writer feature that is not ours."""
     table = _made_by_another_tool(tmp_path, **made)
     with pytest.raises(TableNotServedError, match=named) as refused:
         table.open_for(_schema(), ())

@@ -2,8 +2,9 @@
 
     python consumer_main.py POINT ACTION COUNT settings-and-options...
 
-ACTION is `kill` (-9), `pause` (SIGSTOP) or `hang`, the COUNT-th time POINT is reached. The program
-itself has no such switch.
+ACTION is `kill` (-9), `pause` (SIGSTOP) or `hang`, the COUNT-th time POINT is reached. With ACTION
+`panic`, POINT is a topic: describing a file of it panics, as native code does. The program itself
+has no such switch.
 """
 
 import os
@@ -11,8 +12,12 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
+from kit.consumer.transformations import Panic
 from penstock.consumer.process import ConsumerProcess, GraceExceededError
+from penstock.pipeline import written_files
+from penstock.pipeline.file_statistics import file_stats
 from penstock.settings import load_settings
 from penstock.telemetry import configure_logs
 
@@ -33,6 +38,14 @@ def main() -> None:
             elif left == 0:
                 os.kill(os.getpid(), ACTIONS[action])
 
+    def panicking(footer: Any) -> str:
+        stats = file_stats(footer)
+        if point in stats:
+            raise Panic("index out of bounds")
+        return stats
+
+    if action == "panic":
+        setattr(written_files, "file_stats", panicking)  # noqa: B010 -- a test's own
     settings = load_settings(Path(settings_file)).settings
     configure_logs(settings.log.level, settings.log.format)
     try:

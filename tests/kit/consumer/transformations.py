@@ -1,5 +1,6 @@
 """Functions as a user would write them, named in settings by tests."""
 
+import sys
 from typing import Any
 
 from pyspark.sql import functions
@@ -44,6 +45,19 @@ def by_kind(raw: Any) -> Any:
 
 def raises(_: Any) -> Any:
     raise ValueError("no such thing")
+
+
+class Panic(BaseException):
+    """What native code raises when it panics: no Exception."""
+
+
+def panics(_: Any) -> Any:
+    raise Panic("index out of bounds")
+
+
+def exits(_: Any) -> Any:
+    """Ends the process, as a library may that was written for the command line."""
+    sys.exit(0)
 
 
 def gives_nothing(_: Any) -> Any:

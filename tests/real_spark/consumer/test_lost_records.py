@@ -131,6 +131,8 @@ def test_a_log_that_lost_records_and_grew_again_is_not_read_on(
         assert child.end() == 0
         (verdict,) = verify(group.settings, [topic]).partitions
         assert verdict.changed
+        (by_offsets,) = verify(group.settings, [topic], offsets_only=True).partitions
+        assert by_offsets.truncated, "the epoch shows it without the content"
         reader = EpochEndReader(group.settings.kafka)
         missing = TopicPartition("missing", 0)
         found = reader.look_up({places[0]: 0, more[0]: 99, missing: 0})

@@ -66,13 +66,14 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
     log_bytes, offsets = 0.0, 0
     batches = draft.batches
     for one in batch.ranges:
-        partition, start, end = one.range.partition, one.range.start, one.range.end
+        partition, start = one.range.partition, one.range.start
         if partition in given.committed:
             row = draft.progress[partition]
-            size = len(one.range) * row.size_of_offset(batches.decoded_bytes_per_offset)
+            end = given.committed[partition]
+            size = (end - start) * row.size_of_offset(batches.decoded_bytes_per_offset)
             draft.progress[partition] = row.carried(start, end, size)
             log_bytes += size
-            offsets += len(one.range)
+            offsets += end - start
     draft.work += WorkDone(1, given.records, given.decoded_bytes, log_bytes, given.times)
     if not offsets:
         return

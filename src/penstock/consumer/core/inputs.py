@@ -171,8 +171,8 @@ class StageTimes:
 class BatchEnded(Input):
     """Answers `CarryBatch`.
 
-    `committed` holds the new ledger offsets. A partition that is in neither map was dropped whole
-    and is read again from where it was.
+    `committed` holds the new ledger offsets, which may lie before the end of a range. A partition
+    that is in neither map was dropped whole and is read again from where it was.
     """
 
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)

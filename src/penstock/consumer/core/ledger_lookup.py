@@ -4,6 +4,7 @@ It is read for a partition that is to be started, and again when a batch ended w
 outcome. What Kafka or the lake does not answer is asked again, at growing intervals.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -40,9 +41,9 @@ def ask(draft: StepDraft) -> None:
 def read(draft: StepDraft, given: LedgerRead) -> None:
     """An answer for an older epoch than the one owned now is ignored, and asked again."""
     draft.is_reading_ledger = False
-    if given.failures:
-        first = given.failures[min(given.failures)]
-        _log_not_read(draft, len(given.failures), first)
+    by_reason = Counter(str(error) for error in given.failures.values())
+    for reason, partitions in sorted(by_reason.items()):
+        _log_not_read(draft, partitions, reason)
     for partition, epoch in given.asked.items():
         owned = draft.owned.get(partition)
         if owned is None or owned.epoch != epoch:
@@ -61,14 +62,22 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
 
 
 def _missing(draft: StepDraft, partition: TopicPartition) -> None:
-    """A new partition is not known to every broker at once; one missing for longer is gone."""
-    lookup = draft.lookups.get(partition)
-    wait_ms = draft.settings.missing_partition_wait_ms
-    if lookup is not None and draft.now_ms - lookup.since_ms < wait_ms:
-        draft.lookups[partition] = _again(draft, lookup)
+    """One that is missing for long is deleted.
+
+    A new partition is not known to every broker at once, and a topic that is being made again is
+    away for a moment.
+    """
+    if partition in draft.lookups:
+        since_ms = draft.lookups[partition].since_ms
+    else:
+        row = draft.progress[partition]
+        since_ms = draft.now_ms if row.missing_since_ms is None else row.missing_since_ms
+        draft.progress[partition] = replace(row, missing_since_ms=since_ms)
+    if draft.now_ms - since_ms < draft.settings.missing_partition_wait_ms:
+        _put_off(draft, partition)
         return
-    gone = "the topic or partition is gone"
-    owned_partitions.give_up(draft, partition, StopReason.TOPIC_MADE_AGAIN, None, gone)
+    offset, gone = draft.owned[partition].next_offset, "Kafka does not have it any more"
+    owned_partitions.give_up(draft, partition, StopReason.TOPIC_DELETED, offset, gone)
 
 
 def _again(draft: StepDraft, lookup: LedgerLookup) -> LedgerLookup:
@@ -79,13 +88,13 @@ def _again(draft: StepDraft, lookup: LedgerLookup) -> LedgerLookup:
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
     draft.is_reading_ledger = False
-    _log_not_read(draft, len(given.asked), given.error)
+    _log_not_read(draft, len(given.asked), str(given.error))
     for partition in given.asked:
         _put_off(draft, partition)
 
 
-def _log_not_read(draft: StepDraft, partitions: int, error: Exception) -> None:
-    draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=str(error))
+def _log_not_read(draft: StepDraft, partitions: int, error: str) -> None:
+    draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=error)
 
 
 def _put_off(draft: StepDraft, partition: TopicPartition) -> None:

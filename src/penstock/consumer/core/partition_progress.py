@@ -32,6 +32,8 @@ class PartitionProgress:
     leader_epoch: int | None = None
     # Since when the log ends below the next offset; None when it does not.
     short_since_ms: int | None = None
+    # Since when Kafka does not have the partition; None when it does.
+    missing_since_ms: int | None = None
     log_bytes_per_offset: float | None = None
     last_batch_number: int = 0
     failures: int = 0
@@ -61,7 +63,7 @@ class PartitionProgress:
 
     def settled(self, ledger_offset: int | None) -> "PartitionProgress":
         """The ledger was read again."""
-        return replace(self, ledger_offset=ledger_offset, is_unsettled=False)
+        return replace(self, ledger_offset=ledger_offset, is_unsettled=False, missing_since_ms=None)
 
     def carried(self, start: int, end: int, size_bytes: float) -> "PartitionProgress":
         return replace(

@@ -130,14 +130,12 @@ class ExternalSystems:
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
         ids, failures = self._topic_ids(wanted)
-        ledger = self._pipeline.next_offsets(ids)
-        epochs: Mapping[TopicPartition, Epoch] = {}
-        if self._authority is not None:
-            epochs = self._pipeline.last_epochs(ids, self._authority)
-        leader_epochs = self._pipeline.leader_epochs(ids)
-        new = [one for one in ids if ledger[one] is None]
+        view = self._pipeline.read_ledger(ids, self._authority)
+        failures |= view.failures
+        ledger = view.next_offsets
+        new = [one for one, offset in ledger.items() if offset is None]
         starts = self._kafka.look_up_offsets(new, LogPosition.START)
-        epoch_ends = self._epoch_ends.look_up(leader_epochs)
+        epoch_ends = self._epoch_ends.look_up(view.leader_epochs)
         for lookup in (starts, epoch_ends):
             failures |= {
                 one: error
@@ -145,15 +143,15 @@ class ExternalSystems:
                 if not isinstance(error, TopicMissingError)
             }
         entries: dict[TopicPartition, LedgerEntry] = {}
-        for one, topic_id in ids.items():
-            offset = ledger[one] if ledger[one] is not None else starts.offsets.get(one)
+        for one, known in ledger.items():
+            offset = known if known is not None else starts.offsets.get(one)
             if offset is not None and one not in failures:
                 entries[one] = LedgerEntry(
-                    topic_id,
-                    ledger[one],
+                    ids[one],
+                    known,
                     offset,
-                    epochs.get(one),
-                    leader_epochs.get(one),
+                    view.last_epochs.get(one),
+                    view.leader_epochs.get(one),
                     epoch_ends.offsets.get(one),
                 )
         return LedgerEntries(entries, failures)

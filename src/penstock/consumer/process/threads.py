@@ -89,10 +89,22 @@ def _called(
 ) -> Callable[[int], Input | None]:
     try:
         result = call()
-    except Exception as error:  # noqa: BLE001 -- the core decides what an error means
-        raised = error
+    except BaseException as error:  # noqa: BLE001 -- the core decides what an error means
+        raised = _as_exception(error)
         return lambda now_ms: on_error(now_ms, raised)
     return lambda now_ms: on_result(now_ms, result)
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """Native code that panics raises no Exception, and would end its thread without a word.
+
+    A consumer would then go on reporting and do nothing.
+    """
+    if isinstance(error, Exception):
+        return error
+    raised = RuntimeError(f"{type(error).__name__}: {error}")
+    raised.__cause__ = error
+    return raised
 
 
 class MailboxThread:
@@ -113,8 +125,8 @@ class MailboxThread:
             except PenstockError as error:
                 self._inbox.put(MailboxTrouble(str(error)))
                 self._stop.wait(_MAILBOX_WAIT_S)
-            except Exception as error:  # noqa: BLE001 -- a consumer without a mailbox must not go on
-                self._inbox.put(MailboxCrashed(error))
+            except BaseException as error:  # noqa: BLE001 -- without a mailbox it must not go on
+                self._inbox.put(MailboxCrashed(_as_exception(error)))
                 return
 
     def stop(self, timeout_s: float) -> None:

@@ -24,7 +24,8 @@ from penstock.messages import (
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
-# that was made again is not among them: its new ledger entry has nothing wrong with it.
+# that was made again is not among them: its new ledger entry has nothing wrong with it. A deleted
+# one is: it waits until the monitor misses it too, or sees it again under another id.
 FAILURES = frozenset(StopReason) - {
     StopReason.COMMANDED,
     StopReason.SHUTDOWN,
@@ -118,8 +119,7 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
         elif row.reason is StopReason.TOPIC_MADE_AGAIN:
             draft.decide(
                 Code.PARTITION_GIVEN_UP,
-                f"consumer {message.sender} gave up {partition}: its topic was made again or "
-                "deleted",
+                f"consumer {message.sender} gave up {partition}: its topic was made again",
             )
     return touched
 

@@ -251,7 +251,7 @@ class SimulatedConsumer(SimulatedProcess):
     def _end_batch(self, number: int) -> None:
         if number != self._batch_number:
             return
-        failures = self._lasting_failures()
+        failures = self._own_failures()
         good = [one for one in self._ranges if one.range.partition not in failures]
         committed: dict[TopicPartition, int] = {}
         if self.group.is_answer_lost():
@@ -276,12 +276,14 @@ class SimulatedConsumer(SimulatedProcess):
         self.outcome_unknown |= {p for p, one in given.failures.items() if one.reason is None}
         self._take(given)
 
-    def _lasting_failures(self) -> dict[TopicPartition, PartitionFailure]:
-        """Topics that were made again, and a transformation that raises."""
+    def _own_failures(self) -> dict[TopicPartition, PartitionFailure]:
+        """Topics that are gone or were made again, and a transformation that raises."""
         failures = {}
         for one in self._ranges:
             key = self.group.ledger_key(one.range.partition)
-            if key is None or key[0] != one.topic_id:
+            if key is None:
+                failures[one.range.partition] = PartitionFailure(_away("the topic"))
+            elif key[0] != one.topic_id:
                 error = PenstockError("another topic id")
                 failure = PartitionFailure(error, StopReason.TOPIC_MADE_AGAIN)
                 failures[one.range.partition] = failure

@@ -59,8 +59,7 @@ class ConsumerSettings(Section):
     retry_longest: Duration = option(15.0, "The longest wait before such a retry.", gt=0, le=3600)
     missing_partition_wait: Duration = option(
         15.0,
-        "How long a partition to be started may be unknown to the brokers; after that it counts as "
-        "gone.",
+        "How long a partition may be unknown to the brokers before it counts as deleted.",
         ge=0,
         le=3600,
     )

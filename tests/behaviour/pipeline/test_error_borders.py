@@ -1,0 +1,293 @@
+"""The border of a failure: a record, a partition, a table. Real Delta tables, no Spark."""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from deltalake import DeltaTable, Schema
+
+from penstock.kafka_io.administration import TopicLookup, TopicView
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
+from penstock.model import OffsetRange, TopicPartition
+from penstock.pipeline import (
+    BatchResult,
+    Pipeline,
+    PlannedRange,
+    RecordUnreadableError,
+    StaleWriterError,
+    UnforeseenError,
+    Writer,
+    carry,
+    narrowing,
+    run_batch,
+)
+from penstock.pipeline.batch import Timings
+from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.run_batch import TableBatch, Written
+from penstock.pipeline.ways import Way
+from penstock.pipeline.written_files import written_files
+from penstock.settings import Settings
+from penstock.settings.sections import LakeSettings
+
+COLUMNS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+RECORDS = 10
+# What goes wrong while a record is made into files; None when nothing does.
+Wrong = Callable[[TopicPartition, int, Way], BaseException | None]
+
+
+class _Panic(BaseException):
+    """What native code raises when it panics: no Exception."""
+
+
+class _Source:
+    """Every partition has ten records."""
+
+    def look_up_topics(self, names: Iterable[str]) -> TopicLookup:
+        return TopicLookup({n: TopicView(n, "id", 3, 1, is_internal=False) for n in names}, {})
+
+    def look_up_offsets(
+        self, partitions: Iterable[TopicPartition], position: LogPosition
+    ) -> OffsetLookup:
+        at = 0 if position is LogPosition.START else RECORDS
+        return OffsetLookup(dict.fromkeys(partitions, at))
+
+    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
+        raise NotImplementedError
+
+    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+        return b"k", b"%d" % one.start
+
+
+class _Files:
+    """Writes the offsets of the ranges into Parquet, or fails."""
+
+    def __init__(self, wrong: Wrong, way: Way) -> None:
+        self._wrong = wrong
+        self._way = way
+
+    def prepare(self, table: TableBatch) -> Timings:
+        table.table.open_for(Schema.from_arrow(COLUMNS).to_json(), ())
+        return Timings()
+
+    def write(self, tables: Sequence[TableBatch]) -> list[Written]:
+        return [self._write(table) for table in tables]
+
+    def _write(self, table: TableBatch) -> Written:
+        rows = []
+        for one in table.planned:
+            for offset in range(one.range.start, one.range.end):
+                wrong = self._wrong(one.partition, offset, self._way)
+                if wrong is not None:
+                    raise wrong
+                rows.append((one.partition.topic, one.partition.partition, offset))
+        folder = f"{table.folder}/topic-id"
+        columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+        with table.table.storage.create_file(f"{folder}/part-0.parquet") as stream:
+            pa.parquet.write_table(pa.table(columns, schema=COLUMNS), stream)
+        files = written_files(table.table.storage, table.folder)
+        return Written(files, len(rows), len(rows))
+
+
+class Carried:
+    """A pipeline over the given fault, and what is in its lake."""
+
+    def __init__(self, root: Path, wrong: Wrong, **options: Any) -> None:
+        self.settings = Settings(lake=LakeSettings(root=str(root), group="g"))
+        self.pipeline = Pipeline(self.settings, None, source=_Source(), **options)
+        self.ways: list[Way] = []
+        self.pipeline._writer = self._writer  # type: ignore[method-assign] # stands for Spark
+        self._wrong = wrong
+
+    def _writer(self, way: Way) -> Any:
+        self.ways.append(way)
+        return _Files(self._wrong, way)
+
+    def carry(self, *places: TopicPartition) -> BatchResult:
+        """From the ledger up to the end."""
+        ledger = self.pipeline.next_offsets(dict.fromkeys(places, "id"))
+        planned = [
+            PlannedRange(OffsetRange(one, ledger[one] or 0, RECORDS), "id", ledger[one])
+            for one in places
+        ]
+        return self.pipeline.carry(planned, writer=Writer(1, 1))
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        path = Path(self.settings.lake.root) / table
+        found = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
+        return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+    def offsets(self, place: TopicPartition) -> list[int]:
+        rows = self.rows(place.topic)
+        return [row["offset"] for row in rows if row["partition"] == place.partition]
+
+    def letters(self) -> list[dict[str, Any]]:
+        return self.rows("g_dead_letters")
+
+
+ORDERS = [TopicPartition("orders", number) for number in range(3)]
+OTHERS = TopicPartition("others", 0)
+
+
+def fails_at(
+    place: TopicPartition, *offsets: int, kind: type[BaseException] = OverflowError
+) -> Wrong:
+    def wrong(partition: TopicPartition, offset: int, _: Way) -> BaseException | None:
+        is_bad = partition == place and offset in offsets
+        return kind("nobody foresaw this") if is_bad else None
+
+    return wrong
+
+
+def one_record_is_set_aside(root: Path, kind: type[BaseException]) -> None:
+    """The law that planted bugs break: one bad record costs no other record its place."""
+    carried = Carried(root, fails_at(ORDERS[1], 4, kind=kind))
+    result = carried.carry(*ORDERS, OTHERS)
+    assert not result.failures
+    assert result.carried == dict.fromkeys([*ORDERS, OTHERS], RECORDS)
+    assert carried.offsets(ORDERS[1]) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    for place in (ORDERS[0], ORDERS[2], OTHERS):
+        assert carried.offsets(place) == list(range(RECORDS))
+    (letter,) = carried.letters()
+    reason = letter.pop("reason")
+    assert "nobody foresaw this" in reason
+    assert letter == {
+        "topic": "orders",
+        "partition": 1,
+        "offset": 4,
+        "topic_id": "id",
+        "key": b"k",
+        "value": b"4",
+    }
+    assert (result.records, result.dead_letters) == (40, 1)
+
+
+@pytest.mark.parametrize("kind", [OverflowError, _Panic, SystemExit])
+def test_a_record_that_no_way_carries_is_a_dead_letter(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    """It is found by halving; its partition and all others are carried to the end."""
+    one_record_is_set_aside(tmp_path, kind)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "wrong"),
+    [
+        (run_batch, "ENDS_THE_PROCESS", (_Panic,)),
+        (carry, "_FOUND_BY_HALVING", ()),
+        (carry, "OF_ONE_RECORD", ()),
+        (narrowing, "OF_ONE_RECORD", ()),
+        (Pipeline, "_keep_as_dead_letter", lambda *_: None),
+    ],
+    ids=[
+        "a panic is not caught",
+        "tables are not halved",
+        "a bad record is put off for ever",
+        "ranges are not halved",
+        "a bad record is skipped",
+    ],
+)
+def test_planted_bugs_about_borders_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str, wrong: Any
+) -> None:
+    """Each bug widens the border of a failure or loses the record, and the law fails."""
+    monkeypatch.setattr(of, name, wrong)
+    with pytest.raises((AssertionError, _Panic)):
+        one_record_is_set_aside(tmp_path, _Panic)
+
+
+def test_what_fails_for_every_record_sets_none_aside(tmp_path: Path) -> None:
+    """The fault is the table's or the machine's: its partition is put off, the others go on."""
+    carried = Carried(tmp_path, fails_at(ORDERS[1], *range(RECORDS)))
+    result = carried.carry(*ORDERS)
+    assert set(result.failures) == {ORDERS[1]}
+    assert isinstance(result.failures[ORDERS[1]], UnforeseenError)
+    assert set(result.carried) == {ORDERS[0], ORDERS[2]}
+    assert carried.letters() == []
+    assert carried.pipeline.next_offsets({ORDERS[1]: "id"}) == {ORDERS[1]: None}
+
+
+def test_a_single_record_is_tried_by_both_ways(tmp_path: Path) -> None:
+    """What only one of them cannot carry is no dead letter."""
+
+    def wrong(_: TopicPartition, offset: int, way: Way) -> BaseException | None:
+        return OverflowError("not this way") if way is Way.PASS_THROUGH and offset == 4 else None
+
+    carried = Carried(tmp_path, wrong)
+    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
+    assert carried.letters() == []
+    assert carried.ways == [Way.PASS_THROUGH, Way.CONNECTOR]
+
+
+def test_records_that_kafkas_clients_cannot_read_are_kept_without_content(tmp_path: Path) -> None:
+    """The clients themselves say so: no neighbour is needed to believe them."""
+
+    def wrong(_: TopicPartition, offset: int, __: Way) -> BaseException | None:
+        return RecordUnreadableError("damaged") if offset < 9 else None
+
+    carried = Carried(tmp_path, wrong)
+    result = carried.carry(OTHERS)
+    assert (result.carried, result.dead_letters) == ({OTHERS: RECORDS}, 9)
+    assert carried.offsets(OTHERS) == [9]
+    assert [(one["offset"], one["key"], one["value"]) for one in carried.letters()] == [
+        (offset, None, None) for offset in range(9)
+    ]
+
+
+def test_the_search_leaves_the_rest_to_the_next_batch(tmp_path: Path) -> None:
+    """Other partitions wait meanwhile, so it is bounded in time and goes on where it was."""
+    seconds = itertools.count(0, 6)
+
+    def wrong(_: TopicPartition, offset: int, __: Way) -> BaseException | None:
+        return RecordUnreadableError("damaged") if offset < 5 else None
+
+    carried = Carried(tmp_path, wrong, clock=lambda: float(next(seconds)))
+    ends: list[int] = []
+    while not ends or ends[-1] < RECORDS:
+        result = carried.carry(OTHERS)
+        assert not result.failures
+        ends.append(result.carried[OTHERS])
+        carried.ways.clear()
+    assert ends == sorted(set(ends))
+    assert len(ends) > 2
+    assert [one["offset"] for one in carried.letters()] == list(range(5))
+    assert carried.offsets(OTHERS) == list(range(5, RECORDS))
+
+
+def test_a_crash_between_the_two_commits_keeps_one_dead_letter(tmp_path: Path) -> None:
+    """The dead letter is committed, its table is not: the next batch finds it there."""
+    wrong = fails_at(OTHERS, 4)
+
+    def die(point: str) -> None:
+        if point == "dead-letters-committed":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Carried(tmp_path, wrong, at_point=die).carry(OTHERS)
+    carried = Carried(tmp_path, wrong)
+    assert [one["offset"] for one in carried.letters()] == [4]
+    assert carried.offsets(OTHERS) == [0, 1, 2, 3]
+    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
+    assert [one["offset"] for one in carried.letters()] == [4]
+    assert carried.offsets(OTHERS) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_a_writer_that_lost_its_partition_keeps_no_dead_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer moved the ledger during the search: nothing is kept, nothing is committed."""
+    carried = Carried(tmp_path, fails_at(OTHERS, 4))
+    right = carried.pipeline._keep_as_dead_letter
+
+    def overtaken(*given: Any) -> None:
+        other = LakeTable(carried.settings.lake, "others")
+        other.commit([LedgerMove(OTHERS, "g/id/0", 4, 5)], [], batch="other")
+        right(*given)
+
+    monkeypatch.setattr(carried.pipeline, "_keep_as_dead_letter", overtaken)
+    result = carried.carry(OTHERS)
+    assert isinstance(result.failures[OTHERS], StaleWriterError)
+    assert carried.letters() == []

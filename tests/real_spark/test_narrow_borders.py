@@ -1,0 +1,113 @@
+"""A record that one way, or neither, can carry: the border is its partition, or itself."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from kit.kafka.raw_produce import produce_raw
+from kit.lake.lake import Carrier, new_topic_name, produce
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.model import TopicPartition
+from penstock.pipeline.ways import Way
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
+MakeCarrier = Callable[..., Carrier]
+
+
+def note_ways(carrier: Carrier) -> list[tuple[Way, set[TopicPartition]]]:
+    """Which partitions took which way, in order."""
+    taken: list[tuple[Way, set[TopicPartition]]] = []
+    right = carrier.pipeline._run
+
+    def run(by_table: Any, writer: Any, way: Way) -> Any:
+        taken.append((way, {one.partition for some in by_table.values() for one in some}))
+        return right(by_table, writer, way)
+
+    carrier.pipeline._run = run  # type: ignore[method-assign] # it only listens
+    return taken
+
+
+def test_a_header_name_that_is_no_text_sends_its_own_partition_the_other_way(
+    make_carrier: MakeCarrier,
+) -> None:
+    """Other tables pass through in the same job, other partitions in the next; it is remembered."""
+    carrier = make_carrier()
+    mixed, healthy = new_topic_name("mixed"), new_topic_name("healthy")
+    bad, good, beside = (
+        TopicPartition(mixed, 0),
+        TopicPartition(mixed, 1),
+        TopicPartition(healthy, 0),
+    )
+    carrier.kafka.create_topic(mixed, partitions=2)
+    carrier.kafka.create_topic(healthy, partitions=1)
+
+    def write() -> None:
+        produce(carrier.settings.kafka, mixed, {0: [b"x"] * 3, 1: [b"x"] * 5})
+        produce(carrier.settings.kafka, healthy, {0: [b"x"] * 5})
+        now_ms = round(time.time() * 1000)
+        produce_raw(
+            carrier.settings.kafka, bad, b"v", headers=[(b"\xff\xfe", b"1")], timestamp_ms=now_ms
+        )
+
+    taken = note_ways(carrier)
+    for expected in (
+        [
+            (Way.PASS_THROUGH, {bad, good, beside}),
+            (Way.PASS_THROUGH, {good}),
+            (Way.CONNECTOR, {bad}),
+        ],
+        [(Way.PASS_THROUGH, {good, beside}), (Way.CONNECTOR, {bad})],
+    ):
+        write()
+        taken.clear()
+        result = carrier.carry([*carrier.plan(mixed), *carrier.plan(healthy)])
+        assert not result.failures
+        assert result.records == 14
+        assert sorted(taken, key=lambda one: one[0].value) == expected
+    assert carrier.verify(mixed, healthy).is_exact
+
+
+def damage(kafka: EmbeddedKafka, place: TopicPartition, mark: bytes) -> None:
+    """Change one byte of a record on the broker's disk: its checksum no longer fits."""
+    (log,) = kafka.directory.glob(f"node-*/log/{place}/*.log")
+    content = bytearray(log.read_bytes())
+    at = content.index(mark)
+    with log.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([content[at] ^ 0xFF]))
+
+
+@pytest.mark.parametrize("function", ["", "kit.consumer.transformations:decode_all"])
+def test_records_that_were_damaged_on_the_brokers_disk_are_dead_letters(
+    make_carrier: MakeCarrier, kafka: EmbeddedKafka, function: str
+) -> None:
+    """No client can read their batch: each is kept with its place, and the others are carried."""
+    topic = new_topic_name("damaged")
+    carrier = make_carrier(tables={topic: {"transformation": function}})
+    carrier.kafka.create_topic(topic, partitions=2)
+    place = TopicPartition(topic, 0)
+    for text in (b"fine", b"fine", b"damage-me", b"fine"):
+        produce(carrier.settings.kafka, topic, {0: [text] * 3, 1: [b"fine"] * 3})
+    damage(kafka, place, b"damage-me")
+    result = carrier.carry_all(topic)
+    assert not result.failures
+    assert result.carried == {place: 12, TopicPartition(topic, 1): 12}
+    assert result.dead_letters == 3
+    root = Path(carrier.settings.lake.root)
+    stored = DeltaTable(root / topic).to_pyarrow_table(columns=["partition", "offset"]).to_pylist()
+    offsets = sorted(row["offset"] for row in stored if row["partition"] == 0)
+    assert offsets == [0, 1, 2, 3, 4, 5, 9, 10, 11]
+    letters = DeltaTable(root / carrier.settings.lake.dead_letter_table).to_pyarrow_table()
+    rows = sorted(letters.to_pylist(), key=lambda row: row["offset"])
+    assert [(row["topic"], row["partition"], row["offset"]) for row in rows] == [
+        (topic, 0, offset) for offset in (6, 7, 8)
+    ]
+    assert {(row["key"], row["value"]) for row in rows} == {(None, None)}
+    assert all("cannot be read" in row["reason"] for row in rows), rows
+    assert carrier.verify(topic).is_exact
+    produce(carrier.settings.kafka, topic, {0: [b"more"] * 2})
+    assert carrier.carry_all(topic).carried == {place: 14}
