@@ -11,6 +11,10 @@ from typing import Protocol
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
 
+# The smallest capacity that a person may set or a consumer may report. A share of a much smaller
+# one can round to 0, which is no capacity.
+CAPACITY_BYTES_PER_S_MIN = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class PackingProblem:

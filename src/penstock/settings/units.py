@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
+# Nothing that Penstock waits for or counts is larger, and sums of these never overflow.
+DURATION_S_MAX = 1e12
+BYTES_MAX = 10**18
 _NUMBER_AND_UNIT = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Z/]*)")
 SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES_PER_UNIT = {
@@ -43,7 +46,10 @@ def parse_duration(value: Any) -> float:
         known = ", ".join(SECONDS_PER_UNIT)
         problem = f"has the unknown unit {unit!r}" if unit else "has no unit"
         raise ValueError(f"the duration {str(value)!r} {problem}; use one of {known}")
-    return number * SECONDS_PER_UNIT[unit]
+    seconds = number * SECONDS_PER_UNIT[unit]
+    if seconds > DURATION_S_MAX:
+        raise ValueError(f"the duration {str(value)!r} is longer than {DURATION_S_MAX:.0f} s")
+    return seconds
 
 
 def parse_bytes(value: Any) -> int:
@@ -54,7 +60,7 @@ def parse_bytes(value: Any) -> int:
         raise ValueError(
             f"the size {str(value)!r} has the unknown unit {unit!r}; use one of {known}"
         )
-    return round(number * BYTES_PER_UNIT[unit or "B"])
+    return round(_within_maximum(number * BYTES_PER_UNIT[unit or "B"], f"size {str(value)!r}"))
 
 
 def parse_speed(value: Any) -> float:
@@ -65,7 +71,13 @@ def parse_speed(value: Any) -> float:
     number, unit = _split(text.removesuffix("/s"), "speed", "1.5MB/s")
     if unit and unit not in BYTES_PER_UNIT:
         raise ValueError(f"the speed {text!r} has the unknown unit {unit + '/s'!r}; use MB/s, kB/s")
-    return number * BYTES_PER_UNIT[unit or "B"]
+    return _within_maximum(number * BYTES_PER_UNIT[unit or "B"], f"speed {text!r}")
+
+
+def _within_maximum(count: float, what: str) -> float:
+    if count > BYTES_MAX:
+        raise ValueError(f"the {what} is above {format_bytes(BYTES_MAX)}")
+    return count
 
 
 def _shortest(value: float, units: dict[str, float] | dict[str, int], smallest: str) -> str:

@@ -14,10 +14,12 @@ from penstock.controller.core.settings import (
     valid_overrides,
     with_overrides,
 )
+from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.errors import SettingsError
 from penstock.messages import ChangeSettings
+from penstock.model import ConsumerId
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings import Settings, changed_settings, load_settings
 
@@ -134,7 +136,9 @@ def test_no_maximum_is_none() -> None:
         ),
         ({"consumers_min": 101}, "controller: consumers_min 101 is above consumers_max 100"),
         ({"consumers_max": 0}, "controller.consumers_max: Input should be greater than"),
-        ({"target_utilisation": 0}, "packing.target_utilisation: Input should be greater than 0"),
+        ({"target_utilisation": 0}, "packing.target_utilisation: Input should be greater than"),
+        ({"target_utilisation": 1e-300}, "packing.target_utilisation: Input should be greater"),
+        ({"capacity_bytes_per_s": 5e-324}, "packing.capacity: Input should be greater than or"),
         ({"topics_include": ["a"]}, "unknown setting topics_include"),
     ],
 )
@@ -142,6 +146,28 @@ def test_what_the_file_could_not_have_is_refused(asked: dict[str, Any], why: str
     """A changed setting is checked by the same catalogue, with the same message."""
     with pytest.raises(SettingsError, match=why):
         with_overrides(Settings(), asked)
+
+
+def test_no_accepted_capacity_rounds_to_none() -> None:
+    """The status, which asks the packing's question, can be written with the smallest figures."""
+    teller = after(*TWO_CONSUMERS)
+    asked = "capacity_bytes_per_s=1 target_utilisation=0.01"
+    assert "  > answer a: done" in teller.tell(f"request a: settings {asked}")
+    assert isinstance(teller.state, State)
+    assert snapshot(teller.state, 0, is_degraded=False)["question"] is not None
+    assert "  > answer b: refused" in teller.tell("request b: settings capacity_bytes_per_s=1e-320")
+
+
+def test_a_reported_capacity_that_no_settings_file_could_have_is_ignored() -> None:
+    """It would round to no capacity; the one before, or that of the settings, stays."""
+    teller = after("settings capacity_is_learned=true target_utilisation=0.01", *TWO_CONSUMERS)
+    owned = "orders-0@1.1 orders-1@1.2"
+    teller.tell(f"consumer 1 reports {owned}, capacity_log_bytes_per_s=5e-324")
+    assert isinstance(teller.state, State)
+    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s is None
+    assert snapshot(teller.state, 0, is_degraded=False)["question"] is not None
+    teller.tell(f"consumer 1 reports {owned}, capacity_log_bytes_per_s=70")
+    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s == 70
 
 
 def test_a_request_changes_options_in_their_own_units() -> None:

@@ -48,24 +48,24 @@ def test_speeds(text: str, speed: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["30", 30, 2.5, "30 parsecs", "-5s", "s", "", "nan", "1e999s", None]
+    "text", ["30", 30, 2.5, "30 parsecs", "-5s", "s", "", "nan", "1e999s", "1e308d", "1e13s", None]
 )
 def test_wrong_durations_are_refused(text: object) -> None:
-    """A duration without a unit, with a foreign unit, or negative is refused."""
+    """A duration without a unit, with a foreign unit, negative or without end is refused."""
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 
 
-@pytest.mark.parametrize("text", ["3 parsecs", "-1MB", "MB", "inf", True])
+@pytest.mark.parametrize("text", ["3 parsecs", "-1MB", "MB", "inf", "1e308TB", True])
 def test_wrong_sizes_are_refused(text: object) -> None:
-    """A size with an unknown unit, or negative, is refused."""
+    """A size with an unknown unit, negative or beyond all disks is refused."""
     with pytest.raises(ValueError, match="size"):
         parse_bytes(text)
 
 
-@pytest.mark.parametrize("text", ["1MB", "fast", "1Mb/s", "-1MB/s", "/s"])
+@pytest.mark.parametrize("text", ["1MB", "fast", "1Mb/s", "-1MB/s", "/s", "1e308TB/s"])
 def test_wrong_speeds_are_refused(text: str) -> None:
-    """A speed without /s, with an unknown unit, or negative is refused."""
+    """A speed without /s, with an unknown unit, negative or too large is refused."""
     with pytest.raises(ValueError, match="speed"):
         parse_speed(text)
 

@@ -22,6 +22,7 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
 # that was made again is not among them: its new ledger entry has nothing wrong with it. A deleted
@@ -124,6 +125,12 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
     return touched
 
 
+def _measured_capacity(message: ConsumerReport) -> float | None:
+    """What no settings file could have is no capacity: packing would fail with it."""
+    measured = message.capacity_log_bytes_per_s
+    return None if measured is None or measured < CAPACITY_BYTES_PER_S_MIN else measured
+
+
 def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     """A report also acknowledges: starts of partitions it names, stops of those it does not."""
     consumer = message.sender
@@ -132,7 +139,7 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
         consumer,
         replace(
             record,
-            capacity_bytes_per_s=message.capacity_log_bytes_per_s or record.capacity_bytes_per_s,
+            capacity_bytes_per_s=_measured_capacity(message) or record.capacity_bytes_per_s,
             behind_bytes=message.behind_log_bytes or 0,
             behind_records=message.behind_records or 0,
             deployment_version=(

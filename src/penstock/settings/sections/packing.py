@@ -4,6 +4,7 @@ from pydantic import field_validator, model_validator
 
 from penstock.packing import DEFAULT, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import KNOB_DEFAULT
+from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration, Speed
 
@@ -18,12 +19,14 @@ class PackingSettings(Section):
         KNOB_DEFAULT, "CHAIN's balance: 0 is fewest consumers, 1 is fewest moves.", ge=0, le=1
     )
     capacity: Speed = option(
-        2e6, "What one consumer can carry; exceeding it triggers a repack.", gt=0
+        2e6,
+        "What one consumer can carry; exceeding it triggers a repack.",
+        ge=CAPACITY_BYTES_PER_S_MIN,
     )
     target_utilisation: float = option(
         0.85,
         "The share of its capacity to which a consumer is filled when partitions are packed.",
-        gt=0,
+        ge=0.01,
         le=1,
     )
     scale_down_period: Duration = option(
