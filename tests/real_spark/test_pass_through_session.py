@@ -101,6 +101,18 @@ def test_an_expired_session_is_followed_by_the_next(
     assert first._number == second._number == 1
 
 
+def test_options_for_the_start_of_a_server_do_not_keep_a_session_from_opening(
+    spark_server: ConnectServer,
+) -> None:
+    """The session has the options that it can have; the memory is the server's affair."""
+    options = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "3"}
+    settings = SparkSettings(master=spark_server.master, options=options)
+    session = open_connect_session(settings)
+    assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+    assert session.conf.get("spark.driver.memory") != "2g"
+    session.stop()
+
+
 def test_an_interruption_ends_only_ones_own(
     two: tuple[PassThroughSession, PassThroughSession],
 ) -> None:

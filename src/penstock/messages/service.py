@@ -10,7 +10,15 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from penstock.messages.fields import Count, Message, Quantity, RequestName, Sentence, Value
+from penstock.messages.fields import (
+    Count,
+    Message,
+    Quantity,
+    RequestName,
+    Sentence,
+    TopicName,
+    Value,
+)
 
 SparkTuning = Literal[
     "spark.driver.memory",
@@ -34,9 +42,6 @@ TransformationName = Annotated[
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$",
         max_length=200,
     ),
-]
-TopicPattern = Annotated[
-    str, StringConstraints(pattern=r"^[a-zA-Z0-9._*?-]{1,249}$", max_length=249)
 ]
 # A name of the packing catalogue, with or without its knob: `CHAIN`, `mwf`, `CHAIN@0.3`.
 AlgorithmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9@.-]{1,64}$")]
@@ -82,8 +87,8 @@ class UpdateDeployments(ServiceRequest):
     """
 
     image: ImageName | None = None
-    transformations: Annotated[dict[TopicPattern, TransformationName], Field(max_length=100)] = (
-        Field(default_factory=dict)
+    transformations: Annotated[dict[TopicName, TransformationName], Field(max_length=100)] = Field(
+        default_factory=dict
     )
     spark_settings: Annotated[dict[SparkTuning, TuningValue], Field(max_length=20)] = Field(
         default_factory=dict

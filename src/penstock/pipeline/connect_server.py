@@ -142,7 +142,7 @@ def spark_home() -> Path:
 
 def server_command(spark: SparkSettings, port: int, listen_on: str = HOST) -> list[str]:
     """`spark-submit` becomes the JVM by `exec`, so its number is the server's."""
-    local = spark.master if not spark.master.startswith("sc://") else f"local[{spark.tasks}]"
+    local = spark.master if not spark.uses_connect_server else f"local[{spark.tasks}]"
     options = {
         **start_options(spark),
         "spark.driver.memory": f"{spark.server_memory // 2**20}m",

@@ -46,7 +46,7 @@ class PassThroughSession:
         self._spark = spark
         self._group = group
         self._own = own
-        self._is_shared = spark.master.startswith("sc://")
+        self._is_shared = spark.uses_connect_server
         self._shared: Any = None
         self._number = 0
         self._tag = f"penstock-{uuid.uuid4()}"

@@ -94,7 +94,7 @@ def start_session(
     """Start a session, or connect to a server."""
     # PySpark 4.2 warns that pandas 3 is new to it; we use no pandas with it.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-    if spark.master.startswith("sc://"):
+    if spark.uses_connect_server:
         return open_connect_session(spark)
     if importlib.util.find_spec("py4j") is None:
         raise SettingsError(
@@ -132,8 +132,7 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
             session = builder.remote(spark.master).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
         for option, value in {**session_options(), **spark.options}.items():
-            # A session passes options on to Hadoop under Hadoop's own names.
-            session.conf.set(option.removeprefix("spark.hadoop."), value)
+            _set(session, option, value)
     except PySparkException as error:
         if session_id:
             raise  # the shared session's caller tells an expired session from other failures
@@ -148,6 +147,19 @@ def disconnect(session: Any) -> None:
     """Leave a session of a Connect server, which others use or whose server may be gone."""
     session.release_session_on_close = False
     session.stop()
+
+
+def _set(session: SparkSession, option: str, value: str) -> None:
+    """Set an option, unless only the start of a server accepts it.
+
+    `penstock spark start` gives those to the server; another server's owner decides on them.
+    """
+    try:
+        # A session passes options on to Hadoop under Hadoop's own names.
+        session.conf.set(option.removeprefix("spark.hadoop."), value)
+    except PySparkException as error:
+        if not (error.getCondition() or "").startswith("CANNOT_MODIFY"):
+            raise
 
 
 def connect_address(master: str, session_id: str) -> str:

@@ -11,6 +11,7 @@ from penstock.state_directory import BrokenState, state_file
 def rich_state() -> State:
     """In the middle of a move, with a pause, a roll-out and changed settings."""
     teller = after(
+        "settings deployment=kubernetes",
         *TWO_CONSUMERS,
         "request p: pause direction=down reason=sale",
         "request s: settings consumers_max=9",

@@ -175,7 +175,7 @@ EXAMPLES: tuple[Message, ...] = (
         request_id="update-2024-05-01",
         requested_by="ana",
         image="penstock/consumer:1.4",
-        transformations={"orders*": "company.transformations:orders"},
+        transformations={"orders": "company.transformations:orders"},
         spark_settings={"spark.executor.memory": "2g"},
         environment={"APP_REGION": "eu"},
         resources=DeploymentResources(cpu_millicores=500, memory_megabytes=512),

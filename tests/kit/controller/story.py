@@ -281,8 +281,8 @@ def _rows(text: str | None) -> list[dict[str, Any]]:
 
 
 def _option(name: str) -> str:
-    """The full name of an option of `controller` or `packing`."""
-    sections = ("controller", "packing")
+    """The full name of an option of `controller`, `packing` or `spark`."""
+    sections = ("controller", "packing", "spark")
     return next(f"{one}.{name}" for one in sections if (one, name) in known_options())
 
 

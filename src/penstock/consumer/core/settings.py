@@ -50,7 +50,7 @@ def core_settings(settings: Settings, deployment_version: int | None) -> CoreSet
         missing_partition_wait_ms=_ms(consumer.missing_partition_wait),
         capacity_bytes_per_s=consumer.capacity,
         skips_holes=settings.lake.on_offset_out_of_range == "skip-and-report",
-        restarts_spark=settings.spark.master.startswith("sc://"),
+        restarts_spark=settings.spark.uses_connect_server,
         local_spark_failures_max=settings.spark.local_failures_max,
         upkeep_period_ms=_ms(settings.lake.compact_period),
         deployment_version=deployment_version,

@@ -32,7 +32,7 @@ from penstock.messages import (
 )
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
-from penstock.settings.sections import PackingSettings
+from penstock.settings.sections import PackingSettings, Settings
 
 # Far more than are ever repeated: after a restart, only those since the last save come again.
 REQUESTS_REMEMBERED_MAX = 200
@@ -206,5 +206,22 @@ def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
 def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcome, str]:
     if draft.state.roll_out is not None:
         return ServiceOutcome.REFUSED, "another roll-out is in progress"
+    without_effect = _without_effect(draft.state.chosen, request)
+    if without_effect:
+        return ServiceOutcome.REFUSED, without_effect
     roll_out.begin(draft, request)
     return ServiceOutcome.ACCEPTED, f"version {draft.state.deployment_version}, one by one"
+
+
+def _without_effect(settings: Settings, request: UpdateDeployments) -> str:
+    """What of the request would change nothing, or stop every consumer; empty when all of it acts.
+
+    Consumers of a Connect server cannot set what belongs to the start of a JVM.
+    """
+    if settings.controller.deployment == "local" and (request.image or request.resources):
+        return "an image and resources are for consumers on Kubernetes; these are local processes"
+    if settings.spark.uses_connect_server:
+        for name in sorted(request.spark_settings):
+            if not name.startswith("spark.sql."):
+                return f"{name} belongs to the start of the Spark Connect server, not to consumers"
+    return ""

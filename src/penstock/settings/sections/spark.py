@@ -78,6 +78,11 @@ class SparkSettings(Section):
         return value
 
     @property
+    def uses_connect_server(self) -> bool:
+        """Whether Spark runs in a Connect server, and not in the consumer or on a cluster."""
+        return self.master.startswith("sc://")
+
+    @property
     def tasks(self) -> int:
         """The number of tasks of a batch."""
         if self.cores:
