@@ -24,6 +24,8 @@ from penstock.pipeline.lake_commit import FilesReplacedError, LakeTable, LedgerM
 from penstock.pipeline.orphans import COMPACTION
 from penstock.pipeline.table_files import ActiveFile
 from penstock.pipeline.written_files import WrittenFile
+from penstock.settings.sections import LakeSettings
+from penstock.spark_worker.record_columns import parquet_codec
 
 _BUFFER_BYTES = 64 * 2**20
 _ROWS_AT_ONCE_MAX = 100_000
@@ -70,12 +72,12 @@ def topic_folder(path: str) -> str:
     return next((part for part in parts if part.startswith(("topic-", "mixed"))), "mixed")
 
 
-def compact(table: LakeTable, group: str, file_size: int) -> Compacted:
+def compact(table: LakeTable, lake: LakeSettings, file_size: int) -> Compacted:
     """Join small files until none is left to join; one commit for each new file."""
     files = table.active()
     rewritten = replaced = joined = refused = 0
     for some in bins_of(files, file_size):
-        if _replace(table, group, some):
+        if _replace(table, lake, some):
             rewritten += sum(file.size_bytes for file in some)
             replaced += len(some)
             joined += 1
@@ -84,19 +86,19 @@ def compact(table: LakeTable, group: str, file_size: int) -> Compacted:
     return Compacted(len(files), len(files) - replaced + joined, rewritten, refused)
 
 
-def _replace(table: LakeTable, group: str, files: Sequence[ActiveFile]) -> bool:
+def _replace(table: LakeTable, lake: LakeSettings, files: Sequence[ActiveFile]) -> bool:
     """Join these files; False when one of them is no longer part of the table."""
-    entry = f"{group}/{COMPACTION}/0"
+    entry = f"{lake.group}/{COMPACTION}/0"
     generation = table.next_offsets([entry])[entry]
     number = time.time_ns()
     said = "new" if generation is None else generation
-    folder = f"data/{group}/{COMPACTION}/{number}.{COMPACTION}.0.{said}"
+    folder = f"data/{lake.group}/{COMPACTION}/{number}.{COMPACTION}.0.{said}"
     values = files[0].partition_values
     path = "/".join(
         [folder, topic_folder(files[0].path), *_folders(values), f"part-{number}.parquet"]
     )
     try:
-        written = _join(table, files, path)
+        written = _join(table, files, path, parquet_codec(lake.compression))
     except FileNotFoundError:  # replaced and vacuumed while it was read
         table.drop_uncommitted(folder)
         return False
@@ -128,12 +130,12 @@ def _folders(values: Mapping[str, str | None]) -> list[str]:
     ]
 
 
-def _join(table: LakeTable, files: Sequence[ActiveFile], path: str) -> WrittenFile:
+def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) -> WrittenFile:
     schema = pa.unify_schemas([_schema(table, file) for file in files])
     schema = schema.remove_metadata()
     with (
         table.storage.create_file(path) as stream,
-        pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
+        pyarrow.parquet.ParquetWriter(stream, schema, compression=codec) as writer,
     ):
         for file in files:
             for rows in _rows(table, file, schema):

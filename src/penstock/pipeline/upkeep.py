@@ -99,7 +99,7 @@ def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
     done, reason = Compacted(before, before), ""
     try:
         file_size = table.target_file_size() or lake.file_size
-        done = compact(table, lake.group, file_size)
+        done = compact(table, lake, file_size)
     except StaleLedgerError:
         reason = "another process of this group compacts it now"
     # Last, because a checkpoint may have dropped the log's memory of a file that was replaced.

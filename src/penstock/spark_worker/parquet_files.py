@@ -16,11 +16,11 @@ from penstock.spark_worker.record_columns import (
     RECORD_COLUMNS,
     ROW_GROUP_BYTES,
     ZSTD_LEVEL,
+    parquet_codec,
     stored_time_ms,
 )
 from penstock.spark_worker.work import TableToWrite, UnreadablePartition, WrittenPart
 
-_CODECS = {"uncompressed": "none"}
 ANSWER_COLUMNS = {
     "topic": pa.string(),
     "path": pa.string(),
@@ -87,7 +87,7 @@ class _OpenFile:
         self._writer = pq.ParquetWriter(
             self._path,
             self._schema,
-            compression=_CODECS.get(compression, compression),
+            compression=parquet_codec(compression),
             compression_level=ZSTD_LEVEL if compression == "zstd" else None,
             use_dictionary=[name for name in names if name in _DICTIONARY],
             write_statistics=[name for name in names if name in _WITH_RANGES],

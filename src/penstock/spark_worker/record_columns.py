@@ -37,3 +37,8 @@ ZSTD_LEVEL = 1
 def stored_time_ms(time_ms: int) -> int:
     """The time as tables hold it."""
     return min(max(time_ms, TIMESTAMP_MS_MIN), TIMESTAMP_MS_MAX)
+
+
+def parquet_codec(compression: str) -> str:
+    """The codec of `lake.compression`, as pyarrow names it."""
+    return "none" if compression == "uncompressed" else compression

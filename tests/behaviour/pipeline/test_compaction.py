@@ -99,7 +99,7 @@ def a_foreign_change_is_kept(
                 tool(root)
 
         monkeypatch.setattr(LakeTable, "_require_active", check)
-    compaction.compact(table, "g", lake.file_size)
+    compaction.compact(table, lake, lake.file_size)
     assert _rows(root) == list(left)
     assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
 
@@ -175,7 +175,7 @@ def test_a_refused_join_leaves_no_file_behind(
     lake = _lake(tmp_path)
     table = _filled(lake)
     _after_reading(monkeypatch, lambda: DeltaTable(tmp_path / "orders").delete("offset < 3"))
-    done = compaction.compact(table, "g", lake.file_size)
+    done = compaction.compact(table, lake, lake.file_size)
     assert (done.joins_refused, done.bytes_rewritten) == (1, 0)
     assert table.storage.files_below("data/g/compaction") == []
 
@@ -188,9 +188,31 @@ def test_an_append_during_a_compaction_does_not_refuse_it(
     table = _filled(lake)
     more = pa.table({"offset": [20]})
     _after_reading(monkeypatch, lambda: write_deltalake(tmp_path / "orders", more, mode="append"))
-    assert compaction.compact(table, "g", lake.file_size).bytes_rewritten > 0
+    assert compaction.compact(table, lake, lake.file_size).bytes_rewritten > 0
     assert _rows(tmp_path) == list(range(21))
     assert len(DeltaTable(tmp_path / "orders").file_uris()) == 2
+
+
+@pytest.mark.parametrize(
+    ("compression", "codec"),
+    [
+        ("zstd", "ZSTD"),
+        ("snappy", "SNAPPY"),
+        ("lz4", "LZ4"),
+        ("gzip", "GZIP"),
+        ("uncompressed", "UNCOMPRESSED"),
+    ],
+)
+def test_joined_files_are_compressed_as_the_settings_say(
+    tmp_path: Path, compression: str, codec: str
+) -> None:
+    """`lake.compression` counts for files of consumers and of a compaction alike."""
+    lake = _lake(tmp_path, compression=compression)
+    table = _filled(lake)
+    compaction.compact(table, lake, lake.file_size)
+    (joined,) = table.active()
+    footer = pa.parquet.read_metadata(Path(table.storage.uri) / joined.path)
+    assert footer.row_group(0).column(0).compression == codec
 
 
 def test_rows_deleted_by_a_deletion_vector_stay_deleted(tmp_path: Path) -> None:
@@ -209,7 +231,7 @@ def a_vector_that_comes_meanwhile_is_kept(root: Path, monkeypatch: pytest.Monkey
     lake = _lake(root)
     table = _filled(lake)
     _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(root / "orders"))
-    done = compaction.compact(table, "g", lake.file_size)
+    done = compaction.compact(table, lake, lake.file_size)
     assert _rows(root) == list(range(2, 20))
     assert done.joins_refused == 1
 
