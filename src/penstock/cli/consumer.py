@@ -17,10 +17,9 @@ from penstock.cli.options import (
     health_answers,
 )
 from penstock.errors import SettingsError
+from penstock.model.consumer_id import CONSUMER_ID_MAX
 from penstock.processes.owner import end_with, owner_from_text
 from penstock.processes.small_memory import keep_memory_small
-
-CONSUMER_ID_MAX = 100_000
 
 
 def consumer(

@@ -12,11 +12,12 @@ from penstock.messages.events import StateQueryResponse
 from penstock.messages.fields import PARTITIONS_PER_MESSAGE_MAX
 from penstock.messages.report import ConsumerReport
 from penstock.messages.write_speed import WriteSpeedMeasurement
+from penstock.model.consumer_id import CONSUMER_ID_MAX
 
 Row = TypeVar("Row")
 PartedMessage = TypeVar("PartedMessage", StateQueryResponse, ConsumerReport, WriteSpeedMeasurement)
 
-SENDERS_MAX = 100_000
+SENDERS_MAX = CONSUMER_ID_MAX
 
 
 def cut(

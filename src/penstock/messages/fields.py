@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.epoch import INTEGER_MAX
 from penstock.model.offset_range import OFFSET_MAX
 
 # A message with this many partitions stays under MESSAGE_BYTES_MAX whatever the names and numbers
@@ -16,8 +17,6 @@ from penstock.model.offset_range import OFFSET_MAX
 PARTITIONS_PER_MESSAGE_MAX = 1_000
 # Kafka's own default for message.max.bytes is 1,048,588, headers and framing included.
 MESSAGE_BYTES_MAX = 1_000_000
-# Below 2^53, so that every language holds it exactly; fifteen digits are still readable.
-INTEGER_MAX = 10**15 - 1
 PARTS_MAX = 1_000
 _CONSUMER_HEADERS = ("consumer_id", "incarnation", "controller_epoch", "plan_number")
 

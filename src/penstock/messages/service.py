@@ -19,6 +19,7 @@ from penstock.messages.fields import (
     TopicName,
     Value,
 )
+from penstock.model.consumer_id import CONSUMER_ID_MAX
 
 SparkTuning = Literal[
     "spark.driver.memory",
@@ -111,8 +112,8 @@ class ChangeSettings(ServiceRequest):
     target_utilisation: Annotated[float, Field(gt=0, le=1)] | None = None
     algorithm: AlgorithmName | None = None
     algorithm_knob: Quantity | None = None
-    consumers_min: Annotated[int, Field(ge=0, le=100_000)] | None = None
-    consumers_max: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    consumers_min: Annotated[int, Field(ge=0, le=CONSUMER_ID_MAX)] | None = None
+    consumers_max: Annotated[int, Field(ge=1, le=CONSUMER_ID_MAX)] | None = None
     spare_consumers: Annotated[int, Field(ge=0, le=100)] | None = None
     catch_up_ms: Count | None = None
 

@@ -8,3 +8,5 @@ from typing import NewType
 ConsumerId = NewType("ConsumerId", int)
 
 CONSUMER_ID_MIN = 1
+# Also the most consumers of a group: each has a number and a mailbox of its own.
+CONSUMER_ID_MAX = 100_000

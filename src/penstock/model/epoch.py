@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-# Fifteen digits: below 2^53, so that every language holds it exactly.
-EPOCH_PART_MAX = 10**15 - 1
+# The limit of every number in a message. Fifteen digits are still readable, and below 2^53, so that
+# every language holds them exactly.
+INTEGER_MAX = 10**15 - 1
 _TEXT = re.compile(r"(0|[1-9][0-9]{0,14})\.(0|[1-9][0-9]{0,14})")
 
 
@@ -22,7 +23,7 @@ class Epoch:
 
     def __post_init__(self) -> None:
         for part in (self.controller_epoch, self.number):
-            if not 0 <= part <= EPOCH_PART_MAX:
+            if not 0 <= part <= INTEGER_MAX:
                 raise ValueError(f"an epoch is made of numbers of at most 15 digits, got {part!r}")
 
     def __str__(self) -> str:

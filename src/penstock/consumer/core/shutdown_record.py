@@ -11,11 +11,10 @@ from typing import Any
 
 from penstock.messages import PreviousShutdown
 from penstock.model import TopicPartition
+from penstock.model.epoch import INTEGER_MAX
 
 RUNNING = "running"
 CONTROLLED = "controlled"
-# Fifteen digits: the limit of every number in a message.
-_INCARNATION_MAX = 10**15 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def begin_incarnation(
         known = PreviousShutdown.UNKNOWN if is_broken else PreviousShutdown.NONE
         return ShutdownRecord(now_ms, known)
     before = stored.get("incarnation")
-    if not isinstance(before, int) or not 0 < before < _INCARNATION_MAX:
+    if not isinstance(before, int) or not 0 < before < INTEGER_MAX:
         return ShutdownRecord(now_ms, PreviousShutdown.UNKNOWN)
     is_controlled = stored.get("state") == CONTROLLED
     return ShutdownRecord(

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from penstock.model.consumer_id import CONSUMER_ID_MAX
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
 
@@ -20,12 +21,12 @@ class ControllerSection(Section):
         "What runs the consumers: processes of this machine, or Deployments of a Kubernetes "
         "cluster (see `kubernetes`).",
     )
-    consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=100_000)
+    consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=CONSUMER_ID_MAX)
     consumers_max: int = option(
         100,
         "The most consumers. When they cannot carry the load, the overload is spread evenly.",
         ge=1,
-        le=100_000,
+        le=CONSUMER_ID_MAX,
     )
     spare_consumers: int = option(
         1, "Consumers kept warm without partitions, so that growth need not wait for a start.", ge=0

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from penstock.model import ConsumerId
+from penstock.model.consumer_id import CONSUMER_ID_MAX, CONSUMER_ID_MIN
 
 GROUP_LABEL = "penstock.io/group"
 CONSUMER_LABEL = "penstock.io/consumer"
@@ -76,5 +77,7 @@ def is_ours(labels: Mapping[str, str], group: str) -> bool:
 def consumer_of(labels: Mapping[str, str]) -> ConsumerId | None:
     """The consumer that the labels name; None when they name none."""
     text = labels.get(CONSUMER_LABEL, "")
-    is_number = text.isascii() and text.isdigit() and 0 < int(text) <= 100_000
+    is_number = (
+        text.isascii() and text.isdigit() and CONSUMER_ID_MIN <= int(text) <= CONSUMER_ID_MAX
+    )
     return ConsumerId(int(text)) if is_number else None
