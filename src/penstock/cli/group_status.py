@@ -23,6 +23,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
         status: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         status["age_s"] = max(0.0, time.time() - status["at_unix_ms"] / 1000)
         status["is_stale"] = is_stale(status)
+        _age(status)
     except FileNotFoundError:
         raise PenstockError(
             f"No controller has written {file}.",
@@ -31,6 +32,15 @@ def read_status(settings: Settings) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PenstockError(f"{file} cannot be read: {error}.") from error
     return status
+
+
+def _age(status: dict[str, Any]) -> None:
+    """Count ages up to now: the file has them as they were when it was written."""
+    passed_ms = round(status["age_s"] * 1000)
+    for decision in status["history"]:
+        decision["age_ms"] += passed_ms
+    if status["measurement_age_ms"] is not None:
+        status["measurement_age_ms"] += passed_ms
 
 
 def is_stale(status: dict[str, Any]) -> bool:

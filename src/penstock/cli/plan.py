@@ -10,10 +10,9 @@ from penstock.cli.group_status import read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
-from penstock.model.sentences import counted
+from penstock.model.sentences import counted, speed_text
 from penstock.packing import PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
-from penstock.settings.units import format_speed
 
 CHANGES_PENDING = 7
 
@@ -50,13 +49,14 @@ def plan(
     }
     table = Table("partition", "from", "to", "load", box=None)
     for move in moves:
-        speed = format_speed(round(move["load_bytes_per_s"]))
+        speed = speed_text(move["load_bytes_per_s"])
         table.add_row(move["partition"], str(move["from"] or "-"), str(move["to"]), speed)
     say(
         f"{counted(working, 'consumer')} now, {data['consumers_then']} then, at least "
         f"{data['consumers_at_least']} needed; {counted(len(moves), 'partition')} would move."
     )
-    print_data(data, output, table)
+    if moves or output is not OutputFormat.TABLE:
+        print_data(data, output, table)
     if packing.overloaded:
         raise NotFeasibleError(
             f"{counted(len(packing.overloaded), 'consumer')} would be over capacity.",

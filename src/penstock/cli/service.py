@@ -65,12 +65,10 @@ def pause(
     Example: `penstock pause --direction down --until 2h --reason 'sale'`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    request = Pause(
-        request_id=_name("pause"),
-        direction=direction,
-        until_unix_ms=None if until is None else _moment_ms(until),
-        reason=reason,
-    )
+    fields: dict[str, Any] = {"direction": direction.value, "reason": reason}
+    if until is not None:
+        fields["until_unix_ms"] = _moment_ms(until)
+    request = _made(Pause, "pause", json.dumps(fields))
     _finish(ask(loaded, request, wait), output)
 
 
@@ -125,7 +123,7 @@ def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest
         if not isinstance(fields, dict):
             raise UsageError("A request is a JSON object.")
         fields.setdefault("request_id", _name(name))
-        return kind.model_validate_json(json.dumps(fields))
+        request = kind.model_validate_json(json.dumps(fields))
     except OSError as error:
         raise UsageError(f"Could not read {content[1:]}: {error.strerror}.") from error
     except ValidationError as error:
@@ -136,6 +134,10 @@ def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest
         raise UsageError(f"{where}: {first['msg']}.") from error
     except ValueError as error:
         raise UsageError(f"Not valid JSON: {error}.") from error
+    ends_ms = request.until_unix_ms if isinstance(request, Pause) else None
+    if ends_ms is not None and ends_ms <= time.time() * 1000:
+        raise UsageError("The pause would end before it begins.")
+    return request
 
 
 def _unknown_field(kind: type[ServiceRequest], name: str, field: str) -> UsageError:
@@ -190,7 +192,8 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
     if last is None:
         raise PenstockError(
             f"The controller did not answer {request.request_id} within {wait}.",
-            remedy="`penstock status` shows whether it runs.",
+            remedy="`penstock status` shows whether it runs. A request_id that was used before is "
+            "not answered again.",
         )
     raise PenstockError(
         f"{request.request_id} is not done within {wait}: {last.outcome}, {last.detail}.",

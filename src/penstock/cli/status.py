@@ -11,8 +11,7 @@ from rich.text import Text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
 from penstock.cli.group_status import age_text, is_stale, read_status
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.model.sentences import counted
-from penstock.settings.units import format_speed
+from penstock.model.sentences import counted, speed_text
 
 BAR_WIDTH = 20
 LAST_DECISIONS = 5
@@ -89,7 +88,7 @@ def _headline(found: dict[str, Any]) -> Text:
 
 
 def _totals(found: dict[str, Any]) -> Text:
-    written = format_speed(round(found["written_bytes_per_s"]))
+    written = speed_text(found["written_bytes_per_s"])
     partitions = counted(len(found["partitions"]), "partition")
     consumers = counted(len(found["consumers"]), "consumer")
     unread = sum(1 for one in found["partitions"].values() if one["status"] == "unread")
@@ -99,6 +98,10 @@ def _totals(found: dict[str, Any]) -> Text:
     if unread:
         text.append(f", {unread} without a reader", style="bold red")
     return text
+
+
+def _when(decision: dict[str, Any]) -> str:
+    return f"{age_text(decision['age_ms'] / 1000)} ago"
 
 
 def _behind(one: dict[str, Any]) -> str:
@@ -152,7 +155,7 @@ def _bar(
 def _decisions(history: list[dict[str, Any]]) -> Table:
     table = Table("when", "what", "why", box=None)
     for one in history:
-        table.add_row(f"{one['age_ms'] / 1000:.0f} s ago", one["code"], Text(one["explanation"]))
+        table.add_row(_when(one), one["code"], Text(one["explanation"]))
     return table
 
 
@@ -169,11 +172,11 @@ def history(
     table = Table("when", "what", "plan", "moves", "cost", "why", box=None)
     for one in decisions:
         table.add_row(
-            f"{one['age_ms'] / 1000:.0f} s ago",
+            _when(one),
             one["code"],
             str(one["plan"]),
             str(one["moves"] or ""),
-            format_speed(round(one["moved_bytes_per_s"])) if one["moves"] else "",
+            speed_text(one["moved_bytes_per_s"]) if one["moves"] else "",
             Text(one["explanation"]),
         )
     print_data(decisions, output, table)

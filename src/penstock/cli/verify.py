@@ -16,13 +16,9 @@ from penstock.cli.options import (
 from penstock.verification import VerificationResult
 from penstock.verification import verify as verify_lake
 
-_COLUMNS = (
-    "topic",
-    "partition",
-    "ledger",
-    "kafka",
-    "lake",
-    "dead_letters",
+_COLUMNS = ("topic", "partition", "ledger", "kafka", "lake", "dead_letters")
+# Shown when some partition has one: all columns together do not fit a terminal.
+_COLUMNS_OF_DIFFERENCES = (
     "lost",
     "duplicated",
     "out_of_place",
@@ -48,8 +44,9 @@ def verify(
     For every partition the lake knows: `kafka` is how many committed records Kafka has below the
     offset in the ledger, `lake` and `dead_letters` how many the tables have; `unknown` are rows
     whose records Kafka no longer keeps, `truncated` offsets that Kafka's log has lost at its end,
-    `changed` rows whose key or value differs (`-` where the table does not have both). It reads
-    both by itself and trusts no other part of Penstock. May run while consumers do.
+    `changed` rows whose key or value differs (`-` where the table does not have both). The table
+    leaves out differences that no partition has; `-o json` has them all. It reads both by itself
+    and trusts no other part of Penstock. May run while consumers do.
 
     Example: `penstock verify --topic orders -o json`
     """
@@ -69,8 +66,14 @@ def verify(
 
 
 def _as_table(verdict: VerificationResult) -> Table:
-    table = Table(*_COLUMNS, box=None)
+    found = [
+        name
+        for name in _COLUMNS_OF_DIFFERENCES
+        if any(getattr(one, name) != 0 for one in verdict.partitions)
+    ]
+    columns = (*_COLUMNS, *found)
+    table = Table(*columns, box=None)
     for one in verdict.partitions:
-        values = (getattr(one, name) for name in _COLUMNS)
+        values = (getattr(one, name) for name in columns)
         table.add_row(*("-" if value is None else str(value) for value in values))
     return table

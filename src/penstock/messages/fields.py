@@ -34,13 +34,12 @@ EpochText = Annotated[
 ]
 Quantity = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 SENTENCE_LENGTH_MAX = 100
+ANSWER_LENGTH_MAX = 400
 # One line for people. No control characters, so no log line can be forged with it.
-Sentence = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=SENTENCE_LENGTH_MAX
-    ),
-]
+_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+Sentence = Annotated[str, StringConstraints(pattern=_ONE_LINE, max_length=SENTENCE_LENGTH_MAX)]
+# An answer may list what would have been right.
+AnswerText = Annotated[str, StringConstraints(pattern=_ONE_LINE, max_length=ANSWER_LENGTH_MAX)]
 RequestName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
 

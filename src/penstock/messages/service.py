@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from penstock.messages.fields import (
+    AnswerText,
     Count,
     Message,
     Quantity,
@@ -152,6 +153,6 @@ class ServiceAnswer(Message):
     request_id: RequestName
     controller_epoch: Count
     outcome: ServiceOutcome
-    detail: Sentence = ""
+    detail: AnswerText = ""
     done: Count | None = None
     of: Count | None = None

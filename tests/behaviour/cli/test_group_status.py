@@ -79,6 +79,32 @@ def test_bars_are_filled_with_partitions(tmp_path: Path) -> None:
     assert "█" * 8 + "·" * 12 in shown
 
 
+def test_one_is_not_counted_as_many(tmp_path: Path) -> None:
+    """A group of one partition on one consumer is described in the singular."""
+    lines = (
+        *TWO_CONSUMERS[:3],
+        "speeds orders-0=40",
+        "tick +500",
+        "packed 1: orders-0",
+        "consumer 1 reports",
+        "consumer 1 started orders-0@1.1",
+    )
+    where = written(tmp_path, *lines)
+    shown = " ".join(invoked("status", *where).stdout.split())
+    assert "40 B/s written to 1 partition, 1 consumer," in shown
+    planned = invoked("plan", *where)
+    assert planned.stderr == "1 consumer now, 1 then, at least 1 needed; 0 partitions would move.\n"
+    assert planned.stdout == ""
+
+
+def test_old_decisions_have_a_short_age(tmp_path: Path) -> None:
+    """They age while the controller is silent, and are given in minutes, hours or days."""
+    where = written(tmp_path, *TWO_CONSUMERS, age_s=7_300)
+    assert "2 h ago" in invoked("history", *where).stdout
+    assert all(one["age_ms"] >= 7_300_000 for one in as_data("history", *where))
+    assert as_data("status", *where)["measurement_age_ms"] >= 7_300_000
+
+
 def test_moves_in_progress_are_shown(tmp_path: Path) -> None:
     """A move shows its partition, both consumers and its state."""
     lines = (*TWO_CONSUMERS[:-1],)  # the last start is not yet acknowledged
@@ -120,7 +146,9 @@ def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
     where = written(tmp_path, *TWO_CONSUMERS)
     decisions = as_data("history", *where)
     assert decisions[0]["code"] == "first_start"
-    assert as_data("history", *where, "--last", "1") == decisions[-1:]
+    (last,) = as_data("history", *where, "--last", "1")
+    assert last["age_ms"] >= decisions[-1]["age_ms"]  # it was read a moment later
+    assert last == {**decisions[-1], "age_ms": last["age_ms"]}
     assert "no consumer reads orders-0" in " ".join(invoked("history", *where).stdout.split())
 
 

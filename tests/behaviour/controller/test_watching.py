@@ -193,6 +193,8 @@ def test_pauses_are_bounded_and_one_sided() -> None:
     teller.tell("request d: pause direction=down")
     teller.tell("request e: resume direction=up")
     assert [p.direction.value for p in state_of(teller).pauses] == ["down"]
+    again = teller.tell("request f: resume direction=up")
+    assert "  request_answered: request f: done, nothing was paused" in again
     for number in range(25):
         lines = teller.tell(f"request p{number}: pause")
     assert "  > answer p24: refused" in lines

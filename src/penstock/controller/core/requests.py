@@ -86,6 +86,8 @@ def _resume(draft: StepDraft, request: Resume) -> tuple[ServiceOutcome, str]:
             left.append(kept)
         else:
             left.append(pause)
+    if tuple(left) == draft.state.pauses:
+        return ServiceOutcome.DONE, "nothing was paused"
     draft.change(pauses=tuple(left))
     return ServiceOutcome.DONE, f"resumed: {request.direction.value}"
 

@@ -4,7 +4,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Send
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ServiceAnswer, ServiceOutcome
-from penstock.messages.fields import SENTENCE_LENGTH_MAX
+from penstock.messages.fields import ANSWER_LENGTH_MAX
 
 
 def answer(
@@ -20,7 +20,7 @@ def answer(
         request_id=request_id,
         controller_epoch=draft.state.controller_epoch,
         outcome=outcome,
-        detail=detail[:SENTENCE_LENGTH_MAX],
+        detail=detail[:ANSWER_LENGTH_MAX],
         done=done,
         of=of,
     )

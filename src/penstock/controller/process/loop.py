@@ -40,7 +40,7 @@ from penstock.messages import (
     ServiceOutcome,
     encode,
 )
-from penstock.messages.fields import SENTENCE_LENGTH_MAX
+from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model import ConsumerId
 from penstock.processes import REPAIR_EVERY_S
 from penstock.settings import Settings
@@ -245,7 +245,7 @@ class ControllerProcess:
                 request_id=request_id or f"offset-{record.offset}",
                 controller_epoch=self._state.controller_epoch,
                 outcome=ServiceOutcome.REFUSED,
-                detail=f"{refusal.code}: {refusal.detail}"[:SENTENCE_LENGTH_MAX],
+                detail=f"{refusal.code}: {refusal.detail}"[:ANSWER_LENGTH_MAX],
             )
         except ValueError:
             return  # not even its name can be repeated; the refusal is in the log
