@@ -1,6 +1,7 @@
 """The rules of the house that no linter knows."""
 
 import ast
+import configparser
 import re
 import subprocess
 from pathlib import Path
@@ -137,3 +138,47 @@ def test_locked_packages_have_hashes_and_no_addresses() -> None:
             pinned
         )
         assert "://" not in text
+
+
+def _pure_modules() -> list[Path]:
+    """Every module of the packages that the import contract calls pure."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter", encoding="utf-8")
+    packages = contracts["importlinter:contract:pure"]["source_modules"].split()
+    folders = [ROOT / "src" / package.replace(".", "/") for package in packages]
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def acts_without_an_import(text: str) -> list[str]:
+    """Calls that read a clock, a file or a person, and need no import that a contract would see."""
+    calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    named = [call.id for call in calls if isinstance(call, ast.Name)]
+    asked = [call.attr for call in calls if isinstance(call, ast.Attribute)]
+    builtins = {"open", "print", "input", "eval", "exec", "__import__"}
+    return sorted((builtins & set(named)) | ({"now", "today", "utcnow"} & set(asked)))
+
+
+@pytest.mark.parametrize("path", _pure_modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_only_decides_does_not_act(path: Path) -> None:
+    """No file is opened, nothing is printed, and no date is asked for its present value."""
+    assert acts_without_an_import(path.read_text(encoding="utf-8")) == []
+
+
+def test_both_contracts_of_purity_name_the_same_packages() -> None:
+    """And so does the rule of complete coverage, in the Makefile."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter", encoding="utf-8")
+    named = [
+        set(contracts[f"importlinter:contract:{name}"]["source_modules"].split())
+        for name in ("pure", "pure-of-ours")
+    ]
+    rule = (ROOT / "Makefile").read_text(encoding="utf-8").partition("PURE :=")[2]
+    covered = rule.partition("EMPTY :=")[0].replace("\\", " ").partition("*.py,")[2]
+    folders = {f"penstock.{name.replace('/', '.')}" for name in covered.strip(") \n").split()}
+    assert named[0] == named[1] == folders
+
+
+def test_an_act_in_what_decides_is_found() -> None:
+    """The rule sees a file, a clock and a print."""
+    text = "from datetime import datetime\nopen('a')\nprint(datetime.now())\n"
+    assert acts_without_an_import(text) == ["now", "open", "print"]

@@ -25,7 +25,8 @@ from penstock.controller.core.state import (
 from penstock.messages import Direction, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.settings.sections import Settings
-from penstock.state_directory import BrokenState, state_file
+from penstock.state_directory import state_file
+from penstock.state_directory.state_file import BrokenState
 
 OWNER = "controller"
 
