@@ -33,7 +33,7 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 request p1: pause direction=down until_unix_ms=70000 reason=sale
-  request_answered: request p1: done, paused: down
+  request_answered: request p1: done, paused: down; sale
   > save
   > answer p1: done
 speeds orders-0=30 orders-1=30 orders-2=30

@@ -95,8 +95,8 @@ def _extras() -> str:
     """List the extras. A missing one is no error: not every machine needs every extra."""
     there = [str(extra) for extra in Extra if has_extra(extra)]
     missing = [install_command(extra) for extra in Extra if not has_extra(extra)]
-    words = f"installed: {', '.join(there) or 'none'}"
-    return f"{words}; for more: {', '.join(missing)}" if missing else words
+    found = f"installed: {', '.join(there) or 'none'}"
+    return f"{found}; for more: {', '.join(missing)}" if missing else found
 
 
 def _java() -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from penstock.cli.console import say
-from penstock.controller.core.settings import controller_settings
+from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
 from penstock.model.sentences import counted, speed_text
@@ -80,6 +80,7 @@ def recommend_until(settings: Settings, stop: Event) -> None:
     capacity = speed_text(chosen.policy.capacity_bytes_per_s)
     say("Measuring only: nothing is created, sent or started. Ctrl-C ends it.")
     say(f"One consumer carries {capacity} (packing.capacity).")
+    say(_kept_besides(chosen))
     reported_ms: int | None = None
     with closing(BrokerQuestions(settings.kafka)) as questions:
         measuring = SpeedMeasuring(settings, questions)
@@ -92,6 +93,15 @@ def recommend_until(settings: Settings, stop: Event) -> None:
             if is_change or reported_ms is None or now_ms - reported_ms >= REPORT_EVERY_MS:
                 reported_ms = now_ms
                 say(text)
+
+
+def _kept_besides(chosen: ControllerSettings) -> str:
+    """The packing does not count consumers that have nothing to read."""
+    spares = counted(chosen.spare_consumers, "spare")
+    return (
+        f"Beside those named below the group keeps {spares} (controller.spare_consumers), and at "
+        f"least {counted(chosen.consumers_min, 'consumer')} in all (controller.consumers_min)."
+    )
 
 
 def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:

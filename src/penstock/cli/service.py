@@ -42,11 +42,12 @@ KINDS: dict[str, type[ServiceRequest]] = {
 _FINAL = {ServiceOutcome.DONE, ServiceOutcome.REFUSED, ServiceOutcome.FAILED}
 app = typer.Typer(help="Send requests to the controller.", no_args_is_help=True)
 Wait = Annotated[str, typer.Option(help="How long to wait for the outcome.")]
-DirectionOption = Annotated[Direction, typer.Option(help="What the pause holds back.")]
 
 
 def pause(
-    direction: DirectionOption = Direction.BOTH,
+    direction: Annotated[
+        Direction, typer.Option(help="What the pause holds back.")
+    ] = Direction.BOTH,
     until: Annotated[
         str | None,
         typer.Option(help="When it ends by itself: a duration (30m) or a time (2026-12-24T18:00)."),
@@ -73,7 +74,9 @@ def pause(
 
 
 def resume(
-    direction: DirectionOption = Direction.BOTH,
+    direction: Annotated[
+        Direction, typer.Option(help="Which side of the pause ends; the other side stays.")
+    ] = Direction.BOTH,
     wait: Wait = ANSWER_WAIT,
     settings: SettingsFile = None,
     overrides: Overrides = None,

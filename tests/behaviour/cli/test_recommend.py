@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from penstock.cli.recommend import ImaginaryGroup
+from penstock.cli.recommend import ImaginaryGroup, _kept_besides
 from penstock.controller.core.settings import controller_settings
 from penstock.model import TopicPartition
 from penstock.packing import DEFAULT, Packing, PackingProblem, algorithm_named
@@ -69,3 +69,11 @@ def test_it_looks_ahead_as_the_controller_does() -> None:
         rising = packer.asked[-1].forecast_bytes_per_s
         assert bool(rising) == expected
         assert not expected or rising[TopicPartition("t", 0)] > 80_000
+
+
+def test_it_names_the_consumers_that_read_nothing() -> None:
+    """Spares and the minimum are kept beside what the packing needs."""
+    changed = {"controller.spare_consumers": 2, "controller.consumers_min": 3}
+    text = _kept_besides(controller_settings(changed_settings(SETTINGS, changed)))
+    assert "keeps 2 spares (controller.spare_consumers)" in text
+    assert "at least 3 consumers in all (controller.consumers_min)" in text

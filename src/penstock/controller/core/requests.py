@@ -71,7 +71,8 @@ def _pause(draft: StepDraft, request: Pause) -> tuple[ServiceOutcome, str]:
         request.direction, request.until_unix_ms, request.reason, request.request_id
     )
     draft.change(pauses=(*draft.state.pauses, pause))
-    return ServiceOutcome.DONE, f"paused: {request.direction.value}"
+    reason = f"; {request.reason}" if request.reason else ""
+    return ServiceOutcome.DONE, f"paused: {request.direction.value}{reason}"
 
 
 def _resume(draft: StepDraft, request: Resume) -> tuple[ServiceOutcome, str]:
