@@ -199,6 +199,9 @@ def _first_error(
     """One message: the value's origin, its option, and what is wrong."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     location = tuple(str(part) for part in first["loc"])
+    reason = first["msg"].removeprefix("Value error, ")
+    if not location:  # two sections do not fit together; the reason names both options
+        return SettingsError(f"{reason}.")
     origin = next(
         (
             one.origin
@@ -208,7 +211,6 @@ def _first_error(
         ),
         "settings",
     )
-    reason = first["msg"].removeprefix("Value error, ")
     name = ".".join(_option_part(location))
     return SettingsError(f"{_source(origin, name)}: {name}: {reason}.")
 

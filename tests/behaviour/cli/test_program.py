@@ -78,6 +78,14 @@ def test_wrong_arguments_are_one_message(arguments: list[str], explanation: str)
         (["--set", "kafka.wrong=1"], "unknown setting kafka.wrong"),
         (["--set", "kafka.answer_timeout=30"], "has no unit"),
         (["--set", "packing.knob=7"], "flag: packing.knob: Input should be"),
+        (
+            ["--set", "consumer.report_period=5s"],
+            "consumer.report_period (5s) is more than half of controller.silence (8s): healthy",
+        ),
+        (
+            ["--set", "monitor.period=6s"],
+            "monitor.period (6s) is more than half of controller.speeds_stale (10s): no meas",
+        ),
         (["-f", "none.yaml"], "Could not read the settings file none.yaml"),
     ],
 )

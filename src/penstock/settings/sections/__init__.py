@@ -4,6 +4,10 @@ Each option is a field with a type, a default and a sentence, from which the doc
 generated. A new section is a file and a line here.
 """
 
+from typing import Self
+
+from pydantic import model_validator
+
 from penstock.settings.sections.base import Section
 from penstock.settings.sections.consumer import ConsumerSettings
 from penstock.settings.sections.controller import ControllerSection
@@ -15,6 +19,7 @@ from penstock.settings.sections.monitor import MonitorSettings
 from penstock.settings.sections.packing import PackingSettings
 from penstock.settings.sections.spark import SparkSettings
 from penstock.settings.sections.topics import TopicsSettings
+from penstock.settings.units import format_duration
 
 
 class Settings(Section):
@@ -30,6 +35,32 @@ class Settings(Section):
     packing: PackingSettings = PackingSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _waits_fit_periods(self) -> Self:
+        """A wait for something that comes regularly must outlast one that is late."""
+        for name, period, wait_name, wait, otherwise in (
+            (
+                "consumer.report_period",
+                self.consumer.report_period,
+                "controller.silence",
+                self.controller.silence,
+                "healthy consumers would be fenced",
+            ),
+            (
+                "monitor.period",
+                self.monitor.period,
+                "controller.speeds_stale",
+                self.controller.speeds_stale,
+                "no measurement would be fresh enough to act on",
+            ),
+        ):
+            if 2 * period > wait:
+                raise ValueError(
+                    f"{name} ({format_duration(period)}) is more than half of {wait_name} "
+                    f"({format_duration(wait)}): {otherwise}"
+                )
+        return self
 
 
 __all__ = [

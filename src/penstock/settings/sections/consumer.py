@@ -44,7 +44,10 @@ class ConsumerSettings(Section):
         0.5, "The longest wait before the next look for new records.", gt=0, le=60
     )
     report_period: Duration = option(
-        2.0, "How often a consumer reports its state and measurements to the controller.", gt=0
+        2.0,
+        "How often a consumer reports its state and measurements to the controller; at most half "
+        "of `controller.silence`.",
+        gt=0,
     )
     grace: Duration = option(
         30.0, "How long a clean shutdown may take, including the running batch.", gt=0, le=3600

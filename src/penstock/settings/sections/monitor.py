@@ -13,7 +13,11 @@ class MonitorSettings(Section):
     """How the write speed of every partition is measured, and which partitions count."""
 
     period: Duration = option(
-        1.0, "How often the monitor asks the brokers and publishes a measurement.", ge=0.1, le=30
+        1.0,
+        "How often the monitor asks the brokers and publishes a measurement; at most half of "
+        "`controller.speeds_stale`.",
+        ge=0.1,
+        le=30,
     )
     window: Duration = option(
         30.0, "How far back the growth of a partition is remembered; at most 30 s.", ge=1, le=30
