@@ -314,6 +314,7 @@ class Pipeline:
             add_dead_letter(letters, lake.group, table, str(reason), content)
             table.commit([], self._at_point)
         except BaseException as error:
+            self._minded.pop(one.partition, None)  # the letter may be there without the commit
             self._drop([table], error)
             raise
         self._log.warning("record_not_carried", range=str(one.range), error=str(reason))
