@@ -1,5 +1,6 @@
 """A record that one way, or neither, can carry: the border is its partition, or itself."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from kit.kafka.raw_produce import produce_raw
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.model import TopicPartition
+from penstock.pipeline import written_files
+from penstock.pipeline.file_statistics import file_stats
 from penstock.pipeline.ways import Way
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -69,6 +72,40 @@ def test_a_header_name_that_is_no_text_sends_its_own_partition_the_other_way(
         assert result.records == 14
         assert sorted(taken, key=lambda one: one[0].value) == expected
     assert carrier.verify(mixed, healthy).is_exact
+
+
+def test_a_record_that_was_kept_before_a_crash_is_not_carried_too(
+    make_carrier: MakeCarrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next version of the program can carry it; its dead letter is committed, its table not."""
+    carrier = make_carrier()
+    topic = new_topic_name("kept")
+    carrier.kafka.create_topic(topic, partitions=1)
+    produce(carrier.settings.kafka, topic, {0: [b"x"] * 6})
+    monkeypatch.setattr(written_files, "file_stats", _fails_for_offset_three)
+
+    def die(point: str) -> None:
+        if point == "dead-letters-committed":
+            raise KeyboardInterrupt
+
+    carrier.pipeline._at_point = die
+    with pytest.raises(KeyboardInterrupt):
+        carrier.carry_all(topic)
+    monkeypatch.undo()
+    second = make_carrier(1, 2)
+    assert second.carry_all(topic).carried == {TopicPartition(topic, 0): 6}
+    (verdict,) = second.verify(topic).partitions
+    assert (verdict.lake, verdict.dead_letters, verdict.is_exact) == (5, 1, True)
+
+
+def _fails_for_offset_three(footer: Any) -> str:
+    """Describing a file of the topic's table fails if it holds this record."""
+    text = file_stats(footer)
+    known = json.loads(text)
+    is_letter = "reason" in known["nullCount"]
+    if not is_letter and known["minValues"]["offset"] <= 3 <= known["maxValues"]["offset"]:
+        raise OverflowError("nobody foresaw this")
+    return text
 
 
 def damage(kafka: EmbeddedKafka, place: TopicPartition, mark: bytes) -> None:

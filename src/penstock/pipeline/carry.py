@@ -21,12 +21,14 @@ from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import (
     BatchResult,
+    Claim,
     PlannedRange,
     Writer,
     batch_folder,
     reference_range_of,
 )
 from penstock.pipeline.dataframe_writer import DataFrameWriter
+from penstock.pipeline.dead_letters import ledger_of_dead_letters
 from penstock.pipeline.diagnosis import (
     as_penstock_error,
     ranges_not_there,
@@ -51,6 +53,7 @@ from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
+_NO_CLAIM = object()
 _FOUND_BY_HALVING = (TransformationFailedError, *OF_ONE_RECORD)
 
 
@@ -82,6 +85,10 @@ class Pipeline:
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         self._ways = Ways(settings, clock)
+        # The claim under which dead letters of each partition were looked for.
+        self._minded: dict[TopicPartition, Claim | None] = {}
+        # Partitions of which some are kept that the table's ledger has not reached.
+        self._has_kept: frozenset[TopicPartition] = frozenset()
         # Partitions that are carried in parts now.
         self._in_parts: set[TopicPartition] = set()
 
@@ -120,9 +127,30 @@ class Pipeline:
             if len(one.range) or one.range.start != one.ledger_offset:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
-        return BatchResult(failures=refused) + self._side_by_side(
-            self._ways.groups(by_table), writer
-        )
+        self._mind_dead_letters([one for some in by_table.values() for one in some])
+        result = self._side_by_side(self._ways.groups(by_table), writer)
+        return BatchResult(failures=refused) + result
+
+    def _mind_dead_letters(self, planned: Sequence[PlannedRange]) -> None:
+        """Once per start of a partition: look whether dead letters of the range are kept already.
+
+        An earlier owner may have kept a record, and died before its table's commit. The way
+        through a DataFrame leaves such a record out.
+        """
+        new = [one for one in planned if self._minded.get(one.partition, _NO_CLAIM) != one.claim]
+        if not new:
+            return
+        lake = self._settings.lake
+        try:
+            ledger = ledger_of_dead_letters(self.table(lake.dead_letter_table), lake.group, new)
+        except PenstockError as error:
+            # Records without a transformation do not wait for the dead letters' table.
+            self._log.warning("dead_letters_not_read", error=str(error))
+            return
+        ahead = {one.partition for one in new if (ledger[one.partition] or 0) > one.range.start}
+        self._ways.note_unreadable(ahead)
+        self._has_kept = (self._has_kept - {one.partition for one in new}) | ahead
+        self._minded |= {one.partition: one.claim for one in new if one.partition not in ahead}
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
@@ -173,6 +201,7 @@ class Pipeline:
             self.table(self._settings.lake.dead_letter_table),
             self._at_point,
             reads_in_workers=way is Way.WORKERS_READ,
+            has_kept=self._has_kept,
         )
 
     def _table_batch(
@@ -285,6 +314,7 @@ class Pipeline:
             add_dead_letter(letters, lake.group, table, str(reason), content)
             table.commit([], self._at_point)
         except BaseException as error:
+            self._minded.pop(one.partition, None)  # the letter may be there without the commit
             self._drop([table], error)
             raise
         self._log.warning("record_not_carried", range=str(one.range), error=str(reason))

@@ -7,6 +7,7 @@ batch's folder only when the whole job has succeeded.
 
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +73,11 @@ class DataFrameWriter:
         at_point: Callable[[str], None],
         *,
         reads_in_workers: bool = False,
+        has_kept: AbstractSet[TopicPartition] = frozenset(),
     ) -> None:
+        """Of the partitions in `has_kept`, dead letters may be kept already that are to come."""
         self._reads_in_workers = reads_in_workers
+        self._has_kept = has_kept
         self._settings = settings
         self._session = session
         self._source = source
@@ -90,9 +94,10 @@ class DataFrameWriter:
             began = time.monotonic()
             kept: list[tuple[str, int, int]] = []
             ledger: dict[TopicPartition, int | None] = {}
+            letters, group = self._dead_letters, self._settings.lake.group
             if settings.transformation:
-                letters, group = self._dead_letters, self._settings.lake.group
                 put_up_fence(letters, group, planned, folder)
+            if settings.transformation or self._has_kept & {one.partition for one in planned}:
                 ledger = ledger_of_dead_letters(letters, group, planned)
                 kept = already_kept(letters, planned, ledger)
             counted = Observation()

@@ -25,6 +25,7 @@ from penstock.pipeline.failures import (
     TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
+    WorkerDiedError,
 )
 from penstock.pipeline.record_source import RecordSource
 
@@ -48,8 +49,9 @@ _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
     r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|OutOfMemoryError|"
-    r"Failed to get broadcast|Python worker exited unexpectedly",
+    r"Failed to get broadcast",
 )
+_WORKER_DIED = re.compile(r"Python worker exited unexpectedly")
 _WORKERS_LACK = re.compile(
     r"ModuleNotFoundError|ImportError|PACKAGE_NOT_INSTALLED|PYTHON_VERSION_MISMATCH|"
     r"Cannot run program"
@@ -133,6 +135,8 @@ def as_penstock_error(error: BaseException, table: str) -> PenstockError:
         )
     if _KAFKA_IS_GONE.search(text):
         return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
+    if _WORKER_DIED.search(text):
+        return WorkerDiedError(f"A worker of Spark died: {_quoted(text, _WORKER_DIED)}")
     return _failure_of_records(error, text, table)
 
 

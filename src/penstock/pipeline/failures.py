@@ -100,5 +100,9 @@ class KafkaNotReadError(SparkFailedError):
     """Spark got no record from Kafka in time."""
 
 
+class WorkerDiedError(SparkFailedError):
+    """A Python worker of Spark died: of a record that its libraries cannot take, or of memory."""
+
+
 class TransformationMissingError(SettingsError):
     """The settings name a transformation that cannot be imported."""

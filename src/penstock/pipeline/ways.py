@@ -16,6 +16,7 @@ from penstock.pipeline.failures import (
     SchemaChangedError,
     SparkFailedError,
     TableNotServedError,
+    WorkerDiedError,
 )
 from penstock.pipeline.pass_through_writer import pass_through_tables
 from penstock.pipeline.storage import TableStorage
@@ -25,6 +26,7 @@ from penstock.telemetry import get_logger
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
 _SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
+_WORKERS_OWN = (KafkaNotReadError, WorkerDiedError)
 
 
 class Way(Enum):
@@ -89,9 +91,10 @@ class Ways:
         """The way that may carry what this one cannot."""
         if way is Way.PASS_THROUGH:
             self._note_what_workers_lack(error)
-            # Kafka has just answered: if only the workers do not get its records, others may.
-            is_same = isinstance(reason, _SAME_BOTH_WAYS)
-            return None if is_same and not isinstance(reason, KafkaNotReadError) else Way.CONNECTOR
+            # Kafka has just answered: if only the workers do not get its records, or die of one,
+            # others may.
+            is_same = isinstance(reason, _SAME_BOTH_WAYS) and not isinstance(reason, _WORKERS_OWN)
+            return None if is_same else Way.CONNECTOR
         if way is Way.CONNECTOR and connector_cannot_read(error):
             return Way.WORKERS_READ
         return None

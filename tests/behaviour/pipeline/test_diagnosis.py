@@ -18,11 +18,13 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    RecordUnreadableError,
     SparkFailedError,
     TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
     UnforeseenError,
+    WorkerDiedError,
 )
 
 
@@ -32,7 +34,10 @@ from penstock.pipeline.failures import (
         ("OSError: [Errno 28] No space left on device", LakeRefusedError),
         ("PermissionError: [Errno 13] Permission denied: '/lake'", LakeRefusedError),
         ("...KafkaSilentError: Kafka did not give orders-0 up to 7", KafkaNotReadError),
-        ("Python worker exited unexpectedly (crashed)", SparkFailedError),
+        ("SparkContext was shut down", SparkFailedError),
+        ("Python worker exited unexpectedly (crashed)", WorkerDiedError),
+        ("...UnreadableRecordError: orders-0 cannot be read: bad message", RecordUnreadableError),
+        ("KafkaException: Received exception when fetching the next record", RecordUnreadableError),
         ("ZeroDivisionError: division by zero", TransformationFailedError),
     ],
 )

@@ -222,6 +222,18 @@ def test_a_single_record_is_tried_by_both_ways(tmp_path: Path) -> None:
     assert carried.ways == [Way.PASS_THROUGH, Way.CONNECTOR]
 
 
+def test_what_kills_a_worker_of_spark_takes_the_other_way(tmp_path: Path) -> None:
+    """A library crashed on a record: Spark is not lost, and the records need not wait."""
+
+    def wrong(_: TopicPartition, offset: int, way: Way) -> BaseException | None:
+        died = RuntimeError("SparkException: Python worker exited unexpectedly (crashed)")
+        return died if way is Way.PASS_THROUGH and offset == 4 else None
+
+    carried = Carried(tmp_path, wrong)
+    assert carried.carry(OTHERS, ORDERS[0]).carried == {OTHERS: RECORDS, ORDERS[0]: RECORDS}
+    assert carried.letters() == []
+
+
 def test_records_that_kafkas_clients_cannot_read_are_kept_without_content(tmp_path: Path) -> None:
     """The clients themselves say so: no neighbour is needed to believe them."""
 
