@@ -60,12 +60,14 @@ class DeltaSpark:
         trace: TracebackType | None,
     ) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(10)
+        self._process.stdout.close()
 
     def sql(self, statement: str) -> list[dict[str, Any]]:
         """Run one statement; its rows."""
