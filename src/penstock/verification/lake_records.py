@@ -101,18 +101,24 @@ def _columns(
         ]
         columns = [*wanted, "key", "value"] if has_content else wanted
         for batch in parquet.iter_batches(columns=columns, batch_size=1 << 16):
-            rows = pyarrow.table(batch)
+            rows = _without_views(pyarrow.table(batch))
             for name, text in (("topic", topic), ("topic_id", topic_id)):
                 if name in wanted:
-                    # Other writers store texts as views, which `equal` does not take.
-                    texts = rows[name].cast(pyarrow.string())
-                    rows = rows.filter(pyarrow.compute.equal(texts, text))
+                    rows = rows.filter(pyarrow.compute.equal(rows[name], text))
             offsets = rows["offset"].to_numpy().astype(np.int64)
             checksums = None
             if has_content:
                 pairs = zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True)
                 checksums = checksums_of(pairs, len(rows))
             yield rows["partition"].to_numpy().astype(np.int64), Records(offsets, checksums)
+
+
+def _without_views(rows: Any) -> Any:
+    """Other writers store texts and bytes as views, which Arrow can neither compare nor filter."""
+    plain = {pyarrow.string_view(): pyarrow.string(), pyarrow.binary_view(): pyarrow.binary()}
+    types = [plain.get(field.type, field.type) for field in rows.schema]
+    columns = zip(rows.column_names, types, strict=True)
+    return rows.cast(pyarrow.schema(list(columns)))
 
 
 def _is_bytes(kind: Any) -> bool:

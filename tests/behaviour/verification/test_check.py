@@ -225,18 +225,20 @@ def test_keys_and_values_are_compared_where_the_table_has_both(tmp_path: Path) -
         assert (None if found is None else found.tolist()) == known
 
 
-def test_a_file_that_another_tool_rewrote_is_read_alike(tmp_path: Path) -> None:
-    """Deltalake's own compaction stores texts and bytes as views; they count the same."""
-    for number in range(2):
+@pytest.mark.parametrize("tool", ["compact", "delete"])
+def test_a_file_that_another_tool_rewrote_is_read_alike(tmp_path: Path, tool: str) -> None:
+    """Deltalake stores texts and bytes as views when it rewrites a file; they count the same."""
+    for start in (0, 1):
         rows = {
-            "topic": ["t"],
-            "partition": pa.array([0], pa.int32()),
-            "offset": [number],
-            "key": pa.array([None], pa.binary()),
-            "value": pa.array([b"v"], pa.binary()),
+            "topic": ["other", "t", "other"],
+            "partition": pa.array([0] * 3, pa.int32()),
+            "offset": [start, start, start + 7],
+            "key": pa.array([None] * 3, pa.binary()),
+            "value": pa.array([b"v"] * 3, pa.binary()),
         }
         write_deltalake(tmp_path / "raw", pa.table(rows), mode="append")
-    DeltaTable(tmp_path / "raw").optimize.compact()
+    table = DeltaTable(tmp_path / "raw")
+    table.optimize.compact() if tool == "compact" else table.delete('"offset" >= 7')
     lake = Lake.at(str(tmp_path))
     state = lake.table("raw")
     assert state is not None
