@@ -112,13 +112,24 @@ def test_files_that_store_the_same_types_otherwise_are_joined(tmp_path: Path) ->
         dt.datetime(1900, 1, 1, tzinfo=dt.UTC),
         dt.datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=dt.UTC),
     ]
-    time = pa.timestamp("us", tz="UTC")
-    rows = pa.table({"topic": ["a", "b"], "timestamp": pa.array(moments, time)})
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    rows = pa.table(
+        {
+            "topic": ["a", "b"],
+            "timestamp": pa.array(moments, pa.timestamp("us", tz="UTC")),
+            "headers": pa.array([[{"key": "k", "value": b"v"}], None], headers),
+        }
+    )
     write_deltalake(tmp_path / "orders", rows, mode="append")
-    write_deltalake(tmp_path / "orders", rows, mode="append")
-    DeltaTable(tmp_path / "orders").optimize.compact()
+    write_deltalake(tmp_path / "orders", pa.concat_tables([rows, rows.slice(1)]), mode="append")
+    DeltaTable(tmp_path / "orders").update({"topic": "'c'"}, predicate="topic = 'b'")
+    DeltaTable(tmp_path / "orders").delete("topic = 'c'")
+    write_deltalake(tmp_path / "orders", rows.slice(1), mode="append")
+    write_deltalake(tmp_path / "orders", rows.slice(1), mode="append")
+    schemas = [pa.parquet.read_schema(file) for file in (tmp_path / "orders").glob("*.parquet")]
+    assert pa.string_view() in {schema.field("topic").type for schema in schemas}
     _add_file(tmp_path / "orders", rows, use_deprecated_int96_timestamps=True)
-    _add_file(tmp_path / "orders", rows.select(["timestamp", "topic"]))
+    _add_file(tmp_path / "orders", rows.select(["timestamp", "headers", "topic"]))
     table, _ = _compacted(tmp_path)
     found = table.to_pyarrow_table().to_pylist()
     assert sorted(row["timestamp"] for row in found) == [moments[0]] * 4 + [moments[1]] * 4
