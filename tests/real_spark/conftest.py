@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.lake.delta_spark import DeltaSpark
 from kit.lake.lake import Carrier, lake_settings
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline import Writer, start_session
@@ -33,6 +34,13 @@ def make_carrier(
         return Carrier(settings, spark_session, Writer(consumer_id, incarnation))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark]:
+    """One Spark with delta-spark, as other users of a lake run it."""
+    with DeltaSpark(tmp_path_factory.mktemp("delta-spark")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,14 +1,15 @@
 """Foreign tools and our upkeep work on a table while a consumer's pipeline writes it."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from kit.in_a_loop import in_a_loop
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.model import TopicPartition
 from penstock.pipeline.upkeep import UpkeepReport, keep_up
@@ -16,30 +17,6 @@ from penstock.pipeline.upkeep import UpkeepReport, keep_up
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
 PARTITIONS, RECORDS, AT_ONCE = 2, 80, 8
 DELETED = "offset % 10 = 3"
-
-
-@contextmanager
-def _in_a_loop(act: Callable[[], object], pause_s: float) -> Iterator[None]:
-    """Do it again and again on a thread; what it raises is raised here at the end."""
-    stop, raised = threading.Event(), []
-
-    def loop() -> None:
-        while not stop.wait(pause_s):
-            try:
-                act()
-            except BaseException as error:  # noqa: BLE001 -- raised again below
-                raised.append(error)
-                return
-
-    thread = threading.Thread(target=loop)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    if raised:
-        raise raised[0]
 
 
 def _foreign(name: str, place: str) -> None:
@@ -86,8 +63,8 @@ def test_foreign_tools_beside_a_writer(make_carrier: Callable[..., Carrier]) -> 
             reports.extend(keep_up(carrier.settings.lake))
 
     with ExitStack() as stack:
-        stack.enter_context(_in_a_loop(foreign, 0.2))
-        stack.enter_context(_in_a_loop(ours, 0.3))
+        stack.enter_context(in_a_loop(foreign, lambda: 0.2))
+        stack.enter_context(in_a_loop(ours, lambda: 0.3))
         while planned := carrier.plan(topic, at_most=AT_ONCE):
             assert not carrier.carry(planned).failures
     assert {"delete", "compact", "vacuum"} <= set(done)

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from penstock.errors import PenstockError
-from penstock.jars.lock import JarSet, LockedJar, lock_digest, locked_jars
+from penstock.jars.lock import AnyJarSet, LockedJar, lock_digest, locked_jars
 
 
 class JarsMissingError(PenstockError):
@@ -29,7 +29,7 @@ def cache_directory() -> Path:
     return Path(base) / "penstock"
 
 
-def set_directory(jar_set: JarSet) -> Path:
+def set_directory(jar_set: AnyJarSet) -> Path:
     return cache_directory() / "jars" / f"{jar_set}-{lock_digest(jar_set)}"
 
 
@@ -38,7 +38,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def unsound_jars(jar_set: JarSet, directory: Path) -> list[tuple[LockedJar, str]]:
+def unsound_jars(jar_set: AnyJarSet, directory: Path) -> list[tuple[LockedJar, str]]:
     """The jars of the set that are missing or wrong in `directory`, with the reason."""
     wrong = []
     for jar in locked_jars(jar_set):
@@ -50,7 +50,7 @@ def unsound_jars(jar_set: JarSet, directory: Path) -> list[tuple[LockedJar, str]
     return wrong
 
 
-def jar_paths(jar_set: JarSet) -> tuple[Path, ...]:
+def jar_paths(jar_set: AnyJarSet) -> tuple[Path, ...]:
     """The verified jars of a set; an error with a remedy when one is missing or wrong."""
     directory = set_directory(jar_set)
     remedy = f"Run `penstock jars fetch --only {jar_set}`."
@@ -65,5 +65,5 @@ def jar_paths(jar_set: JarSet) -> tuple[Path, ...]:
     return tuple(directory / jar.file_name for jar in locked_jars(jar_set))
 
 
-def classpath(jar_set: JarSet) -> str:
+def classpath(jar_set: AnyJarSet) -> str:
     return os.pathsep.join(str(path) for path in jar_paths(jar_set))

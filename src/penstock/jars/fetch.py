@@ -21,7 +21,7 @@ from penstock.errors import PenstockError
 from penstock.extras import Extra, MissingExtraError, install_command
 from penstock.jars.cache import JarCorruptError, set_directory, unsound_jars
 from penstock.jars.java import find_java
-from penstock.jars.lock import JarSet, LockedJar, locked_jars
+from penstock.jars.lock import AnyJarSet, LockedJar, locked_jars
 
 ATTEMPTS = 3
 REPOSITORY_VARIABLE = "PENSTOCK_JAR_REPOSITORY"
@@ -36,14 +36,14 @@ class JarFetchError(PenstockError):
 class FetchProgress:
     """The progress of a fetch, for display."""
 
-    jar_set: JarSet
+    jar_set: AnyJarSet
     arrived: int
     wanted: int
     attempt: int
 
 
 def fetch(
-    jar_set: JarSet,
+    jar_set: AnyJarSet,
     *,
     on_progress: Callable[[FetchProgress], None] = lambda _: None,
     attempts: int = ATTEMPTS,
@@ -64,12 +64,12 @@ def fetch(
     return target
 
 
-def _is_whole(jar_set: JarSet, target: Path) -> bool:
+def _is_whole(jar_set: AnyJarSet, target: Path) -> bool:
     return target.is_dir() and not unsound_jars(jar_set, target)
 
 
 def _bring(
-    jar_set: JarSet, scratch: Path, attempts: int, on_progress: Callable[[FetchProgress], None]
+    jar_set: AnyJarSet, scratch: Path, attempts: int, on_progress: Callable[[FetchProgress], None]
 ) -> Path:
     jars = locked_jars(jar_set)
     arrived = scratch / "arrived"
@@ -162,7 +162,7 @@ def _ivy_settings(repository: str | None) -> str:
     )
 
 
-def _ivy_module(jar_set: JarSet, jars: tuple[LockedJar, ...]) -> str:
+def _ivy_module(jar_set: AnyJarSet, jars: tuple[LockedJar, ...]) -> str:
     dependencies = "".join(
         f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}"'
         f' transitive="false" conf="*->*">'

@@ -19,6 +19,7 @@ import pyarrow.parquet
 from deltalake.transaction import RemoveAction
 
 from penstock.model import TopicPartition
+from penstock.pipeline.copied_values import CopiedValues, columns_without_fractions
 from penstock.pipeline.file_statistics import file_stats
 from penstock.pipeline.lake_commit import FilesReplacedError, LakeTable, LedgerMove
 from penstock.pipeline.orphans import COMPACTION
@@ -131,14 +132,20 @@ def _folders(values: Mapping[str, str | None]) -> list[str]:
 
 
 def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) -> WrittenFile:
-    schema = pa.unify_schemas([_schema(table, file) for file in files])
-    schema = schema.remove_metadata()
+    schema = _stored_schema(table, files[0].partition_values)
+    copied = CopiedValues()
     with (
         table.storage.create_file(path) as stream,
-        pyarrow.parquet.ParquetWriter(stream, schema, compression=codec) as writer,
+        pyarrow.parquet.ParquetWriter(
+            stream,
+            schema,
+            compression=codec,
+            write_statistics=columns_without_fractions(schema),
+        ) as writer,
     ):
         for file in files:
             for rows in _rows(table, file, schema):
+                copied.add(rows)
                 writer.write_table(rows)
     stored = table.storage.file_at(path)
     with table.storage.open_file(path) as opened:
@@ -152,18 +159,23 @@ def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) 
         modified_at_ms=stored.modified_at_ms,
         records=footer.num_rows,
         partition_values=files[0].partition_values,
-        stats=file_stats(footer),
+        stats=file_stats(footer, copied=copied),
     )
 
 
-def _schema(table: LakeTable, file: ActiveFile) -> Any:
-    with table.storage.open_file(file.path) as opened:
-        return pyarrow.parquet.read_schema(opened).remove_metadata()
+def _stored_schema(table: LakeTable, partition_values: Mapping[str, str | None]) -> Any:
+    """The table's columns as they are stored in files. Other tools store the same types otherwise.
+
+    deltalake writes texts as views, and Spark may write times as INT96.
+    """
+    columns = [field for field in table.arrow_schema() if field.name not in partition_values]
+    return pa.schema(columns)
 
 
 def _rows(table: LakeTable, file: ActiveFile, schema: Any) -> Iterator[Any]:
     with table.storage.open_file(file.path) as opened:
-        parquet = pyarrow.parquet.ParquetFile(opened)
+        # INT96 as Arrow reads it by default, in nanoseconds, ends in the year 2262.
+        parquet = pyarrow.parquet.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         groups = range(parquet.num_row_groups)
         held = sum(parquet.metadata.row_group(one).total_byte_size for one in groups)
         bytes_per_row = max(1, held // max(1, parquet.metadata.num_rows))

@@ -21,6 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.pipeline.copied_values import CopiedColumn, CopiedValues, Path
+
 TEXT_CHARACTERS_MAX = 32
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 -- the zone is added where the column has one
@@ -28,10 +30,8 @@ _US_PER_MS = 1000
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1000, "us": 1}
 _SURROGATES = range(0xD800, 0xE000)
 # Parquet's Java writer gives NaN as the upper end of a column that has one; Arrow's leaves NaN out,
-# so that its ranges of fractions cannot be trusted.
+# so that its ranges of fractions cannot be trusted unless the values were looked at.
 _SAYS_NAN = "parquet-mr"
-
-Path = tuple[str, ...]
 
 
 class _Unknown(Exception):  # noqa: N818 -- no failure: the column has values and no known range
@@ -70,18 +70,24 @@ class _Column:
         return min(low for low, _ in numbers), max(high for _, high in numbers)
 
 
-def file_stats(footer: Any, *, is_without_nan: bool = False) -> str:
-    """The statistics of a file as JSON. `is_without_nan`: the caller knows that it has no NaN."""
+def file_stats(footer: Any, *, copied: CopiedValues | None = None) -> str:
+    """The statistics of a file as JSON. `copied`: what is known of all its rows, if they are."""
+    known = {} if copied is None else copied.columns
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    is_nan_visible = is_without_nan or str(footer.created_by).startswith(_SAYS_NAN)
+    is_nan_visible = str(footer.created_by).startswith(_SAYS_NAN)
     has_ranges = True
     for column in _columns(footer):
-        if column.nulls is not None:
-            _put(nulls, column.path, column.nulls)
+        one = known.get(column.path)
+        null_count = column.nulls if one is None else one.nulls
+        if null_count is not None:
+            _put(nulls, column.path, null_count)
         try:
-            ends = column.ends(is_nan_visible=is_nan_visible)
+            if one is None:
+                ends = column.ends(is_nan_visible=is_nan_visible)
+            else:
+                ends = _known_ends(one, column.type)
             if ends is not None:
                 low, high = _text_of(ends[0], column.type, 0), _text_of(ends[1], column.type, 1)
                 _put(least, column.path, low)
@@ -94,6 +100,14 @@ def file_stats(footer: Any, *, is_without_nan: bool = False) -> str:
     if nulls:
         parts.append(f'"nullCount":{_json(nulls)}')
     return "{" + ",".join(parts) + "}"
+
+
+def _known_ends(column: CopiedColumn, kind: Any) -> tuple[Any, Any] | None:
+    if column.has_nan:
+        raise _Unknown
+    if column.ends is None:
+        return None
+    return _comparable(column.ends[0], kind), _comparable(column.ends[1], kind)
 
 
 def _columns(footer: Any) -> Iterator[_Column]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -179,6 +180,11 @@ class LakeTable:
             named = frozenset(table.protocol().writer_features or ())
             mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
             return named if mode == "none" else named | {"columnMapping"}
+
+    def arrow_schema(self) -> pa.Schema:
+        """The table's columns, as Arrow names their types."""
+        with self._lock:
+            return pa.schema(self._require_table().schema().to_arrow())
 
     def target_file_size(self) -> int | None:
         """The table's own `delta.targetFileSize` in bytes, if it has one."""

@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.jars import JarSet, classpath, fetch, jar_paths, locked_jars
+from penstock.jars import JarSet, LockFile, classpath, fetch, jar_paths, locked_jars
 from penstock.jars import lock as lock_file
 from penstock.jars.cache import JarCorruptError, JarsMissingError, cache_directory, set_directory
 from penstock.jars.fetch import FetchProgress, JarFetchError
 from penstock.jars.java import JavaMissingError, find_java, java_version
 from penstock.jars.lock import LockedJar
 
+UNCHANGED_LOCK_TEXT = lock_file.lock_text
 CONTENT = {"alpha": b"first jar", "beta": b"second jar"}
 
 
@@ -164,6 +165,24 @@ def test_another_lock_has_another_folder(repository: Path, monkeypatch: pytest.M
     before = set_directory(JarSet.BROKER)
     monkeypatch.setattr(lock_file, "lock_text", lambda _: f"a:b:1 sha256:{'0' * 64}")
     assert set_directory(JarSet.BROKER) != before
+
+
+def test_a_lock_outside_the_package_is_kept_in_the_same_way(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jars are verified, and their folder is named after the file; no command knows it."""
+    monkeypatch.setattr(lock_file, "lock_text", UNCHANGED_LOCK_TEXT)
+    line = f"org.example:beta:1.0 sha256:{sha256(CONTENT['beta']).hexdigest()}"
+    (tmp_path / "extra.lock").write_text(f"# one jar\n{line}\n", encoding="utf-8")
+    extra = LockFile(tmp_path / "extra.lock")
+    folder = fetch(extra)
+    assert folder == set_directory(extra)
+    assert folder.name.startswith("extra-")
+    assert [jar.name for jar in folder.glob("*.jar")] == ["beta-1.0.jar"]
+    assert "extra" not in list(JarSet)
+    (tmp_path / "extra.lock").write_text(line.replace("sha256:", "sha256:0")[:-1], encoding="utf-8")
+    with pytest.raises(JarCorruptError):
+        fetch(extra)
 
 
 def test_the_committed_locks_are_sound() -> None:

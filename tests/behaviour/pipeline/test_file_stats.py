@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.transaction import AddAction
 
+from penstock.pipeline.copied_values import CopiedValues
 from penstock.pipeline.file_statistics import cut_text_up, file_stats
 from penstock.pipeline.written_files import partition_values
 
@@ -23,10 +24,14 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TIME = pa.timestamp("us", tz="UTC")
 
 
-def _stored(root: Path, rows: Any, **known: bool) -> tuple[DeltaTable, dict[str, Any]]:
+def _stored(root: Path, rows: Any, *, is_copied: bool = False) -> tuple[DeltaTable, dict[str, Any]]:
+    """A table of one file; `is_copied`: its values were looked at, as in a compaction."""
+    copied = CopiedValues() if is_copied else None
+    if copied is not None:
+        copied.add(rows)
     table = DeltaTable.create(root, schema=rows.schema)
     pa.parquet.write_table(rows, root / "f.parquet", row_group_size=1)
-    stats = file_stats(pa.parquet.read_metadata(root / "f.parquet"), **known)
+    stats = file_stats(pa.parquet.read_metadata(root / "f.parquet"), copied=copied)
     size = (root / "f.parquet").stat().st_size
     action = AddAction("f.parquet", size, {}, 1, True, stats)
     table.create_write_transaction([action], "append", rows.schema)
@@ -94,7 +99,7 @@ COLUMNS: dict[str, Any] = {
 def test_every_value_is_found_by_a_filter(tmp_path: Path, reader: Reader, column: str) -> None:
     """Each reader finds every row by the value of any of its columns, null included."""
     rows = pa.table(COLUMNS)
-    table, stats = _stored(tmp_path, rows, is_without_nan=True)
+    table, stats = _stored(tmp_path, rows, is_copied=True)
     assert "minValues" in stats
     values = rows[column].to_pylist()
     for value in set(values):
@@ -106,7 +111,7 @@ def test_every_value_is_found_by_a_filter(tmp_path: Path, reader: Reader, column
 @READERS
 def test_readers_skip_files_by_the_ranges(tmp_path: Path, reader: Reader) -> None:
     """A file whose range lies elsewhere is not read: it may even be missing."""
-    table, _ = _stored(tmp_path, pa.table(COLUMNS), is_without_nan=True)
+    table, _ = _stored(tmp_path, pa.table(COLUMNS), is_copied=True)
     (tmp_path / "f.parquet").unlink()
     for column, value in {
         "offset": 11,
@@ -122,7 +127,7 @@ def test_readers_skip_files_by_the_ranges(tmp_path: Path, reader: Reader) -> Non
 
 def test_ranges_are_written_as_delta_wants_them(tmp_path: Path) -> None:
     """Times and texts are cut outwards, decimals exact, structs nested, null counts complete."""
-    _, stats = _stored(tmp_path, pa.table(COLUMNS), is_without_nan=True)
+    _, stats = _stored(tmp_path, pa.table(COLUMNS), is_copied=True)
     least, most, nulls = stats["minValues"], stats["maxValues"], stats["nullCount"]
     assert (least["timestamp"], most["timestamp"]) == (
         "2026-11-15T21:00:00.123Z",

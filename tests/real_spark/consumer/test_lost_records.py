@@ -1,6 +1,7 @@
 """Kafka loses records it once had, or a topic is made again: a consumer stops, and says why."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +59,15 @@ def lose_the_last_records(broker: EmbeddedKafka, place: TopicPartition, *, keep:
     for pattern in ("*.index", "*.timeindex", "*.snapshot"):
         for file in folder.glob(pattern):
             file.unlink()
+    broker.restart(node)
+
+
+def lose_the_disk(broker: EmbeddedKafka, place: TopicPartition) -> None:
+    """Kill the broker, remove the partition's folder, and start it again."""
+    (node,) = broker.nodes
+    broker.kill(node)
+    (folder,) = broker.directory.glob(f"node-*/log/{place}")
+    shutil.rmtree(folder)
     broker.restart(node)
 
 
@@ -140,6 +150,38 @@ def test_a_log_that_lost_records_and_grew_again_is_not_read_on(
         assert found.offsets[more[0]] == EPOCH_UNKNOWN
         assert set(found.failures) == {missing}
         reader.close()
+
+
+@pytest.mark.parametrize("anew", [0, 60, 200], ids=["empty", "fewer", "more"])
+def test_a_partition_whose_disk_was_wiped_is_not_read_on(
+    spark_server: ConnectServer, tmp_path: Path, anew: int
+) -> None:
+    """It stops with its reason, however many records came since; no row of the lake is touched."""
+    with group_with_a_broker(spark_server, tmp_path) as (group, broker):
+        topic, places = carried_topic(group, "wiped")
+        other, more = carried_topic(group, "spared")
+        child = group.start(1)
+        group.command_start(1, [*places, *more])
+        wait_rows(group, topic, 150)
+        wait_rows(group, other, 150)
+        group.command_stop(1, [*places, *more])
+        wait_for("the stops", lambda: len(group.stopped(1)) == 2)
+        lose_the_disk(broker, places[0])
+        produce(group.settings.kafka, topic, {0: [b"new"] * anew})
+        produce(group.settings.kafka, other, {0: [b"new"] * 10})
+        assert Administration(group.settings.kafka).end_offsets(places)[places[0]] == anew
+        group.command_start(1, [*places, *more])
+        stop = stop_of(group, places[0], StopReason.LOG_TRUNCATED)
+        assert "150" in stop.detail
+        failed = wait_for("the report", lambda: group.report(1).failed)
+        assert [(row.topic, row.reason, row.offset) for row in failed] == [
+            (topic, StopReason.LOG_TRUNCATED, 150)
+        ]
+        wait_rows(group, other, 160)
+        wait_rows(group, topic, 150)
+        assert child.end() == 0
+        (verdict,) = verify(group.settings, [topic]).partitions
+        assert (verdict.truncated, bool(verdict.changed)) == (max(0, 150 - anew), anew > 0)
 
 
 @pytest.mark.parametrize("records", [5, 20], ids=["fewer", "as many"])
