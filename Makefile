@@ -70,7 +70,7 @@ simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 100
 	$(BIN)/python -m penstock.laboratory.protocol_simulation --seeds $(SEEDS)
 
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/development/studies; best on a quiet machine
 	$(BIN)/penstock study packing

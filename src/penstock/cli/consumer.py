@@ -49,6 +49,10 @@ def consumer(
         str | None,
         typer.Option(hidden=True, help="End when this process (PID:TICKS) ends."),
     ] = None,
+    started_file: Annotated[
+        Path | None,
+        typer.Option(hidden=True, help="Make this file when the start is complete."),
+    ] = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -84,6 +88,7 @@ def consumer(
                 number,
                 state_directory=state_directory,
                 deployment_version=deployment_version,
+                started_file=started_file,
                 health=health,
             ).run()
     except GraceExceededError as error:

@@ -43,6 +43,8 @@ class DeploymentTemplate:
 
 
 class DeploymentState(StrEnum):
+    # It starts when others have started.
+    WAITING = "waiting"
     RUNNING = "running"
     # It ended by itself and restarts now or soon.
     RESTARTING = "restarting"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.deployment import DeploymentTemplate, LocalProcesses
-from penstock.deployment.local_processes import LaunchPlan
+from penstock.deployment.local_processes import STARTED_NAME, LaunchPlan
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 
@@ -25,6 +25,7 @@ def local_deployment(
         command = [sys.executable, "-m", "penstock", "consumer", "--id", str(consumer)]
         command += ["--state-dir", str(state_directory.absolute())]
         command += ["--deployment-version", str(template.version)]
+        command += ["--started-file", str(state_directory.absolute().parent / STARTED_NAME)]
         if ends_with is not None:
             command += ["--ends-with", ends_with]
         return LaunchPlan(
@@ -37,6 +38,7 @@ def local_deployment(
         settings.lake.group,
         launched,
         grace_s=settings.controller.consumer_grace,
+        starts_at_once_max=settings.controller.starts_at_once_max or len(os.sched_getaffinity(0)),
     )
 
 

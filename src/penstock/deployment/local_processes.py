@@ -4,17 +4,23 @@ Each has a folder below the group's directory:
 
     consumer-3/deployment.json   its process (number and start time), version and restarts
     consumer-3/consumer.log      its output
+    consumer-3/started           made by the consumer when its start is complete
     consumer-3/state/            its state directory, kept when the consumer is deleted
 
 A controller that restarts finds its consumers by deployment.json. The start time makes sure that
 an unrelated process with the same number is never touched. Consumers survive the controller; they
 watch their owner process (`penstock up`) and end with it.
+
+A start takes a core for a second or two. Twenty at once would take the machine away from the broker
+and the Spark server that they all wait for, so only a few start at a time. The others have a
+deployment.json without a process, and are started in the order in which they were asked for.
 """
 
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,6 +37,12 @@ from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
 from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
+# A start that takes longer waits for something else than the processor, and no longer counts.
+TURN_MAX_S = 20.0
+STARTED_NAME = "started"
+# While this file is in the group's directory, no consumer is started: a server that all of them
+# need is starting again.
+SERVERS_RESTARTING_NAME = "servers-restarting"
 _NOTE = "deployment.json"
 _PREFIX = "consumer-"
 
@@ -53,11 +65,17 @@ class _Note:
 
     consumer: int
     group: str
-    process: ProcessIdentity
+    # None while it waits for its turn to start.
+    process: ProcessIdentity | None
     template: DeploymentTemplate
     restarts: int = 0
-    # When it was started, on the machine's monotonic clock (the same for all processes).
+    # When it was started or began to wait, on the machine's monotonic clock (the same for all
+    # processes).
     started_monotonic_s: float = 0.0
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and is_alive(self.process)
 
 
 class LocalProcesses:
@@ -70,13 +88,17 @@ class LocalProcesses:
         launcher: Launcher,
         *,
         grace_s: float = 30.0,
+        starts_at_once_max: int | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`starts_at_once_max` bounds the starts under way; None starts everything at once."""
         self._directory = directory
         self._group = group
         self._launcher = launcher
         self._grace_s = grace_s
+        self._starts_at_once_max = starts_at_once_max
         self._monotonic = monotonic
+        self._turns_lock = threading.Lock()
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._locks_lock = threading.Lock()
 
@@ -91,15 +113,25 @@ class LocalProcesses:
 
     def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
         with self._lock(consumer):
-            if self._read(consumer) is None:
-                self._start(consumer, template, restarts=0)
+            if self._read(consumer) is not None:
+                return
+            waiting = _Note(
+                int(consumer), self._group, None, template, started_monotonic_s=self._monotonic()
+            )
+            with self._not_started(consumer):
+                self._folder(consumer).mkdir(parents=True, exist_ok=True)
+                self._write(waiting)
+        _, failures = self._give_turns()
+        if consumer in failures:
+            raise failures[consumer]
 
     def delete(self, consumer: ConsumerId) -> None:
         with self._lock(consumer):
             note = self._read(consumer)
             if note is not None:
                 # The note goes after the process, so that a crash in between loses no process.
-                stop(note.process, grace_s=self._grace_s)
+                if note.process is not None:
+                    stop(note.process, grace_s=self._grace_s)
                 self._note_file(consumer).unlink(missing_ok=True)
 
     def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
@@ -111,34 +143,66 @@ class LocalProcesses:
             return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
 
     def repair(self) -> Sequence[Incident]:
-        incidents = []
-        for note in self._notes():
-            if is_alive(note.process) or not self._is_due(note):
-                continue
-            consumer = ConsumerId(note.consumer)
-            lock = self._lock(consumer)
-            if not lock.acquire(blocking=False):
-                continue  # it is being created or deleted right now
-            try:
-                if self._read(consumer) == note:
-                    incidents.append(self._restart(note))
-            finally:
-                lock.release()
-        return incidents
+        incidents, failures = self._give_turns()
+        return [*incidents, *(Incident(one, str(error)) for one, error in failures.items())]
 
-    def _restart(self, note: _Note) -> Incident:
+    def _give_turns(self) -> tuple[list[Incident], dict[ConsumerId, DeploymentError]]:
+        """Start who waits or has died, the longest waiting first, as far as there is room."""
+        incidents: list[Incident] = []
+        failures: dict[ConsumerId, DeploymentError] = {}
+        if (self._directory / SERVERS_RESTARTING_NAME).exists():
+            return incidents, failures
+        with self._turns_lock:
+            notes = self._notes()
+            due = [note for note in notes if not note.is_alive and self._is_due(note)]
+            room = len(due)
+            if due and self._starts_at_once_max is not None:
+                room = self._starts_at_once_max - sum(self._is_starting(note) for note in notes)
+            for note in sorted(due, key=lambda note: note.started_monotonic_s):
+                consumer = ConsumerId(note.consumer)
+                lock = self._lock(consumer)
+                if room <= 0 or not lock.acquire(blocking=False):
+                    continue  # no room, or it is being created or deleted right now
+                try:
+                    if self._read(consumer) == note:
+                        room -= 1
+                        incidents += self._start_again(note)
+                except DeploymentError as error:
+                    failures[consumer] = error
+                finally:
+                    lock.release()
+        return incidents, failures
+
+    def _is_starting(self, note: _Note) -> bool:
+        return (
+            note.is_alive
+            and self._monotonic() - note.started_monotonic_s < TURN_MAX_S
+            and not (self._folder(ConsumerId(note.consumer)) / STARTED_NAME).exists()
+        )
+
+    def _start_again(self, note: _Note) -> list[Incident]:
         consumer = ConsumerId(note.consumer)
+        if note.process is None:
+            try:
+                self._start(consumer, note.template, restarts=0)
+            except DeploymentError:
+                self._note_file(consumer).unlink(missing_ok=True)  # whoever wants it asks again
+                raise
+            return []
         restarts = restarts_after(note.restarts, self._monotonic() - note.started_monotonic_s)
         stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
         self._start(consumer, note.template, restarts=restarts)
         last = next(iter(self.logs(consumer, lines=1)), "")
-        return Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")
+        return [Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")]
 
     def _is_due(self, note: _Note) -> bool:
-        return self._monotonic() - note.started_monotonic_s >= pause_s(note.restarts)
+        since_s = self._monotonic() - note.started_monotonic_s
+        return note.process is None or since_s >= pause_s(note.restarts)
 
     def _state(self, note: _Note) -> DeploymentState:
-        if is_alive(note.process):
+        if note.process is None:
+            return DeploymentState.WAITING
+        if note.is_alive:
             return DeploymentState.RUNNING
         if note.restarts >= FAILED_AFTER_RESTARTS:
             return DeploymentState.FAILED
@@ -147,8 +211,9 @@ class LocalProcesses:
     def _start(self, consumer: ConsumerId, template: DeploymentTemplate, *, restarts: int) -> None:
         folder = self._folder(consumer)
         plan = self._launcher(consumer, template, folder / "state")
-        try:
+        with self._not_started(consumer):
             folder.mkdir(parents=True, exist_ok=True)
+            (folder / STARTED_NAME).unlink(missing_ok=True)
             log = folder / "consumer.log"
             if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
                 log.replace(log.with_suffix(".log.1"))
@@ -156,21 +221,27 @@ class LocalProcesses:
                 list(plan.command), log_file=log, environment=dict(plan.environment)
             )
             note = _Note(int(consumer), self._group, process, template, restarts, self._monotonic())
-            self._write(note)
+            try:
+                self._write(note)
+            except OSError:
+                stop(process, grace_s=self._grace_s)  # without its note it could not be found
+                raise
+
+    @contextmanager
+    def _not_started(self, consumer: ConsumerId) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise DeploymentError(
-                f"Consumer {consumer} could not be started in {folder}: {error.strerror}."
+                f"Consumer {consumer} could not be started in {self._folder(consumer)}: "
+                f"{error.strerror}."
             ) from error
 
     def _write(self, note: _Note) -> None:
         file = self._note_file(ConsumerId(note.consumer))
         partial = file.with_suffix(".partial")
-        try:
-            partial.write_text(json.dumps(asdict(note)), encoding="utf-8")
-            partial.replace(file)
-        except OSError:
-            stop(note.process, grace_s=self._grace_s)  # without its note it could not be found
-            raise
+        partial.write_text(json.dumps(asdict(note)), encoding="utf-8")
+        partial.replace(file)
 
     def _notes(self) -> list[_Note]:
         folders = self._directory.glob(f"{_PREFIX}*/{_NOTE}")
@@ -182,7 +253,8 @@ class LocalProcesses:
         """The consumer's note; None when absent, unreadable, or of another group."""
         try:
             content = json.loads(self._note_file(consumer).read_text(encoding="utf-8"))
-            content["process"] = ProcessIdentity(**content["process"])
+            process = content["process"]
+            content["process"] = None if process is None else ProcessIdentity(**process)
             content["template"] = DeploymentTemplate(**content["template"])
             note = _Note(**content)
         except FileNotFoundError:
@@ -206,7 +278,7 @@ class LocalProcesses:
     def process_of(self, consumer: ConsumerId) -> ProcessIdentity:
         """The process of a consumer, for tests and the demo that harm it."""
         note = self._read(consumer)
-        if note is None:
+        if note is None or note.process is None:
             raise DeploymentError(f"Consumer {consumer} is not deployed.", is_retryable=False)
         return note.process
 
@@ -217,6 +289,8 @@ def _number(folder_name: str) -> ConsumerId | None:
 
 
 def _detail(note: _Note) -> str:
-    if is_alive(note.process):
+    if note.process is None:
+        return "waits for its turn to start"
+    if note.is_alive:
         return f"process {note.process.pid}"
     return f"process {note.process.pid} ended; {note.restarts} restarts"

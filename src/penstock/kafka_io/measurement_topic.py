@@ -119,7 +119,10 @@ class MeasurementReader:
                 return self._newest
         before = self._newest
         while True:
-            self._read_on(max(0.0, min(_WAIT_S, deadline_s - self._clock())))
+            # That the end is reached is told up to half a second after the last record. To ask for
+            # it again and again without waiting would take a core until then.
+            left_s = max(0.0, deadline_s - self._clock())
+            self._read_on(min(_WAIT_S, left_s) if self._at_end else _WAIT_S)
             left_s = deadline_s - self._clock()
             if self._at_end and (self._newest is not before or left_s <= 0):
                 return self._newest
@@ -147,8 +150,11 @@ class MeasurementReader:
         self._is_following = True
 
     def _read_on(self, timeout_s: float) -> None:
-        """Take in what is there, and note whether the end of the topic was reached."""
-        for outcome in self._reader.read(timeout_s, count=_MESSAGES_AT_ONCE):
+        """Wait for the next outcome and take in what is there; note whether the end is reached."""
+        outcomes = self._reader.read(timeout_s)
+        if outcomes:  # a read of many would wait for all of them
+            outcomes += self._reader.read(0.0, count=_MESSAGES_AT_ONCE)
+        for outcome in outcomes:
             self._at_end = isinstance(outcome, EndReached)
             if isinstance(outcome, KafkaRecord):
                 self._take(outcome)

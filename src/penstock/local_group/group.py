@@ -4,7 +4,8 @@
         group.repair()                   # call it regularly: it restarts what died
 
 It starts a broker and a Spark Connect server unless the settings name them, and restarts them on
-their old ports and data. Monitor and controller are child processes. The controller starts the
+their old ports and data, before anything that needs them: no consumer starts meanwhile. Monitor and
+controller are child processes. The controller starts the
 consumers, which watch this process and end with it. Shutdown order: the controller first, so that
 it does not replace consumers; then consumers, monitor, Spark and broker.
 """
@@ -23,6 +24,7 @@ from typing import Protocol, Self
 
 from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
+from penstock.deployment.local_processes import SERVERS_RESTARTING_NAME
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.model.sentences import counted
@@ -96,7 +98,7 @@ class LocalGroup:
         # The servers this group started; None when the settings name others.
         self.broker: OwnBroker | None = None
         self.spark_server: ConnectServer | None = None
-        self._server_tried_s = 0.0
+        self._server_tried_s: dict[str, float] = {}
         self._parts = ExitStack()
         self._children: dict[str, _Child] = {}
         me = identity_of(os.getpid())
@@ -120,6 +122,7 @@ class LocalGroup:
 
     def _start_parts(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._servers_restarting.unlink(missing_ok=True)  # left by a group that was killed
         if self._start_broker is not None:
             self._on_progress("starting a broker")
             kafka = self._parts.enter_context(self._start_broker(self.directory / "broker"))
@@ -180,26 +183,42 @@ class LocalGroup:
 
     def _restart_dead_servers(self) -> list[str]:
         """Waits until they answer: nothing else works without them."""
-        dead: list[tuple[str, Callable[[], object]]] = []
+        dead: dict[str, Callable[[], object]] = {}
         if self.broker is not None:
-            for number, node in self.broker.nodes.items():
+            nodes = self.broker.nodes
+            for number, node in nodes.items():
                 if not node.is_alive:
-                    dead.append(("broker", partial(self.broker.restart, number)))
+                    name = "broker" if len(nodes) == 1 else f"broker {number}"
+                    dead[name] = partial(self.broker.restart, number)
         server = self.spark_server
         if server is not None and server.process is not None and not is_alive(server.process):
-            dead.append(("Spark server", server.start))
-        if not dead or time.monotonic() - self._server_tried_s < SERVER_RESTART_PAUSE_S:
+            dead["Spark server"] = server.start
+        due = {name: restart for name, restart in dead.items() if self._may_be_tried(name)}
+        if not due:
             return []
-        restarted = []
-        for name, restart in dead:
-            try:
-                restart()
-            except PenstockError as error:
-                restarted.append(f"the {name} died and could not be restarted: {error}")
-            else:
-                restarted.append(f"the {name} died and was started again")
-        self._server_tried_s = time.monotonic()
-        return restarted
+        self._servers_restarting.touch()
+        try:
+            return [self._restarted(name, restart) for name, restart in due.items()]
+        finally:
+            self._servers_restarting.unlink(missing_ok=True)
+
+    def _may_be_tried(self, name: str) -> bool:
+        tried_s = self._server_tried_s.get(name)
+        return tried_s is None or time.monotonic() - tried_s >= SERVER_RESTART_PAUSE_S
+
+    def _restarted(self, name: str, restart: Callable[[], object]) -> str:
+        try:
+            restart()
+        except PenstockError as error:
+            return f"the {name} died and could not be restarted: {error}"
+        else:
+            return f"the {name} died and was started again"
+        finally:
+            self._server_tried_s[name] = time.monotonic()
+
+    @property
+    def _servers_restarting(self) -> Path:
+        return self.directory / SERVERS_RESTARTING_NAME
 
     def arguments_of(self, name: str) -> list[str]:
         """The arguments of `penstock` for this group's `monitor` or `controller`."""

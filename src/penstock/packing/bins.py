@@ -57,6 +57,15 @@ class Bins:
         self._rule.changed(consumer, None, self.free[consumer])
         return consumer
 
+    def open_with(self, consumer: int, items: list[int]) -> None:
+        """Open a consumer that holds these items already; quicker than item by item."""
+        sizes = self._integers.sizes
+        free = self._integers.capacity_of(consumer) - sum(sizes[item] for item in items)
+        self.members[consumer] = list(items)
+        self.free[consumer] = free
+        accepts_more = free >= 0 and len(items) < self._integers.items_max
+        self._rule.changed(consumer, None, free if accepts_more else None)
+
     def open_lowest(self) -> None:
         """Open the consumer with the lowest number in advance."""
         self.open(CONSUMER_ID_MIN)

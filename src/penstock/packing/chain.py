@@ -18,7 +18,7 @@ again to reach its number. At 1 only what must move is moved.
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from penstock.packing.bounded import within_bounds
+from penstock.packing.bounded import TightPacking, within_bounds
 from penstock.packing.ejection import Chain, cheapest_chain
 from penstock.packing.eviction import to_evict
 from penstock.packing.keep_fullest import Members, fresh_best_fit_decreasing, keep_fullest
@@ -50,7 +50,7 @@ class ChainPacking:
         return "CHAIN" if self.knob == KNOB_DEFAULT else f"CHAIN@{self.knob:g}"
 
     def pack(self, problem: PackingProblem) -> Packing:
-        return within_bounds(problem, self._members, _fewest)
+        return within_bounds(problem, self._members, _TIGHT)
 
     def _members(self, integers: IntegerProblem) -> Members:
         members = self._once(integers)
@@ -79,7 +79,7 @@ def _is_misplaced(integers: IntegerProblem, members: Members) -> bool:
     """
     if not integers.capacity_by_consumer:
         return False
-    capacity_max = max(integers.capacity, *integers.capacity_by_consumer.values())
+    capacity_max = integers.capacity_max
     return any(
         integers.capacity_of(consumer) < integers.sizes[item] <= capacity_max
         for consumer, items in members.items()
@@ -100,6 +100,9 @@ def _fewest(integers: IntegerProblem) -> Members:
     bench = Workbench(integers)
     _rearrange(bench, members)
     return _finished(bench, None)
+
+
+_TIGHT = TightPacking(_fewest, fresh_best_fit_decreasing)
 
 
 def _repaired(integers: IntegerProblem, worth: int | None) -> Members:
@@ -189,7 +192,7 @@ def _empty_consumers(bench: Workbench, worth: int | None) -> None:
 
 def _at_least(integers: IntegerProblem) -> int:
     """A quick lower bound, to stop early. An oversize partition takes one consumer alone."""
-    capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
+    capacity = integers.capacity_max
     shared = [size for size in integers.sizes if size <= capacity]
     return len(integers.sizes) - len(shared) - (-sum(shared) // capacity)
 

@@ -54,7 +54,7 @@ class _Search:
     ) -> None:
         self._bench = bench
         self._closed = closed
-        self._cost_max = sum(bench.integers.sizes) if cost_max is None else cost_max
+        self._cost_max = bench.load if cost_max is None else cost_max
         self._ahead = ahead
         self._cost: dict[int, int] = {}
         self._displaced_by: dict[int, int] = {}

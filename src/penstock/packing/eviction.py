@@ -27,8 +27,7 @@ def _make_alone(bench: Workbench, consumer: int) -> list[int]:
     """The biggest item stays, unless another consumer could carry it."""
     items = [item for _, item in bench.members[consumer]]
     biggest = bench.integers.sizes[items[-1]]
-    capacities = (bench.integers.capacity, *bench.integers.capacity_by_consumer.values())
-    return items if biggest <= max(capacities) else items[:-1]
+    return items if biggest <= bench.integers.capacity_max else items[:-1]
 
 
 def _cheapest_of_at_least(held: list[tuple[int, int]], over: int) -> list[int]:

@@ -12,22 +12,24 @@ Members = dict[int, list[int]]
 
 
 def fresh_best_fit_decreasing(integers: IntegerProblem) -> Members:
-    return _packed_anew(integers, {})
+    return _packed_anew(integers, {}, _biggest_first(integers))
 
 
 def keep_fullest(integers: IntegerProblem, members: Members, fresh: Members) -> Members:
     """The cheapest packing found that uses at most as many consumers as `fresh`."""
+    free = {consumer: _free(integers, consumer, members) for consumer in members}
     by_free_capacity = sorted(
-        members, key=lambda consumer: (_free(integers, consumer, members), consumer)
+        (consumer for consumer in free if free[consumer] >= 0), key=lambda c: (free[c], c)
     )
-    by_free_capacity = [c for c in by_free_capacity if _free(integers, c, members) >= 0]
+    biggest_first = _biggest_first(integers)
     best, best_cost, consumers_max = fresh, moved(integers, fresh), len(fresh)
     step = max(1, len(by_free_capacity) // 16)
     for kept in range(len(by_free_capacity), 0, -step):
-        candidate = _packed_anew(integers, {c: members[c] for c in by_free_capacity[:kept]})
-        cost = moved(integers, candidate)
-        if len(candidate) <= consumers_max and cost < best_cost:
-            best, best_cost = candidate, cost
+        unchanged = {c: members[c] for c in by_free_capacity[:kept]}
+        candidate = _packed_anew(integers, unchanged, biggest_first)
+        if len(candidate) <= consumers_max:
+            cost = moved(integers, candidate)
+            best, best_cost = (candidate, cost) if cost < best_cost else (best, best_cost)
     return best
 
 
@@ -41,17 +43,19 @@ def moved(integers: IntegerProblem, members: Members) -> int:
     )
 
 
-def _packed_anew(integers: IntegerProblem, kept: Members) -> Members:
+def _packed_anew(integers: IntegerProblem, kept: Members, biggest_first: list[int]) -> Members:
     bins = Bins(integers, LeastFreeCapacity())
     for consumer, items in kept.items():
-        bins.open(consumer)
-        for item in items:
-            bins.put(item, consumer)
+        bins.open_with(consumer, items)
     placed = {item for items in kept.values() for item in items}
-    rest = (item for item in range(len(integers.sizes)) if item not in placed)
-    for item in sorted(rest, key=lambda item: (-integers.sizes[item], item)):
-        bins.place(item)
+    for item in biggest_first:
+        if item not in placed:
+            bins.place(item)
     return bins.members
+
+
+def _biggest_first(integers: IntegerProblem) -> list[int]:
+    return sorted(range(len(integers.sizes)), key=lambda item: (-integers.sizes[item], item))
 
 
 def _free(integers: IntegerProblem, consumer: int, members: Members) -> int:

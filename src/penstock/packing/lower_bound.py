@@ -18,8 +18,12 @@ def consumers_at_least(problem: PackingProblem) -> int:
     A partition faster than any consumer counts as one. If capacities differ, all count as the
     largest, so the bound stays valid.
     """
-    integers = IntegerProblem.of(problem)
-    capacity = max(integers.capacity, *integers.capacity_by_consumer.values(), 0)
+    return fewest_consumers(IntegerProblem.of(problem))
+
+
+def fewest_consumers(integers: IntegerProblem) -> int:
+    """The same bound, for a problem that is in whole numbers already."""
+    capacity = integers.capacity_max
     sizes = sorted(size for size in integers.sizes if size <= capacity)
     oversize = len(integers.sizes) - len(sizes)
     by_count = -(-len(sizes) // integers.items_max)

@@ -8,8 +8,8 @@ exact. Partitions are sorted by name, so the order of the input does not matter.
 Every algorithm starts from an `IntegerProblem` and ends with its `answer`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
@@ -37,20 +37,18 @@ class IntegerProblem:
     items_max: int
 
     @classmethod
-    def of(cls, problem: PackingProblem, stretch: Fraction = Fraction(1)) -> "IntegerProblem":
-        """`stretch` multiplies every capacity: see `bounded` for when that is needed."""
+    def of(cls, problem: PackingProblem) -> "IntegerProblem":
         speeds = problem.load_bytes_per_s
         ahead = problem.forecast_bytes_per_s
         partitions = tuple(sorted(speeds))
         now = [speeds[partition] for partition in partitions]
         later = [max(speeds[p], ahead.get(p, 0)) for p in partitions] if ahead else now
         special = problem.capacity_bytes_per_s_by_consumer
-        wide = Fraction(problem.capacity_bytes_per_s) * stretch
-        wide_special = {consumer: Fraction(special[consumer]) * stretch for consumer in special}
+        capacity = problem.capacity_bytes_per_s
         unit = lcm(
             *{value.as_integer_ratio()[1] for value in now},
             *({value.as_integer_ratio()[1] for value in later} if ahead else ()),
-            *{value.denominator for value in (wide, *wide_special.values())},
+            *{value.as_integer_ratio()[1] for value in (capacity, *special.values())},
         )
         owners = problem.current.owners
         sizes = tuple(_whole(now, unit))
@@ -60,10 +58,26 @@ class IntegerProblem:
             sizes_ahead=tuple(_whole(later, unit)) if ahead else sizes,
             home=tuple(owners.get(partition, NO_CONSUMER) for partition in partitions),
             consumers_now=tuple(problem.current),
-            capacity=int(wide * unit),
-            capacity_by_consumer={c: int(wide_special[c] * unit) for c in wide_special},
+            capacity=next(_whole([capacity], unit)),
+            capacity_by_consumer=dict(zip(special, _whole(special.values(), unit), strict=True)),
             items_max=problem.partitions_per_consumer_max or max(1, len(partitions)),
         )
+
+    def stretched(self, stretch: Fraction) -> "IntegerProblem":
+        """The same problem with every capacity multiplied: see `bounded` for when that is needed.
+
+        The part below one unit is cut off; sums of sizes are whole, so the same sums fit.
+        """
+        special = self.capacity_by_consumer
+        return replace(
+            self,
+            capacity=int(self.capacity * stretch),
+            capacity_by_consumer={c: int(special[c] * stretch) for c in special},
+        )
+
+    @property
+    def capacity_max(self) -> int:
+        return max(self.capacity, *self.capacity_by_consumer.values(), 0)
 
     def capacity_of(self, consumer: int) -> int:
         return self.capacity_by_consumer.get(consumer, self.capacity)
@@ -103,7 +117,7 @@ class IntegerProblem:
         return load > self.capacity_of(consumer) or len(items) > self.items_max
 
 
-def _whole(values: Iterable[float], unit: int) -> Iterable[int]:
+def _whole(values: Iterable[float], unit: int) -> Iterator[int]:
     for value in values:
         above, below = value.as_integer_ratio()
         yield above * (unit // below)

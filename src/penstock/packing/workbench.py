@@ -22,15 +22,18 @@ class Workbench:
         "_free_ahead",
         "_free_ahead_sorted",
         "_journal",
+        "_none_free_below",
         "at",
         "free",
         "home",
         "integers",
+        "load",
         "members",
     )
 
     def __init__(self, integers: IntegerProblem) -> None:
         self.integers = integers
+        self.load = sum(integers.sizes)
         self.home = list(integers.home)
         self.at = list(integers.home)
         self.members: dict[int, list[tuple[int, int]]] = {}
@@ -47,6 +50,7 @@ class Workbench:
             (ahead, consumer) for consumer, ahead in self._free_ahead.items()
         )
         self._journal: list[tuple[int, int]] = []
+        self._none_free_below = CONSUMER_ID_MIN
 
     @property
     def by_free_capacity_ahead(self) -> Sequence[tuple[int, int]]:
@@ -72,6 +76,7 @@ class Workbench:
         ]
         del self.members[consumer], self.free[consumer], self._free_ahead[consumer]
         self._journal.clear()
+        self._none_free_below = min(self._none_free_below, consumer)
 
     def lift(self, item: int) -> None:
         """Take the item off its consumer; `put` places it again."""
@@ -80,6 +85,8 @@ class Workbench:
         del held[bisect_left(held, (size, item))]
         self._resize(consumer, size, self.integers.sizes_ahead[item])
         self.at[item] = NO_CONSUMER
+        if not held:
+            self._none_free_below = min(self._none_free_below, consumer)
         self._journal.append((item, consumer))
 
     def put(self, item: int, consumer: int) -> None:
@@ -125,10 +132,9 @@ class Workbench:
         return None
 
     def lowest_free(self) -> int:
-        consumer = CONSUMER_ID_MIN
-        while self.members.get(consumer):
-            consumer += 1
-        return consumer
+        while self.members.get(self._none_free_below):
+            self._none_free_below += 1
+        return self._none_free_below
 
     def cost_of_ejecting(self, item: int) -> int:
         """The load that moving the item adds; 0 if it has already moved."""

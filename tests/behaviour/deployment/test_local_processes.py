@@ -40,19 +40,18 @@ def test_another_process_with_the_number_is_left_alone(tmp_path: Path) -> None:
     """A process with another start time is not the consumer, and deleting leaves it running."""
     local = LocalProcesses(tmp_path, "g", sleeper)
     local.create(ONE, TEMPLATE)
-    note = local._read(ONE)
-    assert note is not None
+    process = local.process_of(ONE)
     file = tmp_path / "consumer-1" / "deployment.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     content["process"]["started_at_ticks"] -= 1
     file.write_text(json.dumps(content), encoding="utf-8")
     assert local.list_consumers()[ONE].state is DeploymentState.RESTARTING
     local.delete(ONE)
-    assert is_alive(note.process)
+    assert is_alive(process)
     content["process"]["started_at_ticks"] += 1
     file.write_text(json.dumps(content), encoding="utf-8")
     local.delete(ONE)
-    assert not is_alive(note.process)
+    assert not is_alive(process)
     assert processes_naming(str(tmp_path)) == []
 
 
@@ -63,7 +62,7 @@ def test_restarts_slow_down_and_are_called_failed(tmp_path: Path) -> None:
     local.create(ONE, TEMPLATE)
     pauses = []
     for _ in range(6):
-        while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # it was created
+        while is_alive(local.process_of(ONE)):
             pass
         waited = 0.0
         while not local.repair():
@@ -71,7 +70,7 @@ def test_restarts_slow_down_and_are_called_failed(tmp_path: Path) -> None:
             waited += 0.25
         pauses.append(waited)
     assert pauses == [0.5, 1, 2, 4, 8, 16]
-    while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # as above
+    while is_alive(local.process_of(ONE)):
         pass
     listed = local.list_consumers()[ONE]
     assert (listed.state, listed.restarts) == (DeploymentState.FAILED, 6)
@@ -84,7 +83,7 @@ def test_a_steady_consumer_restarts_quickly(tmp_path: Path) -> None:
     local = LocalProcesses(tmp_path, "g", quitter, monotonic=clock)
     local.create(ONE, TEMPLATE)
     for expected in (1, 1):
-        while is_alive(local._read(ONE).process):  # type: ignore[union-attr]  # it was created
+        while is_alive(local.process_of(ONE)):
             pass
         clock.now_s += 11
         assert len(local.repair()) == 1
@@ -150,4 +149,79 @@ def test_a_large_log_is_turned_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (folder / "consumer.log").write_text("long enough", encoding="utf-8")
     local.create(ONE, TEMPLATE)
     assert (folder / "consumer.log.1").read_text(encoding="utf-8") == "long enough"
+    local.delete(ONE)
+
+
+def running(local: LocalProcesses) -> list[int]:
+    found = local.list_consumers()
+    return [c for c, one in found.items() if one.state is DeploymentState.RUNNING]
+
+
+def test_no_more_start_at_once_than_allowed(tmp_path: Path) -> None:
+    """Two of five start at once; each that has started lets the next one start, in order."""
+    clock = Clock()
+    local = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=2, monotonic=clock)
+    for number in (5, 4, 3, 2, 1):
+        clock.now_s += 1
+        local.create(ConsumerId(number), TEMPLATE)
+    assert running(local) == [4, 5]
+    waiting = local.list_consumers()[ONE]
+    assert waiting.state is DeploymentState.WAITING
+    assert waiting.detail == "waits for its turn to start"
+    with pytest.raises(DeploymentError, match="not deployed"):
+        local.process_of(ONE)
+    assert local.repair() == []
+    assert running(local) == [4, 5]
+    (tmp_path / "consumer-4" / "started").touch()
+    assert local.repair() == []
+    assert running(local) == [3, 4, 5]
+    local.delete(ConsumerId(2))  # it waits, and there is nothing to end
+    local.delete(ConsumerId(5))
+    local.repair()
+    assert running(local) == [1, 3, 4]
+    for consumer in local.list_consumers():
+        local.delete(consumer)
+    assert processes_naming(str(tmp_path)) == []
+
+
+def test_a_start_that_hangs_lets_the_others_start(tmp_path: Path) -> None:
+    """After twenty seconds a start waits for something else than the processor."""
+    clock = Clock()
+    local = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1, monotonic=clock)
+    local.create(ONE, TEMPLATE)
+    local.create(ConsumerId(2), TEMPLATE)
+    clock.now_s += 19.9
+    local.repair()
+    assert running(local) == [1]
+    clock.now_s += 0.2
+    local.repair()
+    assert running(local) == [1, 2]
+    for consumer in (1, 2):
+        local.delete(ConsumerId(consumer))
+
+
+def test_another_controller_starts_what_waits(tmp_path: Path) -> None:
+    """Who waits is in the folder, so that a controller that returns starts it."""
+    before = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1)
+    before.create(ONE, TEMPLATE)
+    before.create(ConsumerId(2), TEMPLATE)
+    after = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1)
+    (tmp_path / "consumer-1" / "started").touch()
+    assert after.repair() == []
+    assert running(after) == [1, 2]
+    for consumer in (1, 2):
+        after.delete(ConsumerId(consumer))
+
+
+def test_a_consumer_that_cannot_start_when_its_turn_comes_is_told(tmp_path: Path) -> None:
+    """It is no longer deployed, and the incident has the reason."""
+    local = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1)
+    local.create(ONE, TEMPLATE)
+    local.create(ConsumerId(2), TEMPLATE)
+    (tmp_path / "consumer-2" / "started").mkdir()  # cannot be removed as a file
+    (tmp_path / "consumer-1" / "started").touch()
+    told = local.repair()
+    assert [one.consumer for one in told] == [2]
+    assert "could not be started" in told[0].explanation
+    assert list(local.list_consumers()) == [1]
     local.delete(ONE)

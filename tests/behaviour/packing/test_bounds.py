@@ -1,5 +1,7 @@
 """Limits that every packing algorithm respects."""
 
+from dataclasses import replace
+
 import pytest
 
 from kit.packing.packing_cases import named, numbers, problem
@@ -50,6 +52,45 @@ def test_when_the_maximum_of_consumers_binds_the_least_overloaded_is_flagged(
     packing = algorithm.pack(problem([60] * 6, [1, 1, 2, 2, 3, 3], consumers_max=2))
     assert sorted(len(held) for held in packing.assignment.values()) == [3, 3]
     assert set(packing.overloaded) == set(packing.assignment)
+
+
+@EVERY
+def test_a_hot_partition_does_not_overload_the_others(algorithm: PackingAlgorithm) -> None:
+    """A partition as fast as twenty consumers is alone; forty others use all nineteen left.
+
+    Each is half a consumer, so two consumers must hold three, and three do.
+    """
+    packing = algorithm.pack(problem([2000] + [50] * 40, consumers_max=20))
+    owners = packing.assignment.owners
+    assert packing.assignment[owners[named(0)]] == {named(0)}
+    others = [len(held) for c, held in packing.assignment.items() if c != owners[named(0)]]
+    assert len(others) == 19
+    assert max(others) == 3
+    assert len(packing.overloaded) <= 3
+
+
+@EVERY
+def test_an_answer_under_a_hot_partition_and_a_maximum_is_stable(
+    algorithm: PackingAlgorithm,
+) -> None:
+    """Packed again with the same speeds, nothing moves."""
+    question = problem([2000, 70, 70] + [50] * 40, consumers_max=20)
+    first = algorithm.pack(question).assignment
+    assert algorithm.pack(replace(question, current=first)).assignment == first
+
+
+@EVERY
+def test_too_many_on_one_consumer_under_a_maximum_are_spread(algorithm: PackingAlgorithm) -> None:
+    """Two consumers are loaded alike, but one holds eight partitions of at most six."""
+    question = problem([120, 120, *[30] * 8], [1, 1, *[2] * 8], consumers_max=2, items_max=6)
+    held = algorithm.pack(question).assignment.values()
+    assert max(len(partitions) for partitions in held) <= 6
+
+
+def test_what_fits_no_new_consumer_stays_where_it_is() -> None:
+    """Two oversize partitions share a consumer; a small third one cannot take either."""
+    question = problem([150, 150, 150], special={1: 400, 2: 20, 3: 20}, consumers_max=2)
+    assert len(ChainPacking(0).pack(question).assignment.owners) == 3
 
 
 @EVERY

@@ -73,11 +73,10 @@ class LocalBench:
         return self._made()
 
     def kill(self, consumer: ConsumerId) -> None:
-        note = self.backend._read(consumer)
-        assert note is not None
-        os.kill(note.process.pid, signal.SIGKILL)
+        process = self.backend.process_of(consumer)
+        os.kill(process.pid, signal.SIGKILL)
         deadline = time.monotonic() + 10
-        while is_alive(note.process) and time.monotonic() < deadline:
+        while is_alive(process) and time.monotonic() < deadline:
             time.sleep(0.01)  # a killed process takes a moment to be gone
 
     def close(self) -> None:

@@ -1,23 +1,29 @@
-"""What the core can ask of Kafka, Spark and the lake. Every call here may block."""
+"""What the core can ask of Kafka, Spark and the lake. Every call here may block.
+
+What asks with kafka-python is imported at its first question: the library takes an eighth of a
+second of a core to import, and a spare asks nothing.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.consumer.core.effects import RangeToCarry
 from penstock.consumer.core.inputs import LedgerEntry
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.failures import TopicMissingError
-from penstock.kafka_io.leader_epochs import EpochEndReader
-from penstock.kafka_io.log_sizes import LogSizeReader
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.session import disconnect
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
+
+if TYPE_CHECKING:
+    from penstock.kafka_io.leader_epochs import EpochEndReader
+    from penstock.kafka_io.log_sizes import LogSizeReader
 
 # How soon a topic that was made again is noticed while its ends do not show it.
 _TOPIC_IDS_PERIOD_S = 5.0
@@ -47,7 +53,7 @@ class ExternalSystems:
         self._writer = writer
         self._at_point = at_point
         self._kafka = Administration(settings.kafka)
-        self._epoch_ends = EpochEndReader(settings.kafka)
+        self._epoch_ends: EpochEndReader | None = None
         self._topics_due_s = 0.0
         self._sizes: LogSizeReader | None = None
         self._session: Any = None
@@ -135,7 +141,7 @@ class ExternalSystems:
         ledger = view.next_offsets
         new = [one for one, offset in ledger.items() if offset is None]
         starts = self._kafka.look_up_offsets(new, LogPosition.START)
-        epoch_ends = self._epoch_ends.look_up(view.leader_epochs)
+        epoch_ends = self._look_up_epoch_ends(view.leader_epochs)
         for lookup in (starts, epoch_ends):
             failures |= {
                 one: error
@@ -155,6 +161,15 @@ class ExternalSystems:
                     epoch_ends.offsets.get(one),
                 )
         return LedgerEntries(entries, failures)
+
+    def _look_up_epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> OffsetLookup:
+        if not epochs:
+            return OffsetLookup()
+        if self._epoch_ends is None:
+            from penstock.kafka_io.leader_epochs import EpochEndReader  # noqa: PLC0415 -- see above
+
+            self._epoch_ends = EpochEndReader(self._settings.kafka)
+        return self._epoch_ends.look_up(epochs)
 
     def _topic_ids(
         self, partitions: Sequence[TopicPartition]
@@ -187,6 +202,8 @@ class ExternalSystems:
         """Log bytes of one offset; a partition with an empty log is left out."""
         wanted = sorted(partitions)
         if self._sizes is None:
+            from penstock.kafka_io.log_sizes import LogSizeReader  # noqa: PLC0415 -- see above
+
             self._sizes = LogSizeReader(self._settings.kafka)
         try:
             sizes = self._sizes.read_bytes({one.topic for one in wanted})

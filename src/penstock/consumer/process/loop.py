@@ -13,7 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from penstock.consumer.core.inputs import Command, Input, MessagesRead, ShutdownAsked, Tick
+from penstock.consumer.core.inputs import (
+    Command,
+    Input,
+    MessagesRead,
+    ShutdownAsked,
+    SparkStarted,
+    Tick,
+)
 from penstock.consumer.core.ownership import Ownership
 from penstock.consumer.core.settings import core_settings
 from penstock.consumer.core.shutdown_record import (
@@ -67,12 +74,14 @@ class ConsumerProcess:
         *,
         state_directory: Path | None = None,
         deployment_version: int | None = None,
+        started_file: Path | None = None,
         health: Health | None = None,
         at_point: Point = _nothing,
     ) -> None:
         self._settings = settings
         self._id = ConsumerId(consumer_id)
         self._deployment_version = deployment_version
+        self._started_file = started_file
         self._health = health or Health()
         self._at_point = at_point
         self._inbox = Inbox()
@@ -208,8 +217,18 @@ class ConsumerProcess:
         self._health.beat()
 
     def _feed(self, given: Input) -> None:
+        if isinstance(given, SparkStarted):
+            self._tell_started()
         self._state, effects = step(self._state, given)
         self._runner.run(effects)
+
+    def _tell_started(self) -> None:
+        """For a deployment that starts few at a time: the next one may start now."""
+        if self._started_file is not None:
+            try:
+                self._started_file.touch()
+            except OSError as error:
+                self._log.warning("start_not_told", why=str(error))
 
     def _decoded(self, record: KafkaRecord) -> Command | StateQuery | None:
         role = self._settings.topics.names.role_of(record.topic)

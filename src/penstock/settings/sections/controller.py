@@ -47,6 +47,12 @@ class ControllerSection(Section):
     creations_per_minute_max: int = option(
         20, "The most consumers created in a minute, whatever the monitor measures.", ge=1
     )
+    starts_at_once_max: int = option(
+        0,
+        "How many local consumers may be starting at the same time; the others wait in order. 0 is "
+        "one for each core.",
+        ge=0,
+    )
     creation_timeout: Duration = option(
         90.0, "How long a new consumer may take to report before it is given up.", gt=0
     )
