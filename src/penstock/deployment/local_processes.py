@@ -38,7 +38,7 @@ from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
 # A start that takes longer waits for something else than the processor, and no longer counts.
-TURN_MAX_S = 20.0
+START_COUNTS_AT_MOST_S = 20.0
 STARTED_NAME = "started"
 # While this file is in the group's directory, no consumer is started: a server that all of them
 # need is starting again.
@@ -65,7 +65,7 @@ class _Note:
 
     consumer: int
     group: str
-    # None while it waits for its turn to start.
+    # None while it waits to be started.
     process: ProcessIdentity | None
     template: DeploymentTemplate
     restarts: int = 0
@@ -98,7 +98,7 @@ class LocalProcesses:
         self._grace_s = grace_s
         self._starts_at_once_max = starts_at_once_max
         self._monotonic = monotonic
-        self._turns_lock = threading.Lock()
+        self._starts_lock = threading.Lock()
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._locks_lock = threading.Lock()
 
@@ -121,7 +121,7 @@ class LocalProcesses:
             with self._not_started(consumer):
                 self._folder(consumer).mkdir(parents=True, exist_ok=True)
                 self._write(waiting)
-        _, failures = self._give_turns()
+        _, failures = self._start_who_is_due()
         if consumer in failures:
             raise failures[consumer]
 
@@ -143,29 +143,31 @@ class LocalProcesses:
             return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
 
     def repair(self) -> Sequence[Incident]:
-        incidents, failures = self._give_turns()
+        incidents, failures = self._start_who_is_due()
         return [*incidents, *(Incident(one, str(error)) for one, error in failures.items())]
 
-    def _give_turns(self) -> tuple[list[Incident], dict[ConsumerId, DeploymentError]]:
-        """Start who waits or has died, the longest waiting first, as far as there is room."""
+    def _start_who_is_due(self) -> tuple[list[Incident], dict[ConsumerId, DeploymentError]]:
+        """Start who waits or has died, the longest waiting first, as many as may start now."""
         incidents: list[Incident] = []
         failures: dict[ConsumerId, DeploymentError] = {}
         if (self._directory / SERVERS_RESTARTING_NAME).exists():
             return incidents, failures
-        with self._turns_lock:
+        with self._starts_lock:
             notes = self._notes()
             due = [note for note in notes if not note.is_alive and self._is_due(note)]
-            room = len(due)
+            free_starts = len(due)
             if due and self._starts_at_once_max is not None:
-                room = self._starts_at_once_max - sum(self._is_starting(note) for note in notes)
+                free_starts = self._starts_at_once_max - sum(
+                    self._is_starting(note) for note in notes
+                )
             for note in sorted(due, key=lambda note: note.started_monotonic_s):
                 consumer = ConsumerId(note.consumer)
                 lock = self._lock(consumer)
-                if room <= 0 or not lock.acquire(blocking=False):
-                    continue  # no room, or it is being created or deleted right now
+                if free_starts <= 0 or not lock.acquire(blocking=False):
+                    continue  # enough start already, or it is being created or deleted right now
                 try:
                     if self._read(consumer) == note:
-                        room -= 1
+                        free_starts -= 1
                         incidents += self._start_again(note)
                 except DeploymentError as error:
                     failures[consumer] = error
@@ -176,7 +178,7 @@ class LocalProcesses:
     def _is_starting(self, note: _Note) -> bool:
         return (
             note.is_alive
-            and self._monotonic() - note.started_monotonic_s < TURN_MAX_S
+            and self._monotonic() - note.started_monotonic_s < START_COUNTS_AT_MOST_S
             and not (self._folder(ConsumerId(note.consumer)) / STARTED_NAME).exists()
         )
 
