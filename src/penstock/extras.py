@@ -1,12 +1,12 @@
 """Which part of Penstock needs which extra of its package, and what to say when one is missing.
 
-`pip install penstock` brings the controller, the monitor and the operator's commands. What is large
-or only for some comes as an extra (pyproject.toml lists their packages):
+`pip install penstock` brings the controller, the monitor, the operator's commands and `simulate`.
+What is large or only for some comes as an extra (pyproject.toml lists their packages):
 
     connect      a consumer of a Spark Connect server: Spark's client and the lake's writer
     spark        all of Spark: a Connect server, consumers with a Spark of their own, `penstock up`
     kubernetes   a controller whose consumers are Deployments of a cluster
-    laboratory   `demo`, `simulate` and `study`: all of Spark, and pictures
+    laboratory   `demo`, `study` and `simulate --plot`: all of Spark, and pictures
 """
 
 import importlib.util

@@ -24,6 +24,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic import ValidationError
+
+from penstock.errors import SettingsError
 from penstock.extras import missing_extra
 from penstock.model import TopicPartition
 from penstock.settings.sections import SparkSettings, TableSettings
@@ -106,6 +109,7 @@ def run_transformation(
     of a table. `session` is a Spark session on this machine; without one, a local Spark is started
     once and kept until the process ends.
 
+    Raises SettingsError for a name, `columns` or `partition_by` that no settings file could have.
     Raises TransformationFailedError where production would stop a partition: the function raised,
     gave no DataFrame, or gave rows that no table takes. The message names the record, if it is one.
     """
@@ -115,12 +119,7 @@ def run_transformation(
         _importable(transformation) as name,
         tempfile.TemporaryDirectory(prefix="penstock-testing-") as folder,
     ):
-        table = TableSettings(
-            table="rows",
-            transformation=name,
-            columns=list(columns),
-            partition_by=list(partition_by),
-        )
+        table = _table(name, columns, partition_by)
 
         def trial(place: str) -> TrialRun:
             return TrialRun(spark, table, given, Path(folder) / place)
@@ -139,7 +138,24 @@ def run_transformation(
         return TransformationResult(run.rows(), schema, letters)
 
 
+def _table(name: str, columns: Sequence[str], partition_by: Sequence[str]) -> TableSettings:
+    try:
+        return TableSettings(
+            table="rows",
+            transformation=name,
+            columns=list(columns),
+            partition_by=list(partition_by),
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = f"{first['loc'][0]}: " if first["loc"] else ""
+        reason = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"The settings of a table cannot be so: {where}{reason}.") from None
+
+
 def _as_kafka_has_them(records: Iterable[Record | bytes | str | None]) -> list[GivenRecord]:
+    if isinstance(records, str | bytes):
+        raise TypeError("`records` is a list of records, not one value")
     given: list[GivenRecord] = []
     next_offsets: dict[TopicPartition, int] = {}
     for one in records:
@@ -147,6 +163,8 @@ def _as_kafka_has_them(records: Iterable[Record | bytes | str | None]) -> list[G
         place = TopicPartition(record.topic, record.partition)
         least = next_offsets.get(place, 0)
         offset = least if record.offset is None else record.offset
+        if offset < 0:
+            raise ValueError(f"{place}: an offset is 0 or more, got {offset}")
         if offset < least:
             raise ValueError(f"{place}: offset {offset} comes after offset {least - 1}")
         next_offsets[place] = offset + 1
@@ -165,6 +183,10 @@ def _as_kafka_has_them(records: Iterable[Record | bytes | str | None]) -> list[G
 
 
 def _encoded(value: bytes | str | None) -> bytes | None:
+    if not isinstance(value, bytes | str | None):
+        raise TypeError(
+            f"a key or value is bytes, text or None, got {type(value).__name__}: {value!r}"
+        )
     return value.encode() if isinstance(value, str) else value
 
 

@@ -26,6 +26,7 @@ OPERATOR = (
     "jars",
     "doctor",
     "laboratory.load",
+    "laboratory.simulate",
 )
 LABORATORY = (
     "laboratory.demo",
@@ -128,7 +129,7 @@ def test_what_is_large_stays_out_where_it_is_not_needed() -> None:
     [
         ("demo", (), ["penstock[laboratory]"]),
         ("demo", ("spark",), ["penstock[laboratory]"]),
-        ("simulate", (), ["penstock[laboratory]"]),
+        ("simulate --generate walk --plot a.png", (), ["penstock[laboratory]"]),
         ("study packing", ("connect",), ["penstock[laboratory]"]),
         ("consumer --id 1", (), ["penstock[spark]", "penstock[connect]"]),
         ("verify", (), ["penstock[spark]", "penstock[connect]"]),
@@ -150,6 +151,14 @@ def test_a_command_without_its_extra_says_what_to_install(
     assert "Traceback" not in done.stderr
     for remedy in remedies:
         assert f"pip install '{remedy}'" in done.stderr
+
+
+def test_simulate_needs_no_extra() -> None:
+    """Sizing comes before the decision to install Spark."""
+    command = "simulate --generate walk --partitions 4 --measurements 3 -o json"
+    done = run_with_only(installed_with(), PROGRAM, *command.split())
+    assert done.returncode == 0, done.stderr
+    assert "CHAIN" in done.stdout
 
 
 def test_a_module_that_no_extra_has_stays_an_error_of_the_program() -> None:

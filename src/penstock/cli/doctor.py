@@ -95,6 +95,9 @@ def _extras() -> str:
     """List the extras. A missing one is no error: not every machine needs every extra."""
     there = [str(extra) for extra in Extra if has_extra(extra)]
     missing = [install_command(extra) for extra in Extra if not has_extra(extra)]
+    if has_extra(Extra.CONNECT) and not has_extra(Extra.SPARK):
+        # Both bring the package pyspark, so all of Spark needs an environment of its own.
+        missing = [install_command(Extra.KUBERNETES)] if not has_extra(Extra.KUBERNETES) else []
     found = f"installed: {', '.join(there) or 'none'}"
     return f"{found}; for more: {', '.join(missing)}" if missing else found
 

@@ -19,6 +19,7 @@ from penstock.pipeline.failures import (
     TransformationMissingError,
 )
 from penstock.settings.sections import TableSettings
+from penstock.settings.sections.lake import repeated
 from penstock.spark_worker.record_columns import DATE_COLUMN
 from penstock.transformations import UNDECODABLE, Transformation
 
@@ -87,9 +88,18 @@ def _apply(raw: Any, table: TableSettings) -> Any:
             f"The transformation {table.transformation} raised {type(error).__name__}: {error}"
         ) from error
     if not hasattr(rows, "columns") or not hasattr(rows, "write"):
+        kind = type(rows)
+        where = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         raise TransformationFailedError(
-            f"The transformation {table.transformation} returned {type(rows).__name__}, "
-            "no DataFrame."
+            f"The transformation {table.transformation} returned {where}{kind.__name__}, "
+            "no DataFrame of Spark."
+        )
+    twice = repeated(rows.columns)
+    if twice:
+        raise TransformationFailedError(
+            f"The transformation {table.transformation} gives the column {twice} more than once; "
+            "tables do not tell upper from lower case.",
+            remedy="Rename or drop one of them.",
         )
     return rows
 

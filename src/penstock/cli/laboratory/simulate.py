@@ -17,7 +17,6 @@ from penstock.cli.options import Overrides, SettingsFile, effective_settings
 from penstock.controller.core.settings import controller_settings
 from penstock.errors import UsageError
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
-from penstock.laboratory.packing_replay.picture import Picture, check_format, draw
 from penstock.laboratory.packing_replay.replay import (
     OnEveryMeasurement,
     ReplayStep,
@@ -121,7 +120,7 @@ def simulate(
     if every and trigger:
         raise UsageError("Give either --every or --trigger.")
     if plot is not None:
-        check_format(plot)
+        _check_format(plot)
     loaded = effective_settings(settings, overrides)
     packing = loaded.settings.packing
     carried = _capacity(capacity, packing, generated=kind is not None)
@@ -297,6 +296,13 @@ def assignment_line(step: ReplayStep) -> str:
     return json.dumps({"measurement": step.measurement, "consumers": consumers})
 
 
+def _check_format(path: Path) -> None:
+    """Before the simulation runs. Only pictures need the extra `laboratory`."""
+    from penstock.laboratory.packing_replay.picture import check_format  # noqa: PLC0415 -- needs an extra
+
+    check_format(path)
+
+
 def _plot(
     path: Path,
     rows: Sequence[Any],
@@ -306,6 +312,11 @@ def _plot(
     stream: Stream,
     capacity: float,
 ) -> None:
+    from penstock.laboratory.packing_replay.picture import (  # noqa: PLC0415 -- only with --plot
+        Picture,
+        draw,
+    )
+
     picture = Picture(
         rows=rows,
         consumers={summary.algorithm: summary.consumers for summary in summaries},

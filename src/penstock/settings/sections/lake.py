@@ -1,5 +1,6 @@
 """Settings of the lake: its tables and how they are written."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
@@ -7,6 +8,16 @@ from pydantic import ValidationInfo, field_validator, model_validator
 from penstock.model.topic_partition import is_topic_name
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import ByteSize, Duration
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """A name that is there more than once, as Delta compares them: in any case."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            return name
+        seen.add(name.lower())
+    return None
 
 
 class TableSettings(Section):
@@ -37,6 +48,14 @@ class TableSettings(Section):
         module, colon, function = value.partition(":")
         if value and not (colon and module and function.isidentifier()):
             raise ValueError(f"{value!r} is not a function as package.module:function")
+        return value
+
+    @field_validator("columns", "partition_by")
+    @classmethod
+    def _is_named_once(cls, value: list[str]) -> list[str]:
+        twice = repeated(value)
+        if twice:
+            raise ValueError(f"the column {twice!r} is named more than once")
         return value
 
     @model_validator(mode="after")
