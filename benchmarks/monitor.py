@@ -2,7 +2,7 @@
 
 `python benchmarks/monitor.py` starts a broker, makes 5,000 partitions, writes to 200 of them, runs
 `penstock monitor` beside it for a minute and reads what the kernel counted for that process. On a
-busy machine turns may be missed: processor time is judged for each measurement published, at one a
+busy machine rounds may be missed: processor time is judged for each measurement published, at one a
 second. The exit code is 1 when a bound is broken: 15 % of one core, 150 MB, one measurement a
 second.
 """
