@@ -132,7 +132,8 @@ class LocalProcesses:
         stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
         self._start(consumer, note.template, restarts=restarts)
         last = next(iter(self.logs(consumer, lines=1)), "")
-        return Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")
+        explanation = f"died and was started again ({restarts}). Last line: {last}"
+        return Incident(consumer, explanation, has_ended=True)
 
     def _is_due(self, note: _Note) -> bool:
         return self._monotonic() - note.started_monotonic_s >= pause_s(note.restarts)
