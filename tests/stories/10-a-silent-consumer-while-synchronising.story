@@ -1,4 +1,5 @@
-# One consumer never answers. The wait is limited: it is fenced, deleted and replaced.
+# One consumer never answers and never reports. The wait is limited, and counted in heartbeats that
+# came back: it is fenced, deleted and replaced.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -42,8 +43,20 @@ deployed: 1 2
 consumer 1 answers orders-0@1.1 orders-1@1.2
 tick +1000
   > query 2
-tick +7000
-  consumer_fenced: consumer 2 did not answer within 8000 ms: fenced, 0 partitions to start elsewhere
+the controller hears itself for 8000 ms
+  > query 2
+  > query 2
+  > query 2
+  > query 2
+  > query 2
+  > query 2
+  > query 2
+  > query 2
+  > list deployments
+deployed: 1 2
+the controller hears itself for 1000 ms
+  > query 2
+  consumer_fenced: consumer 2 did not answer within 9000 ms: fenced, 0 partitions to start elsewhere
   synchronised: 1 consumer answered, 2 partitions owned
   > save
   > delete consumer 2

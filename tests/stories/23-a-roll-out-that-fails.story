@@ -45,11 +45,21 @@ tick +500
 tick +500
 consumer 1 reports orders-0@1.1 orders-1@1.2
 consumer 2 reports orders-2@1.3
-tick +5500
+the controller hears itself for 3000 ms
+consumer 1 reports orders-0@1.1 orders-1@1.2
+consumer 2 reports orders-2@1.3
+the controller hears itself for 2000 ms
+  > list deployments
+consumer 1 reports orders-0@1.1 orders-1@1.2
+consumer 2 reports orders-2@1.3
+deployed: 1 2 3/1
+the controller hears itself for 1000 ms
   consumer_fenced: consumer 3 did not come up within 5000 ms: fenced, 0 partitions to start elsewhere
-  request_answered: request u1: failed, the replacement of consumer 1 did not come up
   > save
   > delete consumer 3
+tick +500
+  request_answered: request u1: failed, the replacement of consumer 1 did not come up
+  > save
   > answer u1: failed
 request u2: update
   request_answered: request u2: accepted, version 2, one by one

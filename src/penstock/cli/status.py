@@ -11,7 +11,7 @@ from rich.text import Text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
 from penstock.cli.group_status import age_text, is_stale, read_status
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.model.sentences import counted, speed_text
+from penstock.model.sentences import counted, shortened_list, speed_text
 
 BAR_WIDTH = 20
 LAST_DECISIONS = 5
@@ -65,6 +65,8 @@ def rendered(found: dict[str, Any]) -> Group:
         for partition, reason in list(found["parked"].items())[:5]
     ]
     parts += [Text(_pause_text(pause), style="yellow") for pause in found["pauses"]]
+    if found.get("held_by_silence"):
+        parts.append(Text(_hold_text(found["held_by_silence"]), style="bold red"))
     roll_out = found["roll_out"]
     if roll_out:
         parts.append(Text(f"rolling out version {roll_out['version']} ({roll_out['request_id']})"))
@@ -109,6 +111,13 @@ def _behind(one: dict[str, Any]) -> str:
     return f"{one['behind_records']:,}, {'?' if seconds is None else f'{seconds:.1f}'} s"
 
 
+def _hold_text(hold: dict[str, Any]) -> str:
+    names = shortened_list([str(consumer) for consumer in hold["consumers"]])
+    return (
+        f"held by silence for {hold['for_ms'] / 1000:.0f} s: consumers {names} are silent or late"
+    )
+
+
 def _pause_text(pause: dict[str, Any]) -> str:
     until = pause["until_unix_ms"]
     ends = ""
@@ -133,9 +142,15 @@ def _consumers(found: dict[str, Any]) -> Table:
             Text(f"{figures} MB/s", style="bold red" if share > 1 else ""),
             str(len(one["partitions"])),
             _behind(one),
-            one["status"],
+            _state_text(one),
         )
     return table
+
+
+def _state_text(one: dict[str, Any]) -> str:
+    """A batch is nothing to mention; a wait is."""
+    occupation = str(one.get("occupation", ""))
+    return f"{one['status']}, {occupation}" if "waits" in occupation else str(one["status"])
 
 
 def _bar(

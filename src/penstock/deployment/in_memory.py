@@ -51,7 +51,7 @@ class InMemoryDeployment:
             self._consumers[consumer] = replace(
                 known, state=DeploymentState.RUNNING, restarts=known.restarts + 1
             )
-            incidents.append(Incident(consumer, "died and was started again"))
+            incidents.append(Incident(consumer, "died and was started again", has_ended=True))
         self._dead.clear()
         return incidents
 

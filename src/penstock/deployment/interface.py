@@ -61,14 +61,22 @@ class DeployedConsumer:
     state: DeploymentState
     restarts: int = 0
     detail: str = ""
+    # It has never run so far: it has no place yet, its image is still being fetched, or it waits
+    # until others have started.
+    is_starting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An unrequested change of a consumer, such as a restart."""
+    """An unrequested change of a consumer, such as a restart.
+
+    `has_ended` says that the process which ran until now is certainly gone, and that no later one
+    has reported yet.
+    """
 
     consumer: ConsumerId
     explanation: str
+    has_ended: bool = False
 
 
 class DeploymentBackend(Protocol):

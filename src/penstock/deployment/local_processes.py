@@ -107,7 +107,12 @@ class LocalProcesses:
         for note in self._notes():
             consumer = ConsumerId(note.consumer)
             found[consumer] = DeployedConsumer(
-                consumer, note.template.version, self._state(note), note.restarts, _detail(note)
+                consumer,
+                note.template.version,
+                self._state(note),
+                note.restarts,
+                _detail(note),
+                is_starting=note.process is None,
             )
         return {consumer: found[consumer] for consumer in sorted(found)}
 
@@ -195,7 +200,8 @@ class LocalProcesses:
         stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
         self._start(consumer, note.template, restarts=restarts)
         last = next(iter(self.logs(consumer, lines=1)), "")
-        return [Incident(consumer, f"died and was started again ({restarts}). Last line: {last}")]
+        explanation = f"died and was started again ({restarts}). Last line: {last}"
+        return [Incident(consumer, explanation, has_ended=True)]
 
     def _is_due(self, note: _Note) -> bool:
         since_s = self._monotonic() - note.started_monotonic_s

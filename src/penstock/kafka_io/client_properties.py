@@ -41,6 +41,8 @@ def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": "penstock",
+        # The library's own 10 s would let a healthy consumer be silent after the broker is back.
+        "reconnect.backoff.max.ms": 1_000,
         "socket.connection.setup.timeout.ms": int(min(kafka.answer_timeout, 30) * 1000),
         "log_level": 2,  # librdkafka writes to stderr; what matters is raised
         **kafka.properties,

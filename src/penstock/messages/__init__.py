@@ -28,7 +28,7 @@ from penstock.messages.fields import (
     Message,
     ToConsumer,
 )
-from penstock.messages.leadership import LeadershipClaim
+from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim
 from penstock.messages.refusal import Refusal, RefusalCode
 from penstock.messages.report import (
     ConsumerPhase,
@@ -37,6 +37,10 @@ from penstock.messages.report import (
     FailedPartition,
     PreviousShutdown,
     ReportedPartition,
+    Wait,
+    WaitsFor,
+    Work,
+    WorksOn,
 )
 from penstock.messages.service import (
     ChangeSettings,
@@ -60,6 +64,7 @@ __all__ = [
     "CommandRefusedEvent",
     "ConsumerPhase",
     "ConsumerReport",
+    "ControllerHeartbeat",
     "CycleMeasurement",
     "DeploymentResources",
     "Direction",
@@ -97,7 +102,11 @@ __all__ = [
     "StoppedPartition",
     "ToConsumer",
     "UpdateDeployments",
+    "Wait",
+    "WaitsFor",
     "WholeMeasurement",
+    "Work",
+    "WorksOn",
     "WriteSpeedMeasurement",
     "cut",
     "decode",

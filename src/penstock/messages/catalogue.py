@@ -8,7 +8,7 @@ from penstock.messages.events import (
     StopConsumingEvent,
 )
 from penstock.messages.fields import Message
-from penstock.messages.leadership import LeadershipClaim
+from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim
 from penstock.messages.report import ConsumerReport
 from penstock.messages.service import (
     ChangeSettings,
@@ -29,6 +29,7 @@ MESSAGE_TYPES: tuple[type[Message], ...] = (
     StateQueryResponse,
     ConsumerReport,
     LeadershipClaim,
+    ControllerHeartbeat,
     WriteSpeedMeasurement,
     UpdateDeployments,
     ChangeSettings,

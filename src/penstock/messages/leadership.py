@@ -1,11 +1,12 @@
-"""The message with which a controller claims leadership.
+"""What a controller writes to its own partition: its claim to lead, and its heartbeats.
 
-Its offset in the controller's partition becomes the controller's epoch, so epochs only rise.
+The claim's offset in the controller's partition becomes the controller's epoch, so epochs only
+rise. A heartbeat that came back through the log shows that the controller can hear its consumers.
 """
 
 from typing import ClassVar
 
-from penstock.messages.fields import Message, Sentence
+from penstock.messages.fields import Message, Ordinal, Sentence
 
 
 class LeadershipClaim(Message):
@@ -15,3 +16,17 @@ class LeadershipClaim(Message):
     header_fields: ClassVar[tuple[str, ...]] = ()
 
     claimed_by: Sentence = ""
+
+
+class ControllerHeartbeat(Message):
+    """Written by the leading controller to partition 0, and read there by itself.
+
+    It passes through the log like every consumer's report. A consumer is silent when so many
+    heartbeats came back without a message of its own in between.
+    """
+
+    topic_role: ClassVar[str] = "controller"
+    header_fields: ClassVar[tuple[str, ...]] = ("controller_epoch",)
+
+    controller_epoch: Ordinal
+    heartbeat_number: Ordinal

@@ -1,4 +1,4 @@
-"""A consumer's periodic report: its incarnation, what it owns, and how fast it is.
+"""A consumer's periodic report: what it owns, how fast it is, and what it waits for or works on.
 
 The controller detects a dead consumer by missing reports. The consumer converts its measurements
 to log bytes (bytes on the broker's disk, after compression), the unit of the monitor.
@@ -41,6 +41,34 @@ class PreviousShutdown(StrEnum):
     CONTROLLED = "controlled"
     UNCONTROLLED = "uncontrolled"
     UNKNOWN = "unknown"
+
+
+class WaitsFor(StrEnum):
+    """What a consumer needs and does not have at the moment."""
+
+    LAKE = "lake"
+    SPARK = "spark"
+    KAFKA = "kafka"
+
+
+class WorksOn(StrEnum):
+    """What a consumer does that a stop has to wait for."""
+
+    BATCH = "batch"
+
+
+class Wait(Value):
+    """A consumer that waits is alive: its stops and starts are waited for."""
+
+    what: WaitsFor
+    since_ms_ago: Count
+
+
+class Work(Value):
+    """A consumer that works is alive: a stop waits for the end of its batch."""
+
+    what: WorksOn
+    since_ms_ago: Count
 
 
 class ReportedPartition(OwnedPartition):
@@ -87,6 +115,9 @@ class ConsumerReport(FromConsumer):
     # The deployment version it was started with; a roll-out waits for the new one.
     deployment_version: Count | None = None
     cycle: CycleMeasurement | None = None
+    # The longest of its waits, and its running batch; absent when there is none.
+    waits_for: Wait | None = None
+    works_on: Work | None = None
     owned: Annotated[
         tuple[ReportedPartition, ...], Field(max_length=PARTITIONS_PER_MESSAGE_MAX)
     ] = ()

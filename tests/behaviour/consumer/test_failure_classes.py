@@ -3,9 +3,9 @@
 import pytest
 
 from penstock.consumer.core.inputs import PartitionFailure, StageTimes
-from penstock.consumer.process.batch_results import batch_ended
+from penstock.consumer.process.batch_results import batch_ended, waits_for
 from penstock.errors import PenstockError, UnreachableError
-from penstock.messages import StopReason
+from penstock.messages import StopReason, WaitsFor
 from penstock.model import TopicPartition
 from penstock.pipeline import (
     BatchResult,
@@ -58,3 +58,10 @@ def test_figures_of_the_batch_come_along() -> None:
     ended = batch_ended(BatchResult(records=5, decoded_bytes=600, timings=timings), 0)
     assert (ended.records, ended.decoded_bytes) == (5, 600)
     assert ended.times == StageTimes(1.0, 2.0, 3.0, 4.0)
+
+
+def test_a_ledger_that_is_not_read_waits_for_the_lake_or_for_kafka() -> None:
+    """The pipeline's errors are the lake's; every other is Kafka's."""
+    assert waits_for(LakeRefusedError("x")) is WaitsFor.LAKE
+    assert waits_for(UnreachableError("x")) is WaitsFor.KAFKA
+    assert waits_for(UnreachableError("x"), LakeRefusedError("x")) is WaitsFor.LAKE

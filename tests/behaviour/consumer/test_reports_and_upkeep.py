@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.consumer.consumer_script import A, B, Script
+from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
     KeepTables,
@@ -12,8 +12,17 @@ from penstock.consumer.core.effects import (
 )
 from penstock.consumer.core.inputs import StageTimes
 from penstock.errors import UnreachableError
-from penstock.messages import ConsumerPhase, ConsumerReport, FromConsumer, PreviousShutdown
-from penstock.model import TopicPartition
+from penstock.messages import (
+    ConsumerPhase,
+    ConsumerReport,
+    FromConsumer,
+    PreviousShutdown,
+    Wait,
+    WaitsFor,
+    Work,
+    WorksOn,
+)
+from penstock.model import Epoch, TopicPartition
 
 
 def only_report(messages: list[FromConsumer]) -> ConsumerReport:
@@ -102,3 +111,78 @@ def test_without_partitions_no_table_is_kept() -> None:
     script.owning(A)
     script.wait(10_000)
     assert script.did(KeepTables)
+
+
+def test_a_report_says_that_spark_is_not_up_yet() -> None:
+    """The wait for Spark begins with the process, ends with its start, and begins with its loss."""
+    script = Script(restarts_spark=True)
+    assert only_report(script.wait(0)).waits_for == Wait(what=WaitsFor.SPARK, since_ms_ago=0)
+    assert only_report(script.wait(2_000)).waits_for == Wait(
+        what=WaitsFor.SPARK, since_ms_ago=2_000
+    )
+    script.spark()
+    assert only_report(script.wait(2_000)).waits_for is None
+    script.owning(A).carrying(A)
+    script.batch_ends(failures={A: passes(is_spark_lost=True)})
+    script.wait(1_999)
+    assert only_report(script.wait(1)).waits_for == Wait(what=WaitsFor.SPARK, since_ms_ago=2_000)
+
+
+@pytest.mark.parametrize("what", [WaitsFor.LAKE, WaitsFor.KAFKA])
+def test_a_report_says_what_a_start_waits_for(what: WaitsFor) -> None:
+    """A start whose ledger entry cannot be read says what is away, until it is read."""
+    script = Script().with_spark()
+    script.start((A, "1.1"))
+    asked = {A: Epoch.parse("1.1")}
+    assert only_report(script.wait(2_000)).waits_for == Wait(what=WaitsFor.LAKE, since_ms_ago=2_000)
+    script.take(inputs.LedgerNotRead(script.now_ms, UnreachableError("away"), asked, what))
+    since_ms_ago = 4_000 if what is WaitsFor.LAKE else 2_000
+    waits = only_report(script.wait(2_000)).waits_for
+    assert waits == Wait(what=what, since_ms_ago=since_ms_ago)
+    script.ledger(A, "1.1", 10)
+    assert only_report(script.wait(2_000)).waits_for is None
+
+
+def test_a_partition_of_a_table_that_cannot_be_read_waits_for_the_lake() -> None:
+    """Other tables were read, and so was Kafka: the earlier wait for Kafka is over."""
+    script = Script().with_spark().owning(B)
+    script.take(inputs.EndsNotRead(script.now_ms, UnreachableError("away")))
+    script.start((A, "1.2"))
+    asked = {A: Epoch.parse("1.2")}
+    failures = {A: UnreachableError("a broken log")}
+    script.take(inputs.LedgerRead(script.now_ms, asked, {}, failures, WaitsFor.LAKE))
+    waits = only_report(script.wait(2_000)).waits_for
+    assert waits == Wait(what=WaitsFor.LAKE, since_ms_ago=2_000)
+
+
+def test_a_partition_that_kafka_does_not_answer_for_is_waited_for() -> None:
+    """The ledger was read, so it is Kafka that is waited for; an answer for all ends the wait."""
+    script = Script().with_spark()
+    script.start((A, "1.1"))
+    asked = {A: Epoch.parse("1.1")}
+    failures = {A: UnreachableError("no leader")}
+    script.take(inputs.LedgerRead(script.now_ms, asked, {}, failures))
+    waits = only_report(script.wait(2_000)).waits_for
+    assert waits == Wait(what=WaitsFor.KAFKA, since_ms_ago=2_000)
+    script.ledger(A, "1.1", 10)
+    assert only_report(script.wait(2_000)).waits_for is None
+
+
+def test_a_look_that_kafka_does_not_answer_is_a_wait() -> None:
+    """It ends with the next look that is answered."""
+    script = Script().with_spark().owning(A)
+    script.take(inputs.EndsNotRead(script.now_ms, UnreachableError("away")))
+    waits = only_report(script.wait(2_000)).waits_for
+    assert waits == Wait(what=WaitsFor.KAFKA, since_ms_ago=2_000)
+    script.ends({A: 10})
+    assert only_report(script.wait(2_000)).waits_for is None
+
+
+def test_a_report_names_the_running_batch() -> None:
+    """A stop waits for the batch, and the controller learns that it does."""
+    script = Script().owning(A).carrying(A)
+    script.stop((A, "1.1"))
+    works = only_report(script.wait(30_000)).works_on
+    assert works == Work(what=WorksOn.BATCH, since_ms_ago=30_000)
+    script.batch_ends({A: 15})
+    assert only_report(script.wait(2_000)).works_on is None

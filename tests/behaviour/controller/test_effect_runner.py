@@ -95,4 +95,6 @@ def test_an_incident_of_a_consumer_reaches_the_core() -> None:
     given = inbox.get(timeout=10)
     effect_runner.close()
     assert not isinstance(given, Exception)
-    assert given(7) == ConsumerIncident(7, ConsumerId(3), "died and was started again")
+    assert given(7) == ConsumerIncident(
+        7, ConsumerId(3), "died and was started again", has_ended=True
+    )

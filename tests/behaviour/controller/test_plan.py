@@ -79,13 +79,16 @@ def test_a_consumer_that_an_overtaken_plan_wanted_is_used_by_the_next_one() -> N
         "tick +500",
         "packed 1: a-0; 2: b-0",
         "60000 ms pass",
+        "the heartbeat comes back",
         "consumer 1 cannot be created: no quota",
         "speeds a-0=90 b-0=90",
     )
-    wanted_since_ms = state_of(teller).consumers[TWO].since_ms
+    before = state_of(teller)
+    wanted_since_ms = before.consumers[TWO].since_listened_ms
     lines = teller.tell("packed 2: a-0; 3: b-0")
     assert "2 to create" in lines[0]
-    assert state_of(teller).consumers[TWO].since_ms == wanted_since_ms < teller.now_ms
+    since_ms = state_of(teller).consumers[TWO].since_listened_ms
+    assert since_ms == wanted_since_ms < before.hearing.listened_ms
     assert set(state_of(teller).consumers) == {TWO, THREE}
 
 

@@ -4,8 +4,10 @@ import pytest
 
 from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
 from penstock.controller.core import inputs
+from penstock.controller.core.effects import Send
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
+from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId, TopicPartition
 
 
@@ -259,12 +261,16 @@ def test_commands_are_pressed_for_in_their_own_time() -> None:
         "settings acknowledge=3s",
         *TWO_CONSUMERS[:8],
         "consumer 1 started orders-0@1.1",
+        "consumer 2 started orders-2@1.3",
         "speeds orders-0=90 orders-1=40 orders-2=40",
     )
     assert not any("start" in line for line in teller.tell("tick +500"))
     assert "  > start at 1: orders-1@1.2 (plan 2)" in teller.tell("tick +600")
     teller.tell("consumer 1 reports orders-0@1.1")
-    lines = teller.tell("tick +2000")
+    assert teller.tell("the heartbeat comes back") == []
+    teller.tell("the controller hears itself for 1000 ms")
+    teller.tell("tick +1000")
+    lines = teller.tell("the heartbeat comes back")
     assert not any(line.startswith("  > start at 1") for line in lines)
     assert any("consumer 1 did not start orders-1 within 3000 ms" in line for line in lines)
 
@@ -273,14 +279,26 @@ def test_a_consumer_with_two_late_commands_is_fenced_once() -> None:
     """And what was about to be sent to it again is not sent."""
     teller = after("settings acknowledge=3s vanish_after_measurements=1", *TWO_CONSUMERS)
     teller.tell("speeds orders-2=40")
-    teller.tell("2000 ms pass")
+    teller.tell("the controller hears itself for 2000 ms")
     teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2")
-    lines = teller.tell("tick +1500")
+    teller.tell("consumer 2 reports orders-2@1.3")
+    lines = teller.tell("the controller hears itself for 1000 ms")
     assert sum("consumer_fenced" in line for line in lines) == 1
 
 
+def test_a_start_that_the_same_step_stops_is_not_sent() -> None:
+    """Only the stop goes out."""
+    teller = after(*TWO_CONSUMERS, "consumer 1 stopped orders-1@1.2, ledger_refused")
+    draft = StepDraft(state_of(teller), teller.now_ms)
+    draft.start(TopicPartition("orders", 1), ConsumerId(1))
+    draft.stop(TopicPartition("orders", 1))
+    _, effects = draft.finish(teller.now_ms)
+    sent = [effect.message.event_type for effect in effects if isinstance(effect, Send)]
+    assert sent == ["StopConsumingCommand"]
+
+
 def test_a_start_is_not_sent_to_whom_the_same_step_fences() -> None:
-    """One partition is due to be sent again, another one is overdue: the consumer is given up."""
+    """One partition is on its way, another one is overdue: the consumer is given up."""
     teller = after(
         "settings acknowledge=3s",
         *TWO_CONSUMERS,
@@ -288,11 +306,13 @@ def test_a_start_is_not_sent_to_whom_the_same_step_fences() -> None:
         "tick +500",
         "packed 1: orders-0 orders-1; 2: orders-2",
         "consumer 1 reports orders-0@1.1",
-        "2000 ms pass",
+        "the controller hears itself for 2000 ms",
         "consumer 1 stopped orders-0@1.1, ledger_refused",
         "consumer 1 reports",
+        "consumer 2 reports orders-2@1.3",
+        "tick +1000",
     )
-    lines = teller.tell("tick +1100")
+    lines = teller.tell("the heartbeat comes back")
     assert any("consumer 1 did not start orders-1 within 3000 ms" in line for line in lines)
     assert not any(line.startswith("  > start at 1") for line in lines)
 

@@ -167,6 +167,7 @@ def test_no_more_start_at_once_than_allowed(tmp_path: Path) -> None:
     assert running(local) == [4, 5]
     waiting = local.list_consumers()[ONE]
     assert waiting.state is DeploymentState.WAITING
+    assert waiting.is_starting, "the bound on its start does not run yet"
     assert waiting.detail == "waits for its turn to start"
     with pytest.raises(DeploymentError, match="not deployed"):
         local.process_of(ONE)

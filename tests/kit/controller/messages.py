@@ -8,6 +8,7 @@ from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
     ConsumerReport,
+    ControllerHeartbeat,
     CycleMeasurement,
     DeploymentResources,
     Direction,
@@ -37,6 +38,10 @@ from penstock.messages import (
     StoppedPartition,
     StopReason,
     UpdateDeployments,
+    Wait,
+    WaitsFor,
+    Work,
+    WorksOn,
     WriteSpeedMeasurement,
 )
 
@@ -131,6 +136,8 @@ EXAMPLES: tuple[Message, ...] = (
             write_ms=150,
             commit_ms=11,
         ),
+        waits_for=Wait(what=WaitsFor.LAKE, since_ms_ago=12_000),
+        works_on=Work(what=WorksOn.BATCH, since_ms_ago=300),
         owned=(
             ReportedPartition(
                 topic="orders",
@@ -149,6 +156,7 @@ EXAMPLES: tuple[Message, ...] = (
         ),
     ),
     LeadershipClaim(claimed_by="host-1 process 17"),
+    ControllerHeartbeat(controller_epoch=7, heartbeat_number=41),
     WriteSpeedMeasurement(
         monitor_incarnation=4,
         sequence=100,
@@ -259,6 +267,8 @@ LARGEST: tuple[Message, ...] = (
         phase=ConsumerPhase.STARTING,
         previous_shutdown=PreviousShutdown.UNCONTROLLED,
         capacity_log_bytes_per_s=_QUANTITY,
+        waits_for=Wait(what=WaitsFor.KAFKA, since_ms_ago=_LONG),
+        works_on=Work(what=WorksOn.BATCH, since_ms_ago=_LONG),
         owned=(
             ReportedPartition(
                 **_ROW,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kit.consumer.planted_bugs import CONSUMER_BUGS, replace_handler
+from kit.controller.planted_silence_bugs import SILENCE_BUGS
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import commands, ledger_lookup, owned_partitions, spark
 from penstock.consumer.core import step_draft as consumer_step_draft
@@ -16,6 +17,7 @@ from penstock.controller.core import (
     holdings,
     housekeeping,
     membership,
+    silence,
     state_machine,
     step_draft,
 )
@@ -83,7 +85,7 @@ def _busy_consumer_deleted(patch: pytest.MonkeyPatch) -> None:
 
 
 def _waits_for_ever(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(housekeeping, "fence_the_silent", lambda _: None)
+    patch.setattr(silence, "give_up_the_silent", lambda _: None)
 
 
 def _answers_before_commands(patch: pytest.MonkeyPatch) -> None:
@@ -292,5 +294,6 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "listing not repeated", "after a failed listing none follows", _listing_not_repeated
     ),
+    *SILENCE_BUGS,
     *CONSUMER_BUGS,
 )

@@ -117,6 +117,22 @@ class Storyteller:
         check_whole(state)
         return self._trace(before, state, effects)
 
+    def listen(self, ms: str) -> list[str]:
+        """Ticks and heartbeats that come back, for as long as this in listening time."""
+        lines: list[str] = []
+        period_ms = round(self.settings.controller.heartbeat_period * 1000)
+        for _ in range(int(ms) // period_ms):
+            lines += self.tick(str(period_ms))
+            lines += self.heartbeat()
+        return lines
+
+    def heartbeat(self) -> list[str]:
+        """The last heartbeat that was sent comes back."""
+        assert self.state is not None
+        sent = self.state.hearing.heartbeats_sent
+        epoch = self.state.controller_epoch
+        return self.give(inputs.HeartbeatReturned(self.now_ms, epoch, sent))
+
     def tick(self, ms: str) -> list[str]:
         self.now_ms += int(ms)
         return self.give(inputs.Tick(self.now_ms, unix_ms=self.now_ms))
@@ -124,8 +140,9 @@ class Storyteller:
     def listed(self, names: str) -> list[str]:
         found = {}
         for name in names.split():
-            consumer, _, version = name.partition("/")
-            found[ConsumerId(int(consumer))] = inputs.Deployed(int(version or 0))
+            is_starting = name.endswith("*")
+            consumer, _, version = name.removesuffix("*").partition("/")
+            found[ConsumerId(int(consumer))] = inputs.Deployed(int(version or 0), is_starting)
         return self.give(inputs.DeploymentsListed(self.now_ms, found))
 
     def listing_fails(self, why: str) -> list[str]:
@@ -160,6 +177,11 @@ class Storyteller:
         return self.give(
             inputs.ConsumerIncident(self.now_ms, ConsumerId(int(consumer)), explanation)
         )
+
+    def ended(self, consumer: str) -> list[str]:
+        number = ConsumerId(int(consumer))
+        explanation = "died and was started again"
+        return self.give(inputs.ConsumerIncident(self.now_ms, number, explanation, has_ended=True))
 
     def deleted(self, consumer: str) -> list[str]:
         return self.give(inputs.ConsumerDeleted(self.now_ms, ConsumerId(int(consumer))))
@@ -207,9 +229,14 @@ class Storyteller:
     def reports(self, consumer: str, text: str | None, rest: str | None) -> list[str]:
         extra = {name: _value(value) for name, value in _pairs(rest or "")}
         phase = ConsumerPhase(extra.pop("phase", "running"))
+        for name, since_ms_ago in (("waits_for", "waits_ms"), ("works_on", "works_ms")):
+            if name in extra:
+                what, ago = extra[name], extra.pop(since_ms_ago, 0)
+                extra[name] = {"what": what, "since_ms_ago": ago}
         rows = tuple(ReportedPartition(**row) for row in _rows(text))
         head = self._head(consumer)
-        return self.spoke(ConsumerReport(**head, report_number=1, phase=phase, owned=rows, **extra))
+        report = {**head, "report_number": 1, "phase": phase, "owned": rows, **extra}
+        return self.spoke(ConsumerReport.model_validate(report, strict=False))
 
     def started(self, consumer: str, text: str) -> list[str]:
         rows = tuple(StartedPartition(**row) for row in _rows(text))
@@ -309,6 +336,8 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"consumer (\d+) starts again", Storyteller.restart),
     (r"a controller starts with epoch (\d+)( with its state file)?", Storyteller.begin),
     (r"tick \+(\d+)", Storyteller.tick),
+    (r"the controller hears itself for (\d+) ms", Storyteller.listen),
+    (r"the heartbeat comes back", Storyteller.heartbeat),
     (r"deployed:(.*)", Storyteller.listed),
     (r"the deployments cannot be listed: (.+)", Storyteller.listing_fails),
     (r"speeds (.+)", Storyteller.measured),
@@ -316,6 +345,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"the packer fails: (.+)", Storyteller.packing_fails),
     (r"consumer (\d+) cannot be created: (.+)", Storyteller.creation_fails),
     (r"consumer (\d+) has an incident: (.+)", Storyteller.incident),
+    (r"the process of consumer (\d+) is gone", Storyteller.ended),
     (r"consumer (\d+) is deleted", Storyteller.deleted),
     (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),
@@ -352,9 +382,9 @@ TWO_CONSUMERS = (
 
 
 SECOND_FALLS_SILENT = (
-    "8000 ms pass",
+    "the controller hears itself for 7000 ms",
     "consumer 1 reports orders-0@1.1 orders-1@1.2",
-    "tick +600",
+    "the controller hears itself for 1000 ms",
 )
 
 

@@ -10,13 +10,14 @@ from dataclasses import replace
 from penstock.consumer.core import owned_partitions
 from penstock.consumer.core.effects import CarryBatch, LogLevel, RangeToCarry, ReadEnds
 from penstock.consumer.core.inputs import EndsNotRead, EndsRead
+from penstock.consumer.core.occupation import begin_wait, end_wait
 from penstock.consumer.core.pace import FIRST_BUDGET_BYTES, Allowance, Pace, PaceLimits
 from penstock.consumer.core.partition_progress import waiting
 from penstock.consumer.core.ranges import RangePlan, plan_ranges
 from penstock.consumer.core.settings import CoreSettings
 from penstock.consumer.core.state import BatchState, RunningBatch
 from penstock.consumer.core.step_draft import StepDraft
-from penstock.messages import StopReason
+from penstock.messages import StopReason, WaitsFor
 from penstock.model import TopicPartition
 
 IDLE_WAIT_FIRST_MS = 100
@@ -76,6 +77,7 @@ def _may_look(draft: StepDraft) -> bool:
 
 
 def ends_not_read(draft: StepDraft, given: EndsNotRead) -> None:
+    begin_wait(draft, WaitsFor.KAFKA)
     draft.batches = replace(
         draft.batches,
         is_looking=False,
@@ -89,6 +91,7 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
     """Begin a batch with what can be read now, or wait."""
     looks_again = draft.batches.looks_again
     draft.batches = batches = replace(draft.batches, is_looking=False, looks_again=False)
+    end_wait(draft, WaitsFor.KAFKA)
     if given.failures:
         first = given.failures[min(given.failures)]
         count = len(given.failures)

@@ -29,6 +29,8 @@ from penstock.messages import (
     StopConsumingEvent,
     StoppedPartition,
     StopReason,
+    Wait,
+    Work,
     cut,
     in_parts,
 )
@@ -49,6 +51,8 @@ class Measurements:
     deployment_version: int | None = None
     cycle: CycleMeasurement | None = None
     failed: tuple[FailedPartition, ...] = ()
+    waits_for: Wait | None = None
+    works_on: Work | None = None
 
 
 class EventBuilder:
@@ -169,6 +173,8 @@ class EventBuilder:
             deployment_version=measured.deployment_version,
             cycle=measured.cycle,
             failed=measured.failed,
+            waits_for=measured.waits_for,
+            works_on=measured.works_on,
             owned=tuple(rows),
         )
         yield from self._in_parts(whole)

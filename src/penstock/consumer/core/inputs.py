@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import PenstockError
-from penstock.messages import StartConsumingCommand, StateQuery, StopConsumingCommand, StopReason
+from penstock.messages import (
+    StartConsumingCommand,
+    StateQuery,
+    StopConsumingCommand,
+    StopReason,
+    WaitsFor,
+)
 from penstock.model import Epoch, TopicPartition
 
 Command = StartConsumingCommand | StopConsumingCommand
@@ -69,17 +75,22 @@ class LedgerEntry:
 class LedgerRead(Input):
     """Answers `ReadLedger`. A partition that is in neither map does not exist in Kafka.
 
-    One about which Kafka cannot say what is needed (no leader, no right) is in `failures`.
+    One about which Kafka or the lake cannot say what is needed is in `failures`; `waits_for` says
+    which of them it was.
     """
 
     asked: Mapping[TopicPartition, Epoch]
     entries: Mapping[TopicPartition, LedgerEntry]
     failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
+    waits_for: WaitsFor = WaitsFor.KAFKA
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerNotRead(CallFailed):
+    """`waits_for` is what did not answer: a ledger entry needs the lake and Kafka."""
+
     asked: Mapping[TopicPartition, Epoch]
+    waits_for: WaitsFor = WaitsFor.LAKE
 
 
 @dataclass(frozen=True, slots=True)

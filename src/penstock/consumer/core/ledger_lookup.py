@@ -11,10 +11,11 @@ from dataclasses import replace
 from penstock.consumer.core import owned_partitions
 from penstock.consumer.core.effects import LogLevel, ReadLedger
 from penstock.consumer.core.inputs import LedgerNotRead, LedgerRead
+from penstock.consumer.core.occupation import begin_wait, end_wait
 from penstock.consumer.core.partition_progress import retry_wait_ms
 from penstock.consumer.core.state import LedgerLookup
 from penstock.consumer.core.step_draft import StepDraft
-from penstock.messages import StopReason
+from penstock.messages import StopReason, WaitsFor
 from penstock.model import TopicPartition
 
 
@@ -44,6 +45,11 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
     by_reason = Counter(str(error) for error in given.failures.values())
     for reason, partitions in sorted(by_reason.items()):
         _log_not_read(draft, partitions, reason)
+    for what in (WaitsFor.LAKE, WaitsFor.KAFKA):
+        if given.failures and what is given.waits_for:
+            begin_wait(draft, what)
+        else:
+            end_wait(draft, what)
     for partition, epoch in given.asked.items():
         owned = draft.owned.get(partition)
         if owned is None or owned.epoch != epoch:
@@ -88,6 +94,7 @@ def _again(draft: StepDraft, lookup: LedgerLookup) -> LedgerLookup:
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
     draft.is_reading_ledger = False
+    begin_wait(draft, given.waits_for)
     _log_not_read(draft, len(given.asked), str(given.error))
     for partition in given.asked:
         _put_off(draft, partition)

@@ -13,6 +13,7 @@ from penstock.consumer.core.effects import (
 )
 from penstock.consumer.core.event_builder import Measurements
 from penstock.consumer.core.inputs import TablesKept, TablesNotKept, Tick
+from penstock.consumer.core.occupation import waits_for, works_on
 from penstock.consumer.core.partition_progress import WorkDone, behind, reported
 from penstock.consumer.core.step_draft import StepDraft
 
@@ -67,6 +68,8 @@ def _measure(draft: StepDraft) -> Measurements:
         deployment_version=draft.settings.deployment_version,
         cycle=work.measurement(),
         failed=tuple(draft.failed[one] for one in sorted(draft.failed)),
+        waits_for=waits_for(draft),
+        works_on=works_on(draft),
     )
 
 

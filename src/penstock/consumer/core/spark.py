@@ -5,14 +5,17 @@ from dataclasses import replace
 
 from penstock.consumer.core.effects import Fail, LogLevel, StartSpark
 from penstock.consumer.core.inputs import PartitionFailure, SparkNotStarted, SparkStarted
+from penstock.consumer.core.occupation import begin_wait, end_wait
 from penstock.consumer.core.partition_progress import retry_wait_ms
 from penstock.consumer.core.state import Spark
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.messages import WaitsFor
 from penstock.model import TopicPartition
 
 
 def started(draft: StepDraft, _: SparkStarted) -> None:
     draft.spark = replace(draft.spark, is_ready=True)
+    end_wait(draft, WaitsFor.SPARK)
     draft.log(LogLevel.INFO, "spark_ready")
 
 
@@ -35,6 +38,7 @@ def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFail
     failures = draft.spark.failures + 1
     if draft.settings.restarts_spark:
         draft.spark = Spark(is_ready=False, failures=failures)
+        begin_wait(draft, WaitsFor.SPARK)
         draft.do(StartSpark())
         return
     draft.spark = replace(draft.spark, failures=failures)

@@ -8,7 +8,7 @@ from penstock.consumer.core.ownership import Ownership
 from penstock.consumer.core.pace import Allowance, CapacityEstimate, Pace
 from penstock.consumer.core.partition_progress import PartitionProgress, WorkDone
 from penstock.consumer.core.settings import CoreSettings
-from penstock.messages import FailedPartition
+from penstock.messages import FailedPartition, WaitsFor
 from penstock.model import TopicPartition
 
 
@@ -92,6 +92,8 @@ class ConsumerState:
     lookups: Mapping[TopicPartition, LedgerLookup] = field(default_factory=dict)
     is_reading_ledger: bool = False
     log_sizes: LogSizes = LogSizes()
+    # What is away, and since when.
+    waits: Mapping[WaitsFor, int] = field(default_factory=dict)
     spark: Spark = Spark()
     work: WorkDone = field(default_factory=WorkDone)
     shutdown: Shutdown | None = None

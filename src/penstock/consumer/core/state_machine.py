@@ -13,6 +13,7 @@ from penstock.consumer.core import (
     commands,
     ledger_lookup,
     log_sizes,
+    occupation,
     reports,
     shutdown,
     spark,
@@ -45,7 +46,7 @@ from penstock.consumer.core.settings import CoreSettings
 from penstock.consumer.core.state import ConsumerState
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.errors import PenstockError
-from penstock.messages import PreviousShutdown
+from penstock.messages import PreviousShutdown, WaitsFor
 
 
 def begin(
@@ -71,6 +72,7 @@ def begin(
         orphan_removals_ms=reports.orphan_removals(now_ms) if was_cut_short else (),
     )
     draft = StepDraft(state, now_ms)
+    occupation.begin_wait(draft, WaitsFor.SPARK)
     draft.do(StartSpark())
     return draft.finish(_due_ms(draft))
 

@@ -22,6 +22,7 @@ from penstock.model import Epoch, TopicPartition
 _FAILED_ROWS_MAX = 100
 # An orderly end has at least this long to get its last messages out.
 _LAST_MESSAGES_MS_MIN = 500
+Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
@@ -38,6 +39,7 @@ class StepDraft:
         self.lookups = dict(state.lookups)
         self.failed = dict(state.failed)
         self.is_reading_ledger = state.is_reading_ledger
+        self.waits = dict(state.waits)
         self.batches = state.batches
         self.log_sizes = state.log_sizes
         self.spark = state.spark
@@ -123,6 +125,7 @@ class StepDraft:
             failed=_kept(before.failed, self.failed),
             lookups=_kept(before.lookups, self.lookups),
             is_reading_ledger=self.is_reading_ledger,
+            waits=_kept(before.waits, self.waits),
             log_sizes=self.log_sizes,
             spark=self.spark,
             work=self.work,
@@ -163,8 +166,6 @@ def is_unsettled(owned: Owned | None) -> bool:
     return owned is not None and owned.is_unsettled
 
 
-def _kept(
-    before: Mapping[TopicPartition, Value], now: dict[TopicPartition, Value]
-) -> Mapping[TopicPartition, Value]:
+def _kept(before: Mapping[Key, Value], now: dict[Key, Value]) -> Mapping[Key, Value]:
     """The very value of before when nothing changed, so that a change is cheap to see."""
     return before if now == before else now

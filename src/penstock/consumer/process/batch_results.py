@@ -1,8 +1,8 @@
-"""Translates the result of a batch into the core's terms. Failures are classified here, once."""
+"""Translates what was answered into the core's terms. Failures are classified here, once."""
 
 from penstock.consumer.core.inputs import BatchEnded, PartitionFailure, StageTimes
 from penstock.errors import PenstockError
-from penstock.messages import StopReason
+from penstock.messages import StopReason, WaitsFor
 from penstock.pipeline import (
     BatchResult,
     LogTruncatedError,
@@ -46,3 +46,9 @@ def stop_reason(error: PenstockError) -> StopReason | None:
         (reason for kind, reason in _REASONS if isinstance(error, kind)),
         StopReason.TRANSFORMATION_FAILED,
     )
+
+
+def waits_for(*errors: Exception) -> WaitsFor:
+    """What ledger entries that could not be read wait for: what is not the lake's is Kafka's."""
+    is_lake = any(isinstance(error, PipelineError) for error in errors)
+    return WaitsFor.LAKE if is_lake else WaitsFor.KAFKA

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.consumer.core import effects as act
 from penstock.consumer.core import inputs
-from penstock.consumer.process.batch_results import batch_ended
+from penstock.consumer.process.batch_results import batch_ended, waits_for
 from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.consumer.process.outbound import OutboundMessages
 from penstock.consumer.process.threads import Inbox, Worker
@@ -83,8 +83,14 @@ class EffectRunner:
         asked = effect.partitions
         self._looking.ask(
             lambda: self._systems.read_ledger(asked),
-            lambda now, found: inputs.LedgerRead(now, asked, found.entries, found.failures),
-            lambda now, error: inputs.LedgerNotRead(now, error, asked),
+            lambda now, found: inputs.LedgerRead(
+                now,
+                asked,
+                found.entries,
+                found.failures,
+                waits_for(*found.failures.values()),
+            ),
+            lambda now, error: inputs.LedgerNotRead(now, error, asked, waits_for(error)),
         )
 
     def _read_ends(self, effect: act.ReadEnds) -> None:

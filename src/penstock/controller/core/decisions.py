@@ -36,6 +36,8 @@ class Code(StrEnum):
     CONSUMER_CREATED = "consumer_created"
     CONSUMER_REMOVED = "consumer_removed"
     CONSUMER_FENCED = "consumer_fenced"
+    CONSUMER_ENDED = "consumer_ended"
+    HELD_BY_SILENCE = "held_by_silence"
     CONSUMER_RESTARTED = "consumer_restarted"
     CONSUMER_ADOPTED = "consumer_adopted"
     CREATION_FAILED = "creation_failed"

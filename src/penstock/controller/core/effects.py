@@ -6,7 +6,7 @@ saved.
 
 from dataclasses import dataclass
 
-from penstock.messages import Message, UpdateDeployments
+from penstock.messages import ControllerHeartbeat, Message, UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import PackingProblem
 
@@ -54,6 +54,13 @@ class Send(Effect):
     """Put a message on its topic, in its mailbox."""
 
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeartbeat(Effect):
+    """Write it to the controller's own partition. `HeartbeatReturned` when it was read there."""
+
+    message: ControllerHeartbeat
 
 
 @dataclass(frozen=True, slots=True)

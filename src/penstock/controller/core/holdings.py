@@ -8,6 +8,7 @@ a consumer's newest message about itself is right.
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.hearing import explained
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
 from penstock.controller.core.step_draft import StepDraft
@@ -49,8 +50,7 @@ def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, ep
     if holding is not None and _is_of(holding, consumer, epoch):
         if holding.status is HoldingStatus.STARTING:
             owned = HoldingStatus.OWNED
-            holding = replace(holding, status=owned, since_ms=draft.now_ms, is_acknowledged=True)
-            draft.hold(partition, holding)
+            draft.hold(partition, replace(holding, status=owned, is_acknowledged=True))
         elif not holding.is_acknowledged:
             draft.hold(partition, replace(holding, is_acknowledged=True))
     elif holding is None and partition in draft.state.write_speeds:
@@ -80,7 +80,7 @@ def acknowledged(draft: StepDraft, consumer: ConsumerId, epoch: Epoch) -> Holdin
         draft.consumers[consumer].incarnation,
         epoch,
         HoldingStatus.OWNED,
-        draft.now_ms,
+        draft.listened_ms,
         draft.now_ms,
         is_acknowledged=True,
     )
@@ -134,7 +134,7 @@ def _measured_capacity(message: ConsumerReport) -> float | None:
 def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     """A report also acknowledges: starts of partitions it names, stops of those it does not."""
     consumer = message.sender
-    record = draft.consumers[consumer]
+    record = explained(draft, draft.consumers[consumer], message)
     draft.consumers.put(
         consumer,
         replace(

@@ -1,7 +1,6 @@
-"""What is due on every tick in every state but Synchronize: sending again, fencing, tidying up.
+"""What is due on every tick in every state but Synchronize: sending again and tidying up.
 
-Commands are sent again until they are acknowledged or `acknowledge` has passed; then the consumer
-is fenced. Every wait here has a bound.
+Commands are sent again until they are acknowledged or their consumer is given up (see `silence`).
 """
 
 from collections.abc import Mapping
@@ -13,8 +12,6 @@ from penstock.controller.core.load import available, remembered_speeds
 from penstock.controller.core.membership import (
     create_what_is_wanted,
     delete_again,
-    fence,
-    fence_the_silent,
     remove,
 )
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, by_name
@@ -32,8 +29,7 @@ RESENT_SHARE_PER_TICK = 1 / 20
 
 def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
-    fence_the_silent(draft)
-    press_for_acknowledgement(draft)
+    send_again(draft)
     delete_again(draft)
     _try_parked_again(draft)
     create_what_is_wanted(draft)
@@ -54,21 +50,12 @@ def _end_pauses(draft: StepDraft, tick: Tick) -> None:
         draft.save()
 
 
-def press_for_acknowledgement(draft: StepDraft) -> None:
-    settings = draft.state.settings
+def send_again(draft: StepDraft) -> None:
+    """Commands that are not acknowledged."""
     left = max(RESENT_PER_TICK_MIN, int(len(draft.holdings) * RESENT_SHARE_PER_TICK))
     for partition in sorted(draft.in_flight, key=by_name):
-        holding = draft.holdings.get(partition)
-        if holding is None:  # its consumer was fenced a moment ago
-            continue
-        if draft.now_ms - holding.since_ms > settings.acknowledge_ms:
-            verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
-            fence(
-                draft,
-                holding.consumer,
-                f"did not {verb} {partition} within {settings.acknowledge_ms} ms",
-            )
-        elif left and draft.now_ms - holding.sent_ms >= settings.command_resend_ms:
+        sent_ms = draft.holdings[partition].sent_ms
+        if left and draft.now_ms - sent_ms >= draft.state.settings.command_resend_ms:
             left -= 1
             draft.resend(partition)
             draft.count("commands_resent")

@@ -26,9 +26,10 @@ class Tick(Input):
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The version that a listed consumer was deployed with."""
+    """A listed consumer: its version, and whether the deployment says that it still starts."""
 
     version: int = 0
+    is_starting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,14 @@ class CreationFailed(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerIncident(Input):
-    """Something happened to a consumer's deployment. Recorded in the history only."""
+    """Something happened to a consumer's deployment.
+
+    `has_ended` says that the process which spoke until now is gone: a death that is confirmed.
+    """
 
     consumer: ConsumerId
     explanation: str
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,14 @@ class ConsumerSpoke(Input):
     """A message from a consumer, read from partition 0."""
 
     message: FromConsumer
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReturned(Input):
+    """A controller's heartbeat, read from partition 0 after everything that was written before."""
+
+    controller_epoch: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,7 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     ConsumerIncident,
     ConsumerDeleted,
     ConsumerSpoke,
+    HeartbeatReturned,
     SpeedsMeasured,
     Packed,
     PackingFailed,

@@ -1,6 +1,6 @@
-"""Which consumers there are: created, reporting, silent, removed.
+"""Which consumers there are: created, reporting, ended, removed.
 
-A consumer that does not report in time is fenced: its partitions are started elsewhere under a
+A consumer that is given up (see `silence`) is fenced: its partitions are started elsewhere under a
 higher epoch, and its deployment is deleted. Its process may still run; the ledger refuses what it
 then tries to commit.
 """
@@ -27,6 +27,9 @@ from penstock.model.sentences import counted
 # The window of `creations_per_minute_max`.
 MINUTE_MS = 60_000
 
+# Enough to know the usual, and few enough to forget one start that was slower than all others.
+STARTS_REMEMBERED = 20
+HAVE_REPORTED = frozenset({ConsumerStatus.READY, ConsumerStatus.LEAVING})
 AVAILABLE = frozenset({ConsumerStatus.WANTED, ConsumerStatus.CREATING, ConsumerStatus.READY})
 
 
@@ -50,7 +53,15 @@ def admit(draft: StepDraft, message: FromConsumer) -> bool:
     if message.incarnation > record.incarnation:
         begin_incarnation(draft, consumer, message.incarnation)
         record = draft.consumers[consumer]
-    draft.consumers.put(consumer, replace(record, sequence=message.sequence, heard_ms=draft.now_ms))
+    draft.consumers.put(
+        consumer,
+        replace(
+            record,
+            sequence=message.sequence,
+            heard_ms=draft.now_ms,
+            heard_listened_ms=draft.listened_ms,
+        ),
+    )
     return True
 
 
@@ -72,19 +83,23 @@ def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) 
 
 
 def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
+    """It is up. How long that took tells how long others may take."""
     record = draft.consumers[consumer]
-    draft.consumers.put(
-        consumer, replace(record, status=ConsumerStatus.READY, since_ms=draft.now_ms)
-    )
+    took_ms = draft.listened_ms - record.since_listened_ms
+    if record.status is ConsumerStatus.CREATING:
+        draft.change(starts_took_ms=(*draft.state.starts_took_ms, took_ms)[-STARTS_REMEMBERED:])
+    draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.READY))
+
+
+def in_status(draft: StepDraft, record: ConsumerRecord, status: ConsumerStatus) -> ConsumerRecord:
+    return replace(record, status=status, since_listened_ms=draft.listened_ms)
 
 
 def begin_leaving(draft: StepDraft, consumer: ConsumerId) -> None:
     """It gets no more partitions, and those it has need another consumer."""
     record = draft.consumers[consumer]
     if record.status is not ConsumerStatus.LEAVING:
-        draft.consumers.put(
-            consumer, replace(record, status=ConsumerStatus.LEAVING, since_ms=draft.now_ms)
-        )
+        draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.LEAVING))
         draft.has_lost_a_target = True
         draft.save()
 
@@ -139,7 +154,7 @@ def want(draft: StepDraft, consumer: ConsumerId) -> None:
         consumer,
         ConsumerRecord(
             ConsumerStatus.WANTED,
-            draft.now_ms,
+            draft.listened_ms,
             deployment_version=draft.state.deployment_version,
         ),
     )
@@ -158,29 +173,11 @@ def create_what_is_wanted(draft: StepDraft) -> None:
     allowed = wanted[: max(0, settings.creations_per_minute_max - len(recent))]
     for consumer in allowed:
         record = draft.consumers[consumer]
-        draft.consumers.put(
-            consumer, replace(record, status=ConsumerStatus.CREATING, since_ms=draft.now_ms)
-        )
+        draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.CREATING))
         draft.do(CreateConsumer(consumer, record.deployment_version))
         draft.decide(Code.CONSUMER_CREATED, f"consumer {consumer} is created")
         draft.save()
     draft.change(creations_ms=recent + (draft.now_ms,) * len(allowed))
-
-
-def fence_the_silent(draft: StepDraft) -> None:
-    """Give up on consumers that stopped reporting, and on new ones that never did."""
-    settings = draft.state.settings
-    for consumer in sorted(draft.consumers):
-        record = draft.consumers[consumer]
-        if record.status in {ConsumerStatus.READY, ConsumerStatus.LEAVING}:
-            if draft.now_ms - record.heard_ms > settings.silence_ms:
-                fence(draft, consumer, f"did not report for {settings.silence_ms} ms")
-        elif (
-            record.status is ConsumerStatus.CREATING
-            and draft.now_ms - record.since_ms > settings.creation_timeout_ms
-        ):
-            fence(draft, consumer, f"did not come up within {settings.creation_timeout_ms} ms")
-            _hold_creations_back(draft)
 
 
 def delete_again(draft: StepDraft) -> None:
@@ -200,8 +197,25 @@ def deleted(draft: StepDraft, given: ConsumerDeleted) -> None:
 
 
 def incident(draft: StepDraft, given: ConsumerIncident) -> None:
-    """Recorded in the history only: a consumer that does not come up is fenced in time."""
+    """Recorded in the history; a confirmed end frees the consumer's partitions at once.
+
+    The deployment starts it again, so it comes up like a new one, or is given up in time.
+    """
     draft.decide(Code.CONSUMER_INCIDENT, f"consumer {given.consumer}: {given.explanation[:200]}")
+    record = draft.consumers.get(given.consumer)
+    if not given.has_ended or record is None or record.status not in HAVE_REPORTED:
+        return
+    held = sorted(draft.held_by(given.consumer))
+    for partition in held:
+        draft.release(partition)
+    if record.status is ConsumerStatus.READY:
+        draft.consumers.put(given.consumer, in_status(draft, record, ConsumerStatus.CREATING))
+    draft.decide(
+        Code.CONSUMER_ENDED,
+        f"the process of consumer {given.consumer} is gone: "
+        f"{counted(len(held), 'partition')} to start anew",
+    )
+    draft.save()
 
 
 def creation_failed(draft: StepDraft, given: CreationFailed) -> None:
@@ -212,10 +226,10 @@ def creation_failed(draft: StepDraft, given: CreationFailed) -> None:
         return
     draft.decide(Code.CREATION_FAILED, f"consumer {given.consumer}: {given.reason[:80]}")
     _depart(draft, given.consumer)
-    _hold_creations_back(draft)
+    hold_creations_back(draft)
 
 
-def _hold_creations_back(draft: StepDraft) -> None:
+def hold_creations_back(draft: StepDraft) -> None:
     draft.change(creation_blocked_until_ms=draft.now_ms + draft.state.settings.creation_retry_ms)
 
 
@@ -240,6 +254,7 @@ def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
     that a process is gone.
     """
     draft.change(listed_ms=draft.now_ms, has_listing_failed=False, list_again_ms=None)
+    note_what_is_listed(draft, given)
     for consumer in sorted(draft.departing):
         if consumer not in given.consumers:
             draft.departing.drop(consumer)
@@ -249,9 +264,30 @@ def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
                 consumer,
                 ConsumerRecord(
                     ConsumerStatus.CREATING,
-                    draft.now_ms,
+                    draft.listened_ms,
                     deployment_version=given.consumers[consumer].version,
+                    is_starting=given.consumers[consumer].is_starting,
+                    listed_listened_ms=draft.listened_ms,
+                    starting_listened_ms=draft.listened_ms,
                 ),
             )
             draft.decide(Code.CONSUMER_ADOPTED, f"consumer {consumer} is deployed and was unknown")
             draft.save()
+
+
+def note_what_is_listed(draft: StepDraft, given: DeploymentsListed) -> None:
+    """Of each known consumer: whether the deployment says that it still starts."""
+    for consumer, record in list(draft.consumers.now.items()):
+        if record.status in {ConsumerStatus.CREATING, ConsumerStatus.QUERIED}:
+            listed = given.consumers.get(consumer)
+            is_starting = listed is not None and listed.is_starting
+            was_starting = record.is_starting or is_starting
+            noted = replace(
+                record,
+                is_starting=is_starting,
+                listed_listened_ms=draft.listened_ms,
+                starting_listened_ms=(
+                    draft.listened_ms if was_starting else record.starting_listened_ms
+                ),
+            )
+            draft.consumers.put(consumer, noted)

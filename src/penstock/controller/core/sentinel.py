@@ -34,7 +34,7 @@ def watch(draft: StepDraft) -> None:
 
 
 def repack_due(draft: StepDraft) -> TriggerDecision | None:
-    """The trigger's reason to repack, unless a pause or a failed creation holds it back."""
+    """The trigger's reason to repack, unless a pause, a silence or a failed creation holds it."""
     if not draft.state.write_speeds:
         return None
     state = draft.state
@@ -50,6 +50,9 @@ def repack_due(draft: StepDraft) -> TriggerDecision | None:
     if draft.state.is_paused(Direction.DOWN if shrinks else Direction.UP):
         draft.count("held_by_pause")
         return None  # the memory stays as it is, so the trigger says the same when the pause ends
+    if draft.state.hold is not None:
+        draft.count("held_by_silence")
+        return None
     draft.change(trigger=trigger)
     return decision
 

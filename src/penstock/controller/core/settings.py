@@ -31,6 +31,7 @@ class ControllerSettings:
     spare_consumers: int
     creations_per_minute_max: int
     creation_timeout_ms: int
+    creation_slack: float
     creation_retry_ms: int
     idle_grace_ms: int
     delete_resend_ms: int
@@ -39,7 +40,12 @@ class ControllerSettings:
 
     packing_timeout_ms: int
     overtake_after_ms: int
+    heartbeat_period_ms: int
     silence_ms: int
+    silent_share_max: float
+    give_up_period_ms: int
+    give_up_at_once: int
+    patience_ms: int
     command_resend_ms: int
     acknowledge_ms: int
     synchronise_ms: int
@@ -76,6 +82,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         spare_consumers=own.spare_consumers,
         creations_per_minute_max=own.creations_per_minute_max,
         creation_timeout_ms=_ms(own.creation_timeout),
+        creation_slack=own.creation_slack,
         creation_retry_ms=_ms(own.creation_retry),
         idle_grace_ms=_ms(own.idle_grace),
         delete_resend_ms=_ms(own.delete_resend),
@@ -83,7 +90,12 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         list_retry_ms=_ms(own.list_retry),
         packing_timeout_ms=_ms(own.packing_timeout),
         overtake_after_ms=_ms(own.overtake_after),
+        heartbeat_period_ms=_ms(own.heartbeat_period),
         silence_ms=_ms(own.silence),
+        silent_share_max=own.silent_share_max,
+        give_up_period_ms=_ms(own.give_up_period),
+        give_up_at_once=own.give_up_at_once,
+        patience_ms=_ms(own.patience),
         command_resend_ms=_ms(own.command_resend),
         acknowledge_ms=_ms(own.acknowledge),
         synchronise_ms=_ms(own.synchronise),

@@ -59,6 +59,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             {"direction": p.direction.value, "until_unix_ms": p.until_unix_ms, "reason": p.reason}
             for p in state.pauses
         ],
+        "held_by_silence": _hold(state),
         "roll_out": None
         if state.roll_out is None
         else {
@@ -82,6 +83,15 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
     }
 
 
+def _hold(state: State) -> dict[str, Any] | None:
+    """The consumers that are silent together, and for how long they are held."""
+    hold = state.hold
+    if hold is None:
+        return None
+    for_ms = state.hearing.listened_ms - hold.since_listened_ms
+    return {"consumers": [int(consumer) for consumer in hold.consumers], "for_ms": for_ms}
+
+
 def _held(state: State) -> list[tuple[Any, Any]]:
     names = sorted({*state.write_speeds, *state.holdings})
     return [(partition, state.holdings.get(partition)) for partition in names]
@@ -99,6 +109,7 @@ def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dic
         "status": record.status.value,
         "incarnation": record.incarnation,
         "deployment_version": record.deployment_version,
+        "occupation": record.occupation,
         "heard_ms_ago": state.now_ms - record.heard_ms if record.heard_ms else None,
         "load_bytes_per_s": load,
         "capacity_bytes_per_s": capacity,

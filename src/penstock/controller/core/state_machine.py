@@ -11,12 +11,14 @@ from typing import Any
 
 from penstock.controller.core import (
     group_management,
+    hearing,
     holdings,
     housekeeping,
     membership,
     reassignment,
     requests,
     sentinel,
+    silence,
     synchronisation,
 )
 from penstock.controller.core.decisions import Code
@@ -27,6 +29,7 @@ from penstock.controller.core.inputs import (
     ConsumerSpoke,
     CreationFailed,
     DeploymentsListed,
+    HeartbeatReturned,
     Input,
     LeadershipLost,
     ListingFailed,
@@ -120,6 +123,8 @@ class Machine:
         draft = StepDraft(state, given.now_ms)
         if isinstance(given, Tick):
             draft.change(ticked_ms=draft.now_ms)
+            if state.phase is not Phase.SUPERSEDED:
+                hearing.send_heartbeat(draft)
         if state.phase is Phase.SUPERSEDED:
             draft.count("input_after_the_end")
         elif isinstance(given, LeadershipLost) or _is_from_the_future(state, given):
@@ -221,6 +226,11 @@ def _spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
         group_management.advance(draft, draft.open if has_come_up else touched | draft.released)
 
 
+def _heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
+    if hearing.hear(draft, given):
+        silence.give_up_the_silent(draft)
+
+
 def _measured_managing(draft: StepDraft, given: SpeedsMeasured) -> None:
     housekeeping.measure(draft, given)
     group_management.advance(draft, ())
@@ -245,6 +255,7 @@ _WATCHING: dict[type[Input], Handler] = {
     ConsumerIncident: membership.incident,
     ConsumerDeleted: membership.deleted,
     ConsumerSpoke: _spoke,
+    HeartbeatReturned: _heartbeat_returned,
     SpeedsMeasured: housekeeping.measure,
     Packed: _late_packing,
     PackingFailed: _late_packing,
@@ -259,6 +270,7 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
         ConsumerIncident: membership.incident,
         ConsumerDeleted: synchronisation.deleted,
         ConsumerSpoke: synchronisation.spoke,
+        HeartbeatReturned: synchronisation.heartbeat_returned,
         SpeedsMeasured: housekeeping.measure,
         Packed: _late_packing,
         PackingFailed: _late_packing,

@@ -134,6 +134,10 @@ class StepDraft:
         again_ms = self.state.list_again_ms
         return self._asks_for_list if again_ms is None else self.now_ms >= again_ms
 
+    @property
+    def listened_ms(self) -> int:
+        return self.state.hearing.listened_ms
+
     def is_ready(self, consumer: ConsumerId | None) -> bool:
         record = None if consumer is None else self.consumers.get(consumer)
         return record is not None and record.status is ConsumerStatus.READY
@@ -209,7 +213,14 @@ class StepDraft:
         incarnation = self.consumers[consumer].incarnation
         self.hold(
             partition,
-            Holding(consumer, incarnation, epoch, HoldingStatus.STARTING, self.now_ms, self.now_ms),
+            Holding(
+                consumer,
+                incarnation,
+                epoch,
+                HoldingStatus.STARTING,
+                self.listened_ms,
+                self.now_ms,
+            ),
         )
         self._starts.setdefault(consumer, {})[partition] = epoch
         self.save()
@@ -221,7 +232,7 @@ class StepDraft:
             replace(
                 holding,
                 status=HoldingStatus.STOPPING,
-                since_ms=self.now_ms,
+                since_listened_ms=self.listened_ms,
                 sent_ms=self.now_ms,
             ),
         )

@@ -1,16 +1,27 @@
 """Synchronize: learn what every consumer owns, before anything is decided.
 
 List the deployments, query each consumer, take nothing but answers, and go on when all have
-answered. The notes would wait for ever for a dead consumer; here the wait is bounded by
-`synchronise`, and consumers that do not answer are fenced. When nothing is deployed this is the
-first start, and there is nothing to learn.
+answered. The notes would wait for ever for a dead consumer; here consumers that say nothing for
+`synchronise` are fenced. One that reports is waited for up to `patience`: its answer follows the
+commands before the query. One that still starts owns nothing, and is not waited for. When nothing
+is deployed this is the first start, and there is nothing to learn.
 """
+
+from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Send
+from penstock.controller.core.hearing import hear
 from penstock.controller.core.holdings import acknowledged, was_given_out
-from penstock.controller.core.inputs import ConsumerDeleted, ConsumerSpoke, DeploymentsListed, Tick
-from penstock.controller.core.membership import fence
+from penstock.controller.core.inputs import (
+    ConsumerDeleted,
+    ConsumerSpoke,
+    DeploymentsListed,
+    HeartbeatReturned,
+    Tick,
+)
+from penstock.controller.core.membership import fence, in_status, note_what_is_listed
+from penstock.controller.core.silence import has_been_quiet, now_given_up
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
@@ -32,7 +43,9 @@ def enter(draft: StepDraft) -> None:
         record = draft.consumers[consumer]
         draft.consumers.drop(consumer)
         if record.status is not ConsumerStatus.WANTED:
-            _expect(draft, consumer, record.deployment_version)
+            # Only a consumer that never reported can own nothing.
+            is_new = record.status is ConsumerStatus.CREATING and not record.incarnation
+            _expect(draft, consumer, record.deployment_version, is_new=is_new)
     draft.forget_open()
     draft.change(
         plan=None,
@@ -42,24 +55,55 @@ def enter(draft: StepDraft) -> None:
         is_confirmed=False,
         answers={},
         idle_since_ms=None,
+        hold=None,
     )
     draft.ask_for_list()
     draft.save()
 
 
 def tick(draft: StepDraft, _: Tick) -> None:
-    """Query again; after `synchronise`, go on without the consumers that do not answer."""
+    """Query again. Whom to wait for is judged when a heartbeat came back."""
     settings = draft.state.settings
     if not draft.state.is_listed:
         if draft.now_ms - draft.state.asked_ms >= settings.command_resend_ms:
             draft.ask_for_list()
         return
-    if draft.now_ms - draft.state.listed_ms >= settings.synchronise_ms:
-        _finish(draft)
-    elif draft.now_ms - draft.state.asked_ms >= settings.command_resend_ms:
-        _ask(draft, [c for c in sorted(draft.consumers) if c not in draft.state.answers])
+    if draft.now_ms - draft.state.asked_ms >= settings.command_resend_ms:
+        _ask(draft, _missing(draft))
         if draft.state.is_confirming:
             draft.ask_for_list()
+
+
+def _missing(draft: StepDraft) -> list[ConsumerId]:
+    return [c for c in sorted(draft.consumers) if c not in draft.state.answers]
+
+
+def heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
+    """After `synchronise`, give up who says nothing, and go on without those that still start."""
+    if not hear(draft, given) or not draft.state.is_listed:
+        return
+    settings = draft.state.settings
+    waited_ms = draft.listened_ms - draft.state.synchronising_since_listened_ms
+    if waited_ms < settings.synchronise_ms:
+        return
+    if draft.state.relisted_listened_ms < draft.listened_ms - waited_ms + settings.synchronise_ms:
+        draft.ask_for_list()  # whether a consumer still starts is judged by a newer list
+        return
+    starting = {c for c in _missing(draft) if _is_starting(draft.consumers[c])}
+    late = {}
+    for consumer in _missing(draft):
+        is_quiet = has_been_quiet(draft, draft.consumers[consumer], settings.synchronise_ms)
+        if consumer not in starting and (is_quiet or waited_ms >= settings.patience_ms):
+            late[consumer] = f"did not answer within {waited_ms} ms"
+    for consumer in now_given_up(draft, late, ()):
+        fence(draft, consumer, late[consumer])
+    if starting.issuperset(_missing(draft)):
+        _finish(draft)
+
+
+def _is_starting(record: ConsumerRecord) -> bool:
+    """Whether it has not said anything, and can own nothing: it never ran."""
+    return not record.heard_ms and (record.is_starting or record.is_new)
 
 
 def listed(draft: StepDraft, given: DeploymentsListed) -> None:
@@ -76,8 +120,14 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
     for consumer, deployed in sorted(given.consumers.items()):
         if consumer not in draft.departing and consumer not in known:
             _expect(draft, consumer, deployed.version)
+    note_what_is_listed(draft, given)
+    draft.change(relisted_listened_ms=draft.listened_ms)
     if not draft.state.is_listed:
-        draft.change(is_listed=True, listed_ms=draft.now_ms)
+        draft.change(
+            is_listed=True,
+            listed_ms=draft.now_ms,
+            synchronising_since_listened_ms=draft.listened_ms,
+        )
         _ask(draft, sorted(draft.consumers))
     elif draft.state.is_confirming:
         draft.change(is_confirmed=True, is_confirming=False)
@@ -85,8 +135,14 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
     _finish_if_all_answered(draft)
 
 
-def _expect(draft: StepDraft, consumer: ConsumerId, version: int) -> None:
-    record = ConsumerRecord(ConsumerStatus.QUERIED, draft.now_ms, deployment_version=version)
+def _expect(draft: StepDraft, consumer: ConsumerId, version: int, *, is_new: bool = False) -> None:
+    record = ConsumerRecord(
+        ConsumerStatus.QUERIED,
+        draft.listened_ms,
+        heard_listened_ms=draft.listened_ms,
+        deployment_version=version,
+        is_new=is_new,
+    )
     draft.consumers.put(consumer, record)
 
 
@@ -119,6 +175,9 @@ def spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
         _expect(draft, message.sender, 0)
         _ask(draft, [message.sender])
     record = draft.consumers.get(message.sender)
+    if record is not None and message.incarnation >= (draft.floor.get(message.sender) or 0):
+        heard = replace(record, heard_ms=draft.now_ms, heard_listened_ms=draft.listened_ms)
+        draft.consumers.put(message.sender, heard)
     if (
         not isinstance(message, StateQueryResponse)
         or record is None
@@ -150,11 +209,10 @@ def _finish_if_all_answered(draft: StepDraft) -> None:
 def _finish(draft: StepDraft) -> None:
     """Take over the answers. Of two consumers that claim a partition, the higher epoch has it."""
     answers = draft.state.answers
-    for consumer in sorted(draft.consumers):
-        if consumer not in answers:
-            fence(
-                draft, consumer, f"did not answer within {draft.state.settings.synchronise_ms} ms"
-            )
+    for consumer in _missing(draft):
+        record = draft.consumers[consumer]
+        draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.CREATING))
+        draft.save()
     claims: dict[TopicPartition, Holding] = {}
     for consumer in sorted(answers):
         _take_over(draft, answers[consumer], claims)
@@ -183,10 +241,11 @@ def _take_over(
         consumer,
         ConsumerRecord(
             ConsumerStatus.READY,
-            draft.now_ms,
+            draft.listened_ms,
             incarnation=answer.incarnation,
             sequence=answer.sequence,
             heard_ms=draft.now_ms,
+            heard_listened_ms=draft.listened_ms,
             deployment_version=record.deployment_version,
         ),
     )

@@ -99,7 +99,7 @@ class EffectRunner:
             self._log.warning("list_failed", error=reason)
             self._say(lambda now_ms: ListingFailed(now_ms, reason))
             return
-        consumers = {consumer: Deployed(one.version) for consumer, one in found.items()}
+        consumers = {c: Deployed(one.version, one.is_starting) for c, one in found.items()}
         self._say(lambda now_ms: DeploymentsListed(now_ms, consumers))
 
     def _create(self, effect: CreateConsumer) -> None:
@@ -137,7 +137,14 @@ class EffectRunner:
             self._log.warning(
                 "consumer_incident", consumer=one.consumer, explanation=one.explanation
             )
-            self._say(partial(ConsumerIncident, consumer=one.consumer, explanation=one.explanation))
+            self._say(
+                partial(
+                    ConsumerIncident,
+                    consumer=one.consumer,
+                    explanation=one.explanation,
+                    has_ended=one.has_ended,
+                )
+            )
 
     def _pack(self, effect: Pack) -> None:
         try:

@@ -10,13 +10,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.controller.core.inputs import ConsumerSpoke, Input, Requested, SpeedsMeasured
+from penstock.controller.core.inputs import (
+    ConsumerSpoke,
+    HeartbeatReturned,
+    Input,
+    Requested,
+    SpeedsMeasured,
+)
 from penstock.errors import PenstockError
 from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
     ConsumerReport,
+    ControllerHeartbeat,
     FromConsumer,
     PartAssembler,
     Refusal,
@@ -112,6 +119,9 @@ class InboundReaders:
                 self._on_unreadable_request(record, found)
         elif isinstance(found, ServiceRequest):
             self._inbox.put(lambda now_ms: Requested(now_ms, found))
+        elif isinstance(found, ControllerHeartbeat):
+            epoch, number = found.controller_epoch, found.heartbeat_number
+            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number))
         elif isinstance(found, FromConsumer):
             whole = self._whole(found)
             if whole is not None:

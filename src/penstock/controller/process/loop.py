@@ -18,13 +18,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from penstock.controller.core.effects import Effect, SaveState, Send, StepDown, WaitUntil
+from penstock.controller.core.effects import (
+    Effect,
+    SaveState,
+    Send,
+    SendHeartbeat,
+    StepDown,
+    WaitUntil,
+)
 from penstock.controller.core.inputs import Input, LeadershipLost, Tick
 from penstock.controller.core.saved_state import read_content, state_as_json
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
+from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.deployment import DeploymentBackend, DeploymentTemplate
 from penstock.errors import PenstockError
@@ -96,6 +104,7 @@ class ControllerProcess:
                 service_since=service_since,
                 on_unreadable_request=self._answer_unreadable,
             )
+            self._heartbeats = Heartbeats(self._settings, self._log)
             self._effect_runner = EffectRunner(
                 self._deployment,
                 self._inbox,
@@ -192,6 +201,8 @@ class ControllerProcess:
                 self._save()
             elif isinstance(effect, Send):
                 messages.append(self._outgoing(effect.message))
+            elif isinstance(effect, SendHeartbeat):
+                self._heartbeats.send(effect.message)
             elif isinstance(effect, WaitUntil):
                 wait_until_ms = effect.at_ms
             elif isinstance(effect, StepDown):

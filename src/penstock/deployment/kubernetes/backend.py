@@ -186,7 +186,7 @@ class KubernetesDeployment:
             if one.is_restart and last_lines:
                 last_lines -= 1
                 explanation = f"{explanation}{self._last_line(one)}"
-            incidents.append(Incident(one.consumer, explanation))
+            incidents.append(Incident(one.consumer, explanation, has_ended=one.is_down))
             self._events.write(deployments[one.consumer], one.reason, one.explanation)
         return incidents
 

@@ -57,19 +57,29 @@ def key_of(group: SmallGroup) -> object:
 
 def _controller_key(state: State) -> object:
     """Times as ages; without history and counters, which decide nothing."""
-    now = state.now_ms
+    now, listened = state.now_ms, state.hearing.listened_ms
     speeds, plan, trigger = state.speeds, state.plan, state.trigger
     return (
         (state.phase, state.controller_epoch, state.plan_number, state.epochs_used),
         (state.queries_sent, now - state.phase_since_ms, now - state.ticked_ms),
         tuple(
-            (c, r.status, r.incarnation, r.sequence, now - r.since_ms, now - r.heard_ms)
+            (
+                (c, r.status, r.incarnation, r.sequence),
+                (listened - r.since_listened_ms, listened - r.heard_listened_ms),
+            )
             for c, r in sorted(state.consumers.items())
         ),
         tuple((c, now - asked_ms) for c, asked_ms in sorted(state.departing.items())),
         tuple(sorted(state.incarnation_floor.items())),
         tuple(
-            (p, replace(h, since_ms=now - h.since_ms, sent_ms=now - h.sent_ms))
+            (
+                p,
+                replace(
+                    h,
+                    since_listened_ms=listened - h.since_listened_ms,
+                    sent_ms=now - h.sent_ms,
+                ),
+            )
             for p, h in sorted(state.holdings.items())
         ),
         tuple((p, now - parked.until_ms) for p, parked in sorted(state.parked.items())),
@@ -80,6 +90,8 @@ def _controller_key(state: State) -> object:
         if plan is None
         else (plan.number, tuple(sorted(plan.target.items())), plan.open, now - plan.made_ms),
         (state.is_listed, state.is_confirming, state.is_confirmed),
+        listened - state.synchronising_since_listened_ms if state.phase is Phase.SYNCHRONIZE else 0,
+        None if state.hold is None else listened - state.hold.gave_up_listened_ms,
         (now - state.listed_ms, now - state.asked_ms),
         None if state.list_again_ms is None else now - state.list_again_ms,
         tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),

@@ -7,7 +7,7 @@ each single effect, a listing of the deployments that fails. Safety is checked i
 nothing is left to happen the group must have converged; until then time passes, within a bound.
 
 The controller and the consumers are the real ones; only time and transport are reduced:
-deployments, the packer and Spark answer at once, and reports carry no measurements.
+deployments, the packer, Spark and heartbeats answer at once, and reports carry no measurements.
 """
 
 from dataclasses import dataclass, replace
@@ -62,7 +62,7 @@ SETTINGS = changed_settings(
         "controller.consumers_max": 2,
         "controller.spare_consumers": 0,
         "controller.catch_up": "0s",
-        "controller.acknowledge": "5s",
+        "controller.acknowledge": "6s",
         "controller.silence": "60s",
         "controller.list_period": "1000000s",
         "controller.plan_interval": "0s",
@@ -159,8 +159,8 @@ def _done(
             return _restart_controller(group, packing, listing_fails=listing_fails)
         effect = queue.pop(0)
         done += 1
-        answer: inputs.Input | None = None
         now = group.controller.now_ms
+        answer = _answer(effect, now, packing)
         if isinstance(effect, act.SaveState):
             group = replace(group, saved=group.controller)
         elif isinstance(effect, act.Send):
@@ -168,8 +168,6 @@ def _done(
         elif isinstance(effect, act.ListDeployments):
             answer = _listing(now, fails=listing_fails)
             listing_fails = False
-        elif isinstance(effect, act.Pack):
-            answer = inputs.Packed(now, effect.number, Packing(packing))
         elif isinstance(effect, act.DeleteConsumer):
             group = _deleted(group, effect.consumer)
             answer = inputs.ConsumerDeleted(now, effect.consumer)
@@ -181,6 +179,16 @@ def _done(
             group = replace(group, controller=state)
             queue += more
     return group
+
+
+def _answer(effect: act.Effect, now_ms: int, packing: Assignment) -> inputs.Input | None:
+    """What answers at once, and always."""
+    if isinstance(effect, act.SendHeartbeat):
+        beat = effect.message
+        return inputs.HeartbeatReturned(now_ms, beat.controller_epoch, beat.heartbeat_number)
+    if isinstance(effect, act.Pack):
+        return inputs.Packed(now_ms, effect.number, Packing(packing))
+    return None
 
 
 def _listing(now_ms: int, *, fails: bool) -> inputs.Input:
@@ -292,8 +300,8 @@ def _without_measurements(message: FromConsumer) -> FromConsumer:
         )
         for row in message.owned
     )
-    update = {"cycle": None, "behind_records": None, "behind_log_bytes": None, "owned": owned}
-    return message.model_copy(update=update)
+    measured = ("cycle", "behind_records", "behind_log_bytes", "waits_for", "works_on")
+    return message.model_copy(update={**dict.fromkeys(measured), "owned": owned})
 
 
 def deliver(group: SmallGroup, index: int, message: Message) -> SmallGroup:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.consumer.core.effects import RangeToCarry
 from penstock.consumer.core.ownership import Ownership
 from penstock.controller.core import effects as act
-from penstock.controller.core.decisions import Code
+from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.housekeeping import idle_wanted
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
@@ -133,6 +133,7 @@ class Checker:
         if not deleted:
             return
         now = [d for d in after.history if d.at_ms == after.now_ms]
+        self._check_no_healthy_is_fenced(controller, before, now)
         explanation = [d.explanation for d in now if d.code is Code.CONSUMER_REMOVED]
         for consumer in deleted:
             known = before.consumers.get(consumer)
@@ -144,6 +145,25 @@ class Checker:
                 if is_removed and is_meant and reads and self._is_newest(controller):
                     raise ViolationError("S8", f"consumer {consumer} is removed, reading {reads}")
                 self._fenced.add((consumer, incarnation))
+
+    def _check_no_healthy_is_fenced(
+        self, controller: "SimulatedController", before: State, decisions: Collection[Decision]
+    ) -> None:
+        """Nobody is fenced to whom nothing happened but what happened to all (S14)."""
+        fenced = [d for d in decisions if d.code is Code.CONSUMER_FENCED]
+        if not self._is_newest(controller):
+            return
+        deployment = self.group.deployment
+        for consumer, known in before.consumers.items():
+            why = [d for d in fenced if d.explanation.startswith(f"consumer {consumer} ")]
+            healthy = [
+                process
+                for process in deployment.reached(consumer)
+                if not process.is_harmed and known.incarnation in {0, process.ownership.incarnation}
+            ]
+            is_starting = consumer in deployment.starting and not known.incarnation
+            if why and (healthy or is_starting):
+                raise ViolationError("S14", f"a healthy consumer is fenced: {why[0].explanation}")
 
     def _is_newest(self, controller: "SimulatedController") -> bool:
         return controller.epoch == self.group.newest_epoch

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from penstock.controller.core.inputs import Requested
-from penstock.laboratory.protocol_simulation.scenario import Fault, FaultKind
+from penstock.laboratory.protocol_simulation.scenario import Fault, FaultKind, outage_ms
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
 from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 from penstock.messages import (
@@ -73,6 +73,7 @@ def _consumer_crash(group: SimulatedGroup, fault: Fault) -> bool:
 def _consumer_pause(group: SimulatedGroup, fault: Fault) -> bool:
     process = _process(group, fault)
     if process is not None:
+        process.is_harmed = True
         process.pause()
         group.clock.after(200 + fault.size * 8, process.resume)
     return process is not None
@@ -208,6 +209,42 @@ def _update(fault: Fault, name: str) -> ServiceRequest:
     return UpdateDeployments(request_id=name, environment={"APP_X": str(fault.pick)})
 
 
+# Outages of what all consumers share
+
+
+def _broker_away(group: SimulatedGroup, fault: Fault) -> bool:
+    """Nothing passes; what is sent meanwhile arrives when the broker is back."""
+    group.let_the_broker_go(group.clock.now_ms + outage_ms(fault))
+    return True
+
+
+def _controller_pause(group: SimulatedGroup, fault: Fault) -> bool:
+    leader = group.leader
+    if leader is not None:
+        leader.pause()
+        group.clock.after(outage_ms(fault), leader.resume)
+    return leader is not None
+
+
+def _lake_away(group: SimulatedGroup, fault: Fault) -> bool:
+    until_ms = group.clock.now_ms + outage_ms(fault)
+    group.lake_away_until_ms = max(group.lake_away_until_ms, until_ms)
+    return True
+
+
+def _slow_starts(group: SimulatedGroup, fault: Fault) -> bool:
+    """Consumers that are created now take minutes; and the load asks for some."""
+    group.deployment.slow_start_ms = outage_ms(fault)
+    group.deployment.slow_starts_until_ms = group.clock.now_ms + outage_ms(fault)
+    return _load_changes(group, Fault(fault.at_ms, fault.kind, fault.pick, 3))
+
+
+def _long_batches(group: SimulatedGroup, fault: Fault) -> bool:
+    group.long_batch_ms = outage_ms(fault)
+    group.long_batches_until_ms = group.clock.now_ms + outage_ms(fault)
+    return _load_changes(group, Fault(fault.at_ms, fault.kind, fault.pick, 3))
+
+
 _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
     FaultKind.CONTROLLER_CRASH: _controller_crash,
     FaultKind.CONTROLLER_CRASH_AT_EFFECT: _controller_crash_at_effect,
@@ -235,4 +272,9 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
     FaultKind.SETTINGS_CHANGED: _request(_settings),
     FaultKind.DEPLOYMENTS_UPDATED: _request(_update),
     FaultKind.LISTING_FAILS: _listing_fails,
+    FaultKind.BROKER_AWAY: _broker_away,
+    FaultKind.CONTROLLER_PAUSE: _controller_pause,
+    FaultKind.LAKE_AWAY: _lake_away,
+    FaultKind.SLOW_STARTS: _slow_starts,
+    FaultKind.LONG_BATCHES: _long_batches,
 }

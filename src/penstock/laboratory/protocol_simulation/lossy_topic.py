@@ -1,7 +1,8 @@
 """Delivers messages between controller and consumers: lost, doubled, late or out of order.
 
 While faults are on, each message may suffer any of these; afterwards it arrives once, soon and in
-order. Some messages pass through the real codec as bytes.
+order. While the broker is away nothing passes: what was sent arrives when it is back. Some messages
+pass through the real codec as bytes.
 """
 
 import random
@@ -41,6 +42,9 @@ class LossyTopic:
         self.doubled = 0
         self.delayed = 0
         self._last_arrival: dict[object, int] = {}
+        self.away_until_ms = 0
+        # Called with the lane of every message that is lost or late.
+        self.on_harm: Callable[[object], None] = lambda _: None
 
     def carry(self, message: Message, lane: object, deliver: Callable[[Message], None]) -> None:
         """`lane` is a sender and a receiver; without faults a lane keeps its order."""
@@ -52,14 +56,17 @@ class LossyTopic:
         if faults is not NO_FAULTS:
             if chance.random() < faults.lost:
                 self.lost += 1
+                self.on_harm(lane)
                 return
             if chance.random() < faults.doubled:
                 self.doubled += 1
                 copies = 2
         for _ in range(copies):
-            arrival = self._clock.now_ms + chance.randint(*TRAVEL_MS)
+            sent_ms = max(self._clock.now_ms, self.away_until_ms)
+            arrival = sent_ms + chance.randint(*TRAVEL_MS)
             if faults is not NO_FAULTS and chance.random() < faults.delayed:
                 self.delayed += 1
+                self.on_harm(lane)
                 arrival += chance.randint(1, faults.delay_ms_max)
             else:
                 arrival = max(arrival, self._last_arrival.get(lane, 0))

@@ -41,6 +41,15 @@ class FaultKind(StrEnum):
     SETTINGS_CHANGED = "settings_changed"
     DEPLOYMENTS_UPDATED = "deployments_updated"
     LISTING_FAILS = "listing_fails"
+    BROKER_AWAY = "broker_away"
+    CONTROLLER_PAUSE = "controller_pause"
+    LAKE_AWAY = "lake_away"
+    SLOW_STARTS = "slow_starts"
+    LONG_BATCHES = "long_batches"
+
+
+# The largest `size` of a fault.
+SIZE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,22 @@ class Fault:
     kind: FaultKind
     pick: int = 0
     size: int = 0
+
+
+# How long what all consumers share is away or slow: at least, and at most.
+OUTAGES_MS: dict[FaultKind, tuple[int, int]] = {
+    FaultKind.BROKER_AWAY: (5_000, 60_000),
+    FaultKind.CONTROLLER_PAUSE: (5_000, 60_000),
+    FaultKind.LAKE_AWAY: (0, 180_000),
+    FaultKind.SLOW_STARTS: (0, 300_000),
+    FaultKind.LONG_BATCHES: (5_000, 60_000),
+}
+
+
+def outage_ms(fault: Fault) -> int:
+    """How long an outage lasts."""
+    least_ms, most_ms = OUTAGES_MS[fault.kind]
+    return least_ms + (most_ms - least_ms) * fault.size // SIZE_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +109,9 @@ SETTINGS = changed_settings(
         "controller.synchronise": "3s",
         "controller.command_resend": "600ms",
         "controller.acknowledge": "6s",
+        "controller.heartbeat_period": "500ms",
         "controller.silence": "3500ms",
+        "controller.give_up_period": "3s",
         "controller.packing_timeout": "2s",
         "controller.list_period": "5s",
         "controller.list_retry": "1s",
@@ -97,7 +124,12 @@ SETTINGS = changed_settings(
     },
 )
 
-_KINDS = tuple(FaultKind)
+_KINDS = tuple(kind for kind in FaultKind if kind not in OUTAGES_MS)
+# Of the small scenarios: those in which something that all consumers share is away. A minute of a
+# larger one costs too much.
+OUTAGE_SHARE = 0.4
+# Faults go on for this long after the last outage.
+AFTER_OUTAGES_MS = 10_000
 
 
 def scenario(seed: int) -> Scenario:
@@ -136,14 +168,35 @@ def scenario(seed: int) -> Scenario:
         delay_ms_max=chance.choice((300, 3_000, 8_000)),
         through_codec=0.3 if chance.random() < 0.1 else 0.0,
     )
+    load_share = chance.uniform(0.2, 0.7)
+    is_fenced_by_broker = chance.random() < 0.5
+    restarts_consumers = chance.random() < 0.6
+    outages = _outages(chance, faults_until_ms) if size == "small" else ()
+    if outages:
+        ends_ms = max(fault.at_ms + outage_ms(fault) for fault in outages)
+        faults_until_ms = max(faults_until_ms, ends_ms + AFTER_OUTAGES_MS)
+        faults = tuple(sorted((*faults, *outages), key=lambda fault: fault.at_ms))
     return Scenario(
         seed=seed,
         topics=tuple(topics),
-        load_share=chance.uniform(0.2, 0.7),
+        load_share=load_share,
         consumers_max=consumers_max,
         faults_until_ms=faults_until_ms,
         delivery_faults=delivery_faults,
         faults=faults,
-        is_fenced_by_broker=chance.random() < 0.5,
-        restarts_consumers=chance.random() < 0.6,
+        is_fenced_by_broker=is_fenced_by_broker,
+        restarts_consumers=restarts_consumers,
+    )
+
+
+def _outages(chance: random.Random, until_ms: int) -> tuple[Fault, ...]:
+    if chance.random() >= OUTAGE_SHARE:
+        return ()
+    return tuple(
+        Fault(
+            at_ms=chance.randint(2_500, until_ms),
+            kind=chance.choice(tuple(OUTAGES_MS)),
+            size=chance.randint(0, SIZE_MAX),
+        )
+        for _ in range(chance.randint(1, 2))
     )

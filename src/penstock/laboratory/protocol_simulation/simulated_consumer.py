@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 HANG_MS = 30_000
 READ_MS = (2, 30)
 BATCH_MS = (60, 700)
+# A lake that is away is asked for this long, as by a client that tries again.
+LAKE_TIMEOUT_MS = (200, 8_000)
 SPARK_START_MS = (20, 400)
 # Of the batches that fail in a way that passes: those that lose Spark.
 SPARK_LOST_SHARE = 0.3
@@ -113,6 +115,7 @@ class SimulatedConsumer(SimulatedProcess):
         self.is_alive = False
 
     def shut_down(self) -> None:
+        self.is_harmed = True
         self.later(0, lambda: self._take(inputs.ShutdownAsked(self._now_ms)))
 
     def deliver(self, message: Message) -> None:
@@ -155,14 +158,22 @@ class SimulatedConsumer(SimulatedProcess):
 
     # Reads
 
-    def _answer(self, make: Callable[[], inputs.Input], failed: Callable[[], inputs.Input]) -> None:
-        """Some time later; as often as messages get lost, it fails instead."""
+    def _answer(
+        self,
+        make: Callable[[], inputs.Input],
+        failed: Callable[[], inputs.Input],
+        *,
+        away_until_ms: int,
+    ) -> None:
+        """Some time later; as often as messages get lost, or while it is away, it fails instead."""
         is_lost = self.group.is_answer_lost()
+        is_away = self._now_ms < away_until_ms
 
         def answer() -> None:
-            self._take(failed() if is_lost else make())
+            self._take(failed() if is_lost or is_away else make())
 
-        self.later(self.group.chance.randint(*READ_MS), answer)
+        delay = READ_MS if not is_away else LAKE_TIMEOUT_MS
+        self.later(self.group.chance.randint(*delay), answer)
 
     def _read_ledger(self, effect: act.ReadLedger) -> None:
         """The ledger is read at once and answered later: meanwhile it can change."""
@@ -177,6 +188,7 @@ class SimulatedConsumer(SimulatedProcess):
         self._answer(
             answer,
             lambda: inputs.LedgerNotRead(self._now_ms, _away("the lake"), asked),
+            away_until_ms=self.group.lake_away_until_ms,
         )
 
     def _entry(self, partition: TopicPartition) -> LedgerEntry | None:
@@ -199,6 +211,7 @@ class SimulatedConsumer(SimulatedProcess):
         self._answer(
             lambda: inputs.EndsRead(self._now_ms, ends()),
             lambda: inputs.EndsNotRead(self._now_ms, _away("Kafka")),
+            away_until_ms=self.group.topic.away_until_ms,
         )
 
     def _read_log_sizes(self, effect: act.ReadLogSizes) -> None:
@@ -210,6 +223,7 @@ class SimulatedConsumer(SimulatedProcess):
         self._answer(
             lambda: inputs.LogSizesRead(self._now_ms, sizes()),
             lambda: inputs.LogSizesNotRead(self._now_ms, _away("Kafka")),
+            away_until_ms=self.group.topic.away_until_ms,
         )
 
     # Spark and batches
@@ -236,6 +250,8 @@ class SimulatedConsumer(SimulatedProcess):
         if self.hangs_next:
             self.hangs_next = False
             duration = HANG_MS if self.group.has_faults else duration
+        elif self._now_ms < self.group.long_batches_until_ms:
+            duration = self.group.chance.randint(5_000, self.group.long_batch_ms)
         self.later(duration, lambda number=self._batch_number: self._end_batch(number))  # type: ignore[misc]  # mypy cannot type a lambda's default
 
     def _interrupt(self, _: act.InterruptBatch) -> None:
@@ -254,9 +270,10 @@ class SimulatedConsumer(SimulatedProcess):
         failures = self._own_failures()
         good = [one for one in self._ranges if one.range.partition not in failures]
         committed: dict[TopicPartition, int] = {}
-        if self.group.is_answer_lost():
+        is_away = self._now_ms < max(self.group.lake_away_until_ms, self.group.topic.away_until_ms)
+        if is_away or self.group.is_answer_lost():
             self.group.count_event("batch failed")
-            is_spark = self.group.chance.random() < SPARK_LOST_SHARE
+            is_spark = not is_away and self.group.chance.random() < SPARK_LOST_SHARE
             self.has_spark = not (is_spark and good)
             failure = PartitionFailure(_away("Kafka"), is_spark_lost=is_spark)
             failures |= {one.range.partition: failure for one in good}

@@ -81,6 +81,8 @@ class SimulatedController(SimulatedProcess):
             group.save(self.state)
         elif isinstance(effect, act.Send):
             self._send(effect)
+        elif isinstance(effect, act.SendHeartbeat):
+            group.to_itself(self, effect.message)
         elif isinstance(effect, act.ListDeployments):
             group.deployment.list(self)
         elif isinstance(effect, act.CreateConsumer):
@@ -113,12 +115,15 @@ class SimulatedController(SimulatedProcess):
             group.to_consumer(self, message)
 
 
+_REPEATED = (act.WaitUntil, act.SaveState, act.ListDeployments, act.SendHeartbeat)
+
+
 def _is_acting(before: State, after: State, effects: tuple[act.Effect, ...]) -> bool:
     """Whether a step did something new, other than a query or a repetition."""
     if before.counts.get("commands_resent", 0) != after.counts.get("commands_resent", 0):
         return False
     return any(
-        not isinstance(effect, (act.WaitUntil, act.SaveState, act.ListDeployments))
+        not isinstance(effect, _REPEATED)
         and not (isinstance(effect, act.Send) and isinstance(effect.message, StateQuery))
         for effect in effects
     )

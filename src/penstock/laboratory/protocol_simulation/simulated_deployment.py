@@ -4,10 +4,12 @@ A deleted process keeps running on an unreachable node. A creation may fail, or 
 never come up. A list may be out of date, or fail.
 """
 
+import random
 from typing import TYPE_CHECKING
 
 from penstock.controller.core.inputs import (
     ConsumerDeleted,
+    ConsumerIncident,
     CreationFailed,
     Deployed,
     DeploymentsListed,
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
 
 RESTART_MS = (300, 1_500)
+# Of the processes that are started again: those whose end is reported.
+INCIDENT_SHARE = 0.5
 START_MS = (100, 1_500)
 
 
@@ -37,6 +41,13 @@ class SimulatedDeployment:
         self._old_list: dict[ConsumerId, int] = {}
         self._current: dict[ConsumerId, SimulatedConsumer] = {}
         self._incarnations = 0
+        # Created, and neither up nor certain never to come up; with the number of the creation.
+        self.starting: dict[ConsumerId, int] = {}
+        self._creations = 0
+        self.slow_starts_until_ms = 0
+        self.slow_start_ms = 0
+        # Draws of its own, so that the course of the other faults stays the same.
+        self._chance = random.Random(group.scenario.seed + 3)
 
     def alive(self) -> list[SimulatedConsumer]:
         return [process for process in self.processes if process.is_alive]
@@ -55,7 +66,7 @@ class SimulatedDeployment:
         self._old_list = dict(self.deployed)
         if self.group.is_answer_lost():
             return
-        answer = {consumer: Deployed(version) for consumer, version in found.items()}
+        answer = {c: Deployed(version, c in self.starting) for c, version in found.items()}
         delay = self.group.chance.randint(5, 60)
         controller.send_input(lambda now: DeploymentsListed(now, answer), delay)
 
@@ -73,11 +84,22 @@ class SimulatedDeployment:
             self.never_up_next -= 1
             group.count_event("consumer never came up")
             return
-        group.clock.after(group.chance.randint(*START_MS), lambda: self.start(consumer))
+        self._creations += 1
+        number = self.starting[consumer] = self._creations
+        delay = group.chance.randint(*START_MS)
+        if group.clock.now_ms < self.slow_starts_until_ms:
+            delay += self._chance.randint(0, self.slow_start_ms)
+
+        def come_up() -> None:
+            if self.starting.get(consumer) == number:  # it was not deleted meanwhile
+                self.start(consumer)
+
+        group.clock.after(delay, come_up)
 
     def start(self, consumer: ConsumerId) -> None:
         """Start a process. A deleted one with the same number may still run on another node."""
         current = self._current.get(consumer)
+        self.starting.pop(consumer, None)
         if consumer in self.deployed and (current is None or not current.is_alive):
             self._incarnations += 1
             version = self.deployed[consumer]
@@ -88,6 +110,7 @@ class SimulatedDeployment:
     def delete(self, controller: "SimulatedController", consumer: ConsumerId) -> None:
         group = self.group
         self.deployed.pop(consumer, None)
+        self.starting.pop(consumer, None)
         self._current.pop(consumer, None)
         for process in self.reached(consumer):
             if self.unreachable_next > 0:
@@ -103,7 +126,25 @@ class SimulatedDeployment:
         process.crash()
         if self.group.restarts_consumers:
             delay = self.group.chance.randint(*RESTART_MS)
-            self.group.clock.after(delay, lambda: self.start(process.consumer))
+            self.group.clock.after(delay, lambda: self._restart(process.consumer))
+
+    def _restart(self, consumer: ConsumerId) -> None:
+        """Some back-ends say at once that the former process is gone."""
+        self.start(consumer)
+        for process in self.reached(consumer):
+            process.is_harmed = True
+        if self._chance.random() < INCIDENT_SHARE:
+            self.group.count_event("death confirmed")
+            for controller in self.group.controllers:
+                controller.send_input(
+                    lambda now: ConsumerIncident(now, consumer, "died", has_ended=True), 1
+                )
+
+    def end_slow_starts(self) -> None:
+        """What takes long to start is up now."""
+        self.slow_starts_until_ms = 0
+        for consumer in sorted(self.starting):
+            self.start(consumer)
 
     def end_deleted_processes(self) -> None:
         """All nodes are reachable again: deleted processes end."""

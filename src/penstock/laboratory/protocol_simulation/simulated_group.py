@@ -9,7 +9,12 @@ import random
 from collections import Counter
 
 from penstock.controller.core import effects as act
-from penstock.controller.core.inputs import Packed, PackingFailed, SpeedsMeasured
+from penstock.controller.core.inputs import (
+    HeartbeatReturned,
+    Packed,
+    PackingFailed,
+    SpeedsMeasured,
+)
 from penstock.controller.core.saved_state import decode_state, encode_state
 from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import State
@@ -22,7 +27,7 @@ from penstock.laboratory.protocol_simulation.simulated_consumer import Simulated
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
 from penstock.laboratory.protocol_simulation.simulated_deployment import SimulatedDeployment
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
-from penstock.messages import FromConsumer, Message
+from penstock.messages import ControllerHeartbeat, FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
 from penstock.settings import changed_settings
 
@@ -62,6 +67,14 @@ class SimulatedGroup:
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
         self.topic = LossyTopic(self.clock, self.chance, scenario.delivery_faults)
+        # Heartbeats have draws of their own, so that the course of the others stays the same.
+        self._heartbeats = LossyTopic(
+            self.clock, random.Random(scenario.seed + 2), scenario.delivery_faults
+        )
+        self.topic.on_harm = self._harm
+        self.lake_away_until_ms = 0
+        self.long_batches_until_ms = 0
+        self.long_batch_ms = 0
         self.deployment = SimulatedDeployment(self)
         self.fault_counts: Counter[str] = Counter()
         self.has_faults = True
@@ -212,6 +225,27 @@ class SimulatedGroup:
         self.checker.consumer_sent(message)
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
+    def to_itself(self, controller: SimulatedController, message: ControllerHeartbeat) -> None:
+        """A heartbeat comes back through partition 0, like everything that is written there."""
+        epoch, number = message.controller_epoch, message.heartbeat_number
+
+        def deliver(_: Message) -> None:
+            controller.send_input(lambda now: HeartbeatReturned(now, epoch, number))
+
+        self._heartbeats.carry(message, epoch, deliver)
+
+    def let_the_broker_go(self, until_ms: int) -> None:
+        for topic in (self.topic, self._heartbeats):
+            topic.away_until_ms = max(topic.away_until_ms, until_ms)
+
+    def _harm(self, lane: object) -> None:
+        """A message from or to a consumer was lost or late, as in no Kafka."""
+        for process in self.deployment.alive():
+            from_it = (process.consumer, process.ownership.incarnation)
+            to_it = isinstance(lane, tuple) and len(lane) == 3 and lane[1] == process.consumer
+            if lane == from_it or to_it:
+                process.is_harmed = True
+
     def is_answer_lost(self) -> bool:
         """Whether an answer of the deployment is lost."""
         return self.has_faults and self.chance.random() < self.topic.delivery_faults.lost
@@ -224,7 +258,10 @@ class SimulatedGroup:
 
     def end_faults(self) -> None:
         self.has_faults = False
-        self.topic.delivery_faults = NO_FAULTS
+        self.topic.delivery_faults = self._heartbeats.delivery_faults = NO_FAULTS
+        self.topic.away_until_ms = self._heartbeats.away_until_ms = 0
+        self.lake_away_until_ms = self.long_batches_until_ms = 0
+        self.deployment.end_slow_starts()
         self.monitor_silent_until_ms = 0
         self.packer_fails_next = 0
         deployment = self.deployment

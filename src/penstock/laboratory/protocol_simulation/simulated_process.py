@@ -10,6 +10,8 @@ class SimulatedProcess:
         self.clock = clock
         self.is_alive = True
         self.is_paused = False
+        # Something happened to this process alone, and not to all of them.
+        self.is_harmed = False
         self._held_back: list[Callable[[], None]] = []
         self._wake_number = 0
 

@@ -54,7 +54,13 @@ class ControllerSection(Section):
         ge=0,
     )
     creation_timeout: Duration = option(
-        90.0, "How long a new consumer may take to report before it is given up.", gt=0
+        90.0, "How long a new consumer may take to report, if recent starts were quick.", gt=0
+    )
+    creation_slack: float = option(
+        3.0,
+        "A new consumer may take this many times as long as the slowest of the recent starts, if "
+        "that is more than `creation_timeout`.",
+        ge=1,
     )
     creation_retry: Duration = option(
         10.0, "How long to wait after a consumer could not be created before creating another."
@@ -86,19 +92,54 @@ class ControllerSection(Section):
         2.0,
         "A plan under way for this long is replaced when another consumer is over capacity.",
     )
+    heartbeat_period: Duration = option(
+        1.0,
+        "How often the controller sends a heartbeat through its own partition; one that comes back "
+        "counts as this much time in `silence`, `acknowledge`, `synchronise` and "
+        "`creation_timeout`.",
+        gt=0,
+    )
     silence: Duration = option(
-        8.0, "A consumer that does not report for this long is fenced and replaced.", gt=0
+        8.0,
+        "A consumer is silent, and is fenced and replaced, when the controller's heartbeats of "
+        "this long came back without a message of its own.",
+        gt=0,
+    )
+    silent_share_max: float = option(
+        0.3,
+        "When more than this share of the consumers is silent together, what they share is at "
+        "fault: they are not given up at once. One silent consumer always is.",
+        ge=0,
+        le=1,
+    )
+    give_up_period: Duration = option(
+        30.0,
+        "While too many consumers are silent together, `give_up_at_once` of them are given up "
+        "each time this long has passed.",
+        gt=0,
+    )
+    give_up_at_once: int = option(
+        1, "How many of the consumers that are silent together are given up at once.", ge=1
+    )
+    patience: Duration = option(
+        900.0,
+        "How long a consumer is waited for that says what it waits for or works on, or of which "
+        "the deployment says that it still starts.",
+        gt=0,
     )
     command_resend: Duration = option(
         1.0, "How often a query, stop or start that is not answered is sent again.", gt=0
     )
     acknowledge: Duration = option(
         20.0,
-        "How long a stop or start may stay unacknowledged before its consumer is fenced.",
+        "How long a stop or start may stay unacknowledged, without a word why, before its "
+        "consumer is fenced.",
         gt=0,
     )
     synchronise: Duration = option(
-        8.0, "How long a restarted controller waits for every consumer's answer.", gt=0
+        8.0,
+        "How long a restarted controller waits for answers of consumers that say nothing.",
+        gt=0,
     )
     failed_partition_retry: Duration = option(
         60.0, "How long a partition that its consumer could not read or write stays stopped."

@@ -152,6 +152,32 @@ def test_a_refused_pod_is_explained_by_the_deployment() -> None:
     assert (found.state, found.detail) == (DeploymentState.FAILED, "FailedCreate: exceeded quota")
 
 
+@pytest.mark.parametrize(
+    ("pods", "is_starting"),
+    [
+        ([], True),
+        ([unscheduled("2026-01-01T00:00:00Z")], True),
+        ([pod(container=waiting("ContainerCreating"), phase="Pending")], True),
+        ([pod(container=waiting("ErrImagePull", "no such image"), phase="Pending")], False),
+        ([pod(container=waiting("ContainerCreating", restartCount=1), phase="Pending")], False),
+        ([pod()], False),
+        ([pod(phase="Failed", containerStatuses=[])], False),
+    ],
+)
+def test_what_never_ran_and_was_not_refused_still_starts(
+    pods: list[Any], is_starting: bool
+) -> None:
+    """A new node and a large image take minutes; an image that is not there never comes."""
+    assert deployed(ONE, deployment(), pods, NOW_S).is_starting is is_starting
+
+
+def test_a_refused_pod_does_not_start() -> None:
+    """A quota that is full does not empty by waiting."""
+    made = deployment()
+    made["status"] = {"conditions": [{"type": "ReplicaFailure", "status": "True"}]}
+    assert not deployed(ONE, made, [], NOW_S).is_starting
+
+
 def test_one_that_is_being_deleted_is_still_there() -> None:
     """A Deployment that is being deleted is still listed."""
     made = deployment(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})

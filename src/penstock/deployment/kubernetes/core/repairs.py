@@ -44,6 +44,8 @@ class PodIncident:
     explanation: str
     pod: str = ""
     is_restart: bool = False
+    # Its process is not running at the moment.
+    is_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +119,7 @@ def _incidents_since(
     )
     # An end is reported when the pod is back, or when Kubernetes delays the restart.
     if trouble is not None and is_new and trouble.reason not in {"Ended", "Ending"}:
-        incidents.append(PodIncident(consumer, trouble.reason, trouble.explanation, name))
+        incidents.append(
+            PodIncident(consumer, trouble.reason, trouble.explanation, name, is_down=True)
+        )
     return incidents

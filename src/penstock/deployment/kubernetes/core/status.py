@@ -73,9 +73,27 @@ def deployed(
     trouble = trouble_of(deployment, pods, now_unix_s)
     state = DeploymentState.RUNNING if trouble is None else trouble.state
     explanation = "" if trouble is None else f"{trouble.reason}: {trouble.explanation}"
+    pod = current_pod(pods)
     return DeployedConsumer(
-        consumer, version_of(deployment), state, restarts_of(current_pod(pods)), explanation
+        consumer,
+        version_of(deployment),
+        state,
+        restarts_of(pod),
+        explanation,
+        is_starting=_is_starting(deployment, pod),
     )
+
+
+def _is_starting(deployment: Object, pod: Object | None) -> bool:
+    """Whether it has never run and may still come up: no node yet, or its image is not here yet.
+
+    A node that is added for it, or a large image, takes minutes; what was refused is not waited
+    for.
+    """
+    if pod is None:
+        return _without_pod(deployment) is None
+    has_run = restarts_of(pod) > 0 or (pod.get("status") or {}).get("phase") != "Pending"
+    return not has_run and _in_container(pod) is None
 
 
 def trouble_of(deployment: Object, pods: Sequence[Object], now_unix_s: float) -> Trouble | None:

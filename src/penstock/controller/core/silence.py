@@ -1,0 +1,148 @@
+"""Who is given up: the silent, those that do not come up, and those that do not acknowledge.
+
+Everything is judged in listening time, when a heartbeat of the controller came back (see
+`hearing`). A consumer that says what it waits for or works on, and one of which the deployment says
+that it still starts, is waited for up to `patience`. Many in trouble together is a fault of what
+they share: then they are held, and given up a few at a time.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from penstock.controller.core.decisions import Code
+from penstock.controller.core.membership import fence, hold_creations_back
+from penstock.controller.core.state import (
+    ConsumerRecord,
+    ConsumerStatus,
+    Hold,
+    HoldingStatus,
+    by_name,
+)
+from penstock.controller.core.step_draft import StepDraft
+from penstock.model import ConsumerId
+from penstock.model.sentences import counted, shortened_list
+
+UP = frozenset({ConsumerStatus.READY, ConsumerStatus.LEAVING})
+# What is quiet for this share of `silence` counts when it is asked whether many are silent.
+QUIET_SHARE = 0.5
+
+
+def give_up_the_silent(draft: StepDraft) -> None:
+    """A heartbeat came back: give up who is silent, or late without a reason."""
+    late = {**_late_acknowledgements(draft), **_late_starts(draft), **_silent(draft)}
+    creating = {
+        consumer for consumer in late if draft.consumers[consumer].status is ConsumerStatus.CREATING
+    }
+    for consumer in now_given_up(draft, late, _quiet(draft)):
+        fence(draft, consumer, late[consumer])
+        if consumer in creating:
+            hold_creations_back(draft)
+
+
+def now_given_up(
+    draft: StepDraft, late: Mapping[ConsumerId, str], quiet: Collection[ConsumerId]
+) -> list[ConsumerId]:
+    """All that are late when they are few; a few at a time when many are late or quiet.
+
+    Never the whole group at once, unless it is a group of one.
+    """
+    settings, listened_ms = draft.state.settings, draft.listened_ms
+    troubled = tuple(sorted({*late, *quiet}))
+    few = max(1, int(settings.silent_share_max * len(draft.consumers)))
+    if len(troubled) <= few:
+        draft.change(hold=None)
+        return sorted(late)
+    hold = draft.state.hold
+    if hold is None:
+        if not late:
+            return []
+        draft.decide(
+            Code.HELD_BY_SILENCE,
+            f"{len(troubled)} of {counted(len(draft.consumers), 'consumer')} are silent or late "
+            f"together ({shortened_list([str(c) for c in troubled])}): what they share is at "
+            "fault, and they are waited for",
+        )
+        draft.change(hold=Hold(troubled, listened_ms, listened_ms))
+        return []
+    draft.change(hold=replace(hold, consumers=troubled))
+    if listened_ms - hold.gave_up_listened_ms < settings.give_up_period_ms or not late:
+        return []
+    draft.change(hold=replace(hold, consumers=troubled, gave_up_listened_ms=listened_ms))
+    return sorted(late)[: min(settings.give_up_at_once, len(draft.consumers) - 1)]
+
+
+def _silent(draft: StepDraft) -> dict[ConsumerId, str]:
+    silence_ms = draft.state.settings.silence_ms
+    why = f"said nothing while heartbeats of {silence_ms} ms came back"
+    return {
+        consumer: why
+        for consumer, record in draft.consumers.now.items()
+        if record.status in UP and has_been_quiet(draft, record, silence_ms)
+    }
+
+
+def _quiet(draft: StepDraft) -> list[ConsumerId]:
+    quiet_ms = draft.state.settings.silence_ms * QUIET_SHARE
+    return [
+        consumer
+        for consumer, record in draft.consumers.now.items()
+        if record.status in UP and has_been_quiet(draft, record, quiet_ms)
+    ]
+
+
+def has_been_quiet(draft: StepDraft, record: ConsumerRecord, for_ms: float) -> bool:
+    return draft.listened_ms - record.heard_listened_ms >= for_ms
+
+
+def creation_bound_ms(draft: StepDraft) -> int:
+    """How long a new consumer may take: several times the slowest of the latest starts."""
+    settings = draft.state.settings
+    slowest_ms = max(draft.state.starts_took_ms, default=0)
+    return max(settings.creation_timeout_ms, round(settings.creation_slack * slowest_ms))
+
+
+def _late_starts(draft: StepDraft) -> dict[ConsumerId, str]:
+    """Judged by a list of deployments that is newer than the bound.
+
+    The bound counts from the end of what the deployment calls starting: only then can the process
+    begin to come up. Whatever the deployment says, `patience` is the end.
+    """
+    bound_ms = creation_bound_ms(draft)
+    longest_ms = max(bound_ms, draft.state.settings.patience_ms)
+    late = {}
+    for consumer, record in draft.consumers.now.items():
+        if record.status is not ConsumerStatus.CREATING:
+            continue
+        since_ms = max(record.since_listened_ms, record.starting_listened_ms)
+        listed_ms = record.listed_listened_ms
+        if draft.listened_ms - record.since_listened_ms >= longest_ms:
+            late[consumer] = f"did not come up within {longest_ms} ms"
+        elif draft.listened_ms - since_ms < bound_ms:
+            continue
+        elif listed_ms is None or listed_ms - since_ms < bound_ms:
+            draft.ask_for_list()
+        else:
+            late[consumer] = f"did not come up within {bound_ms} ms"
+    return late
+
+
+def _late_acknowledgements(draft: StepDraft) -> dict[ConsumerId, str]:
+    """A stop or start that is not acknowledged, while its consumer says nothing that explains it.
+
+    Whatever it says, `patience` after the command is the end.
+    """
+    settings, late = draft.state.settings, dict[ConsumerId, str]()
+    for partition in sorted(draft.in_flight, key=by_name):
+        holding = draft.holdings[partition]
+        if holding.consumer in late:
+            continue
+        asked_ms = holding.since_listened_ms
+        explained_ms = draft.consumers[holding.consumer].explained_listened_ms
+        waited_ms = draft.listened_ms - max(asked_ms, explained_ms)
+        longest_ms = max(settings.acknowledge_ms, settings.patience_ms)
+        is_over = draft.listened_ms - asked_ms >= longest_ms
+        if is_over or waited_ms >= settings.acknowledge_ms:
+            verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
+            bound_ms = longest_ms if is_over else settings.acknowledge_ms
+            late[holding.consumer] = f"did not {verb} {partition} within {bound_ms} ms"
+    return late

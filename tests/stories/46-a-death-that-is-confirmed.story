@@ -1,0 +1,58 @@
+# The deployment confirms that a process is gone: its partitions are free at once, and a spare takes
+# them. No silence has to be waited for.
+settings spare_consumers=1
+a controller starts with epoch 1
+  > save
+  > list deployments
+  = Synchronize
+deployed:
+  > list deployments
+deployed:
+  first_start: nothing is deployed: this is a first start
+  = Sentinel
+speeds orders-0=40 orders-1=40 orders-2=40
+  partition_appeared: 3 partitions appeared
+tick +500
+  > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
+  = Reassign
+packed 1: orders-0 orders-1; 2: orders-2
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
+  consumer_created: consumer 1 is created
+  consumer_created: consumer 2 is created
+  > save
+  > create consumer 1
+  > create consumer 2
+  = Group Management
+consumer 1 reports
+  > save
+  > start at 1: orders-0@1.1 orders-1@1.2 (plan 2)
+consumer 2 reports
+  > save
+  > start at 2: orders-2@1.3 (plan 2)
+consumer 1 started orders-0@1.1 orders-1@1.2
+consumer 2 started orders-2@1.3
+  plan_done: plan 2 is done after 0 ms
+  > save
+  = Sentinel
+tick +500
+  consumer_created: consumer 3 is created
+  > save
+  > create consumer 3
+consumer 3 reports
+  > save
+the process of consumer 2 is gone
+  consumer_incident: consumer 2: died and was started again
+  consumer_ended: the process of consumer 2 is gone: 1 partition to start anew
+  > save
+tick +500
+  > pack orders-0=40 orders-1=40 orders-2=40 given Assignment(1: [orders-0 orders-1], 2: [orders-2], 3: [])
+  = Reassign
+packed 1: orders-0 orders-1; 3: orders-2
+  plan_made: plan 3 (unread_partition): no consumer reads orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 1 start, 0 to create, 0 to empty
+  > save
+  > start at 3: orders-2@1.4 (plan 3)
+  = Group Management
+consumer 2 starts again
+consumer 2 reports
+  consumer_restarted: consumer 2 started again; 0 partitions to start anew
+  > save
