@@ -2,8 +2,7 @@
 
 A story is a text file. A line that starts in the first column is an input; the indented lines under
 it are what the controller did: the decisions it explained, the effects, and its new state. Lines
-that begin with `#` are for the reader. `make stories` writes the indented
-lines again.
+that begin with `#` are for the reader. `make stories` writes the indented lines again.
 """
 
 import re

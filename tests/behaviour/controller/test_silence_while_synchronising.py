@@ -1,0 +1,86 @@
+"""Whom a new controller waits for while it synchronises, and whom it gives up."""
+
+from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core.state import ConsumerStatus, State
+from penstock.model import ConsumerId
+
+
+def state_of(teller: Storyteller) -> State:
+    assert teller.state is not None
+    return teller.state
+
+
+def fenced(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if line.startswith("  consumer_fenced")]
+
+
+def synchronising(*deployed: str) -> Storyteller:
+    return after(
+        "settings synchronise=3s patience=10s",
+        "a controller starts with epoch 1",
+        f"deployed: {' '.join(deployed)}",
+        "consumer 1 answers orders-0@0.1",
+    )
+
+
+def synchronise(teller: Storyteller, *deployed: str) -> list[str]:
+    lines = teller.tell("the controller hears itself for 3000 ms")
+    teller.tell(f"deployed: {' '.join(deployed)}")
+    return lines + teller.tell("the controller hears itself for 1000 ms")
+
+
+def test_who_still_starts_is_not_told_to_end_by_a_new_controller() -> None:
+    """The deployment says so; it owns nothing, and is awaited like a new one."""
+    lines = synchronise(teller := synchronising("1", "2*"), "1", "2*")
+    assert fenced(lines) == []
+    assert any("synchronised: 1 consumer answered" in line for line in lines)
+    assert state_of(teller).consumers[ConsumerId(2)].status is ConsumerStatus.CREATING
+
+
+def test_who_started_meanwhile_and_says_nothing_is_given_up() -> None:
+    """The newer list counts."""
+    assert len(fenced(synchronise(synchronising("1", "2*"), "1", "2"))) == 1
+
+
+def test_who_reports_is_waited_for_up_to_patience() -> None:
+    """It is alive, and cannot answer before the commands before the query have taken effect."""
+    teller = synchronising("1", "2*")
+    lines = []
+    for _ in range(9):
+        teller.tell("consumer 2 reports orders-2@0.3, waits_for=lake")
+        lines += teller.tell("the controller hears itself for 1000 ms")
+        teller.tell("deployed: 1 2")
+    assert fenced(lines) == []
+    teller.tell("consumer 2 reports orders-2@0.3, waits_for=lake")
+    (line,) = fenced(teller.tell("the controller hears itself for 1000 ms"))
+    assert "consumer 2 did not answer within 10000 ms" in line
+
+
+def test_a_former_incarnation_is_no_sign_of_life_while_synchronising() -> None:
+    """Its successor is awaited, and says nothing."""
+    teller = after(
+        "settings synchronise=3s",
+        *TWO_CONSUMERS,
+        "consumer 2 starts again",
+        "consumer 2 reports",
+        "a controller starts with epoch 2 with its state file",
+        "deployed: 1 2",
+        "consumer 1 answers orders-0@1.1",
+    )
+    teller.incarnation[2] = 1
+    lines = []
+    for _ in range(3):
+        teller.tell("consumer 2 reports orders-2@1.3")
+        lines += teller.tell("the controller hears itself for 1000 ms")
+    teller.tell("deployed: 1 2")
+    lines += teller.tell("the controller hears itself for 1000 ms")
+    assert len(fenced(lines)) == 1
+
+
+def test_nobody_is_judged_before_the_first_list() -> None:
+    """Heartbeats that come back earlier say nothing about consumers that are not known."""
+    teller = after("settings synchronise=3s", "a controller starts with epoch 1")
+    teller.tell("the controller hears itself for 9000 ms")
+    teller.tell("deployed: 1")
+    assert fenced(teller.tell("the controller hears itself for 2000 ms")) == []
+    assert state_of(teller).phase.value == "Synchronize"
