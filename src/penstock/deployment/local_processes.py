@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from penstock.deployment.interface import (
@@ -149,36 +149,42 @@ class LocalProcesses:
 
     def repair(self) -> Sequence[Incident]:
         incidents, failures = self._start_who_is_due()
-        return [*incidents, *(Incident(one, str(error)) for one, error in failures.items())]
+        # Who could not be started has no process.
+        not_started = [Incident(one, str(e), has_ended=True) for one, e in failures.items()]
+        return [*incidents, *not_started]
 
     def _start_who_is_due(self) -> tuple[list[Incident], dict[ConsumerId, DeploymentError]]:
-        """Start who waits or has died, the longest waiting first, as many as may start now."""
+        """Start who waits or has died, the longest waiting first, as many as may start now.
+
+        A death is told at once, also when there is no room for a restart.
+        """
         incidents: list[Incident] = []
         failures: dict[ConsumerId, DeploymentError] = {}
-        if (self._directory / SERVERS_RESTARTING_NAME).exists():
-            return incidents, failures
         with self._starts_lock:
             notes = self._notes()
             due = [note for note in notes if not note.is_alive and self._is_due(note)]
-            free_starts = len(due)
-            if due and self._starts_at_once_max is not None:
-                free_starts = self._starts_at_once_max - sum(
-                    self._is_starting(note) for note in notes
-                )
+            free_starts = self._free_starts(notes) if due else 0
             for note in sorted(due, key=lambda note: note.started_monotonic_s):
                 consumer = ConsumerId(note.consumer)
                 lock = self._lock(consumer)
-                if free_starts <= 0 or not lock.acquire(blocking=False):
-                    continue  # enough start already, or it is being created or deleted right now
+                if not lock.acquire(blocking=False):
+                    continue  # it is being created or deleted right now
                 try:
                     if self._read(consumer) == note:
+                        incidents += self._start_again(note, may_start=free_starts > 0)
                         free_starts -= 1
-                        incidents += self._start_again(note)
                 except DeploymentError as error:
                     failures[consumer] = error
                 finally:
                     lock.release()
         return incidents, failures
+
+    def _free_starts(self, notes: Sequence[_Note]) -> int:
+        if (self._directory / SERVERS_RESTARTING_NAME).exists():
+            return 0
+        if self._starts_at_once_max is None:
+            return len(notes)
+        return self._starts_at_once_max - sum(self._is_starting(note) for note in notes)
 
     def _is_starting(self, note: _Note) -> bool:
         return (
@@ -187,21 +193,25 @@ class LocalProcesses:
             and not (self._folder(ConsumerId(note.consumer)) / STARTED_NAME).exists()
         )
 
-    def _start_again(self, note: _Note) -> list[Incident]:
-        consumer = ConsumerId(note.consumer)
-        if note.process is None:
+    def _start_again(self, note: _Note, *, may_start: bool) -> list[Incident]:
+        consumer, incidents = ConsumerId(note.consumer), list[Incident]()
+        if note.process is not None:
+            restarts = restarts_after(note.restarts, self._monotonic() - note.started_monotonic_s)
+            stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
+            last = next(iter(self.logs(consumer, lines=1)), "")
+            then = "was started again" if may_start else "waits for its turn"
+            explanation = f"died and {then} ({restarts}). Last line: {last}"
+            incidents.append(Incident(consumer, explanation, has_ended=True))
+            note = replace(note, process=None, restarts=restarts)
+            with self._not_started(consumer):
+                self._write(note)
+        if may_start:
             try:
-                self._start(consumer, note.template, restarts=0)
+                self._start(consumer, note.template, restarts=note.restarts)
             except DeploymentError:
                 self._note_file(consumer).unlink(missing_ok=True)  # whoever wants it asks again
                 raise
-            return []
-        restarts = restarts_after(note.restarts, self._monotonic() - note.started_monotonic_s)
-        stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
-        self._start(consumer, note.template, restarts=restarts)
-        last = next(iter(self.logs(consumer, lines=1)), "")
-        explanation = f"died and was started again ({restarts}). Last line: {last}"
-        return [Incident(consumer, explanation, has_ended=True)]
+        return incidents
 
     def _is_due(self, note: _Note) -> bool:
         since_s = self._monotonic() - note.started_monotonic_s

@@ -1,6 +1,8 @@
 """Local consumers: identity by start time, restarts with pauses, damaged notes."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -226,3 +228,28 @@ def test_a_consumer_that_cannot_start_when_its_turn_comes_is_told(tmp_path: Path
     assert "could not be started" in told[0].explanation
     assert list(local.list_consumers()) == [1]
     local.delete(ONE)
+
+
+def test_a_death_is_told_before_there_is_room_for_a_restart(tmp_path: Path) -> None:
+    """Who died while another one starts is told as dead at once, and waits for its turn."""
+    clock = Clock()
+    local = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1, monotonic=clock)
+    local.create(ONE, TEMPLATE)
+    (tmp_path / "consumer-1" / "started").touch()
+    local.create(ConsumerId(2), TEMPLATE)
+    process = local.process_of(ONE)
+    os.kill(process.pid, signal.SIGKILL)
+    while is_alive(process):
+        pass
+    clock.now_s += 1
+    [told] = local.repair()
+    assert (told.consumer, told.has_ended) == (1, True)
+    assert "died and waits for its turn (1)" in told.explanation
+    assert local.list_consumers()[ONE].state is DeploymentState.WAITING
+    assert local.repair() == []
+    (tmp_path / "consumer-2" / "started").touch()
+    assert local.repair() == []
+    assert running(local) == [1, 2]
+    assert local.list_consumers()[ONE].restarts == 1
+    for consumer in (1, 2):
+        local.delete(ConsumerId(consumer))
