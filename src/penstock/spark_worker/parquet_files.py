@@ -42,8 +42,8 @@ _WITH_RANGES = ("topic", "partition", "offset", "timestamp", "timestampType")
 class UnreadableHeadersError(Exception):
     """A record of this partition has a header name that is not UTF-8."""
 
-    def __init__(self, partition: int, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, partition: int, offset: int) -> None:
+        super().__init__(f"the record at offset {offset} has a header name that is not UTF-8")
         self.partition = partition
 
 
@@ -54,7 +54,7 @@ def _headers_of(messages: Sequence[Any]) -> list[Any]:
         return [_HEADERS(one) for one in left]
     except (SystemError, UnicodeDecodeError) as error:
         failed = messages[len(messages) - sum(1 for _ in left) - 1]
-        raise UnreadableHeadersError(failed.partition(), str(error)) from error
+        raise UnreadableHeadersError(failed.partition(), failed.offset()) from error
 
 
 def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> list[Any]:

@@ -69,6 +69,7 @@ def test_every_partition_with_a_bad_header_name_is_found(tmp_path: Path) -> None
     files.add([("t", first), ("u", [Message(0, 0), Message(0, 1)])])
     files.add([("t", [Message(1, 6, _no_text())]), ("t", [Message(0, 8)])])
     assert set(files.unreadable) == {("t", 1), ("t", 3)}
+    assert "offset 4 has a header name" in files.unreadable["t", 1]
     assert [one.times_asked for one in bad] == [1, 1]
     (part,) = files.close(without={"t"})
     assert (part.topic, part.records) == ("u", 2)
