@@ -25,6 +25,7 @@ class Code(StrEnum):
     FEWER_WOULD_DO = "fewer_would_do"
     ROLL_OUT = "roll_out"
     PLAN_OVERTAKEN = "plan_overtaken"
+    PLAN_DROPPED = "plan_dropped"
 
     PLAN_MADE = "plan_made"
     PLAN_DONE = "plan_done"

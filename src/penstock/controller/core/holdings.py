@@ -7,6 +7,7 @@ a consumer's newest message about itself is right.
 
 from dataclasses import replace
 
+from penstock.controller.core.backlog import backlog_of
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.hearing import explained
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
@@ -142,6 +143,7 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
             capacity_bytes_per_s=_measured_capacity(message) or record.capacity_bytes_per_s,
             behind_bytes=message.behind_log_bytes or 0,
             behind_records=message.behind_records or 0,
+            behind_by_partition=backlog_of(message),
             deployment_version=(
                 record.deployment_version
                 if message.deployment_version is None

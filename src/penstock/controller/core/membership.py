@@ -135,14 +135,22 @@ def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
         draft.do(DeleteConsumer(consumer))
 
 
+def has_room(draft: StepDraft) -> bool:
+    """Whether the maximum allows one more consumer."""
+    number = sum(record.status in AVAILABLE for record in draft.consumers.now.values())
+    return number < draft.state.settings.consumers_max
+
+
 def free_numbers(draft: StepDraft) -> Iterator[ConsumerId]:
     """The numbers that no consumer has and none is leaving, from the lowest on."""
     numbers = (ConsumerId(number) for number in count(1))
     return (c for c in numbers if c not in draft.consumers and c not in draft.departing)
 
 
-def want_one_more(draft: StepDraft) -> ConsumerId:
-    """Ask for a new consumer, under the lowest free number."""
+def want_one_more(draft: StepDraft) -> ConsumerId | None:
+    """Ask for a new consumer, under the lowest free number; None when the group is full (S7)."""
+    if not has_room(draft):
+        return None
     consumer = next(free_numbers(draft))
     want(draft, consumer)
     return consumer

@@ -6,7 +6,7 @@ measurement the assignment stays as it is, except for partitions that no consume
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle, idle_wanted, remove_the_idle
-from penstock.controller.core.load import available, group_load
+from penstock.controller.core.load import group_load
 from penstock.controller.core.membership import create_what_is_wanted, want_one_more
 from penstock.controller.core.reassignment import enter as reassign
 from penstock.controller.core.requests import answer_when_within_bounds
@@ -67,10 +67,7 @@ def _keep_spares(draft: StepDraft) -> None:
         return
     if draft.now_ms < draft.state.creation_blocked_until_ms:
         return
-    settings = draft.state.settings
-    missing = idle_wanted(draft) - len(idle(draft))
-    allowed = settings.consumers_max - len(available(draft))
-    for _ in range(max(0, min(missing, allowed))):
+    for _ in range(idle_wanted(draft) - len(idle(draft))):
         want_one_more(draft)
 
 

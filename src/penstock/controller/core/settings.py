@@ -25,6 +25,7 @@ class ControllerSettings:
     algorithm: str
     capacity_is_learned: bool
     catch_up_ms: int
+    catch_up_share: float
     behind_tolerated_ms: int
 
     consumers_min: int
@@ -67,6 +68,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
             target_utilisation=packing.target_utilisation,
             scale_down_period_ms=_ms(packing.scale_down_period),
             consumers_saved_min=packing.consumers_saved_min,
+            relief_min=packing.relief_min,
             over_capacity_ms=_ms(packing.over_capacity_for),
             plan_interval_ms=_ms(own.plan_interval),
             no_gain_wait_ms=_ms(packing.no_gain_wait),
@@ -77,6 +79,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         algorithm=packing.chosen_algorithm().name,
         capacity_is_learned=own.capacity_is_learned,
         catch_up_ms=_ms(own.catch_up),
+        catch_up_share=own.catch_up_share,
         behind_tolerated_ms=_ms(own.behind_tolerated),
         consumers_min=own.consumers_min,
         spare_consumers=own.spare_consumers,

@@ -13,6 +13,7 @@ from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.settings import ControllerSettings
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.packing.speed_memory import SpeedMemory
 from penstock.packing.trend import Trend
 from penstock.packing.trigger import TriggerMemory
 from penstock.settings.sections import Settings
@@ -89,6 +90,8 @@ class ConsumerRecord:
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0
+    # Only partitions that are behind.
+    behind_by_partition: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,7 @@ class State:
     parked: Mapping[TopicPartition, Parked] = field(default_factory=dict)
 
     speeds: KnownSpeeds | None = None
+    speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None

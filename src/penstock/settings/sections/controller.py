@@ -36,8 +36,15 @@ class ControllerSection(Section):
     )
     catch_up: Duration = option(
         120.0,
-        "The time in which a backlog should be gone; it adds to the load that is planned for. 0s "
-        "leaves backlogs out.",
+        "The time in which a backlog should be gone; it adds to the load that is planned for, up "
+        "to `catch_up_share`. 0s leaves backlogs out.",
+    )
+    catch_up_share: float = option(
+        0.5,
+        "The most that all backlogs add to the load that is planned for, as a share of what is "
+        "written. While nothing is written, a backlog starts no consumer.",
+        ge=0,
+        le=100,
     )
     behind_tolerated: Duration = option(
         5.0,
