@@ -272,10 +272,10 @@ def test_a_plan_whose_reason_is_gone_is_dropped() -> None:
     logs = {f"t-{n}": (lambda _: high[0]) for n in range(30)}
     group = ImaginedGroup(
         logs,
+        carries_bytes_per_s=50 * MB,
         start_ms=60_000,
         controller__spare_consumers=0,
         controller__creation_timeout="300s",
-        controller__catch_up="0s",
     ).run(120)
     high[0] = 0.5 * MB
     group.run(4)

@@ -33,6 +33,7 @@ class Code(StrEnum):
     PACKING_FAILED = "packing_failed"
     OVERSIZE_PARTITION = "oversize_partition"
     MAXIMUM_BINDS = "maximum_binds"
+    GROWTH_DID_NOT_HELP = "growth_did_not_help"
 
     CONSUMER_CREATED = "consumer_created"
     CONSUMER_REMOVED = "consumer_removed"

@@ -68,7 +68,7 @@ def drop_without_reason(draft: StepDraft) -> bool:
     if any(p not in draft.holdings and p not in draft.parked for p in plan.target):
         return False
     group = group_load(draft, held_by_whom)
-    if not group.is_fresh or is_over_capacity(group):
+    if not group.is_fresh or group.is_behind or is_over_capacity(group):
         return False
     draft.decide(Code.PLAN_DROPPED, f"plan {plan.number} is dropped: no consumer is over capacity")
     keep_in_place(draft)

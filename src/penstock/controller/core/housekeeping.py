@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import SpeedsMeasured, Tick
 from penstock.controller.core.load import available, remembered_speeds
 from penstock.controller.core.membership import (
@@ -30,6 +31,7 @@ RESENT_SHARE_PER_TICK = 1 / 20
 
 def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
+    note_carried(draft)
     send_again(draft)
     delete_again(draft)
     _try_parked_again(draft)

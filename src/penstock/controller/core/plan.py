@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from penstock.controller.core import growth
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle, idle_wanted
 from penstock.controller.core.load import available, group_load, held_by_whom, owner_of
@@ -102,6 +103,8 @@ def adopt(
 ) -> None:
     """Make it the plan, under the next number, want its new consumers, and record what it costs."""
     diff = difference(draft, target)
+    before = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
+    growth.begin(draft, before, len(set(target.values())))
     for consumer in diff.create:
         if consumer not in draft.consumers:  # an overtaken plan may want it already
             want(draft, consumer)

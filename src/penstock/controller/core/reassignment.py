@@ -12,6 +12,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Pack
 from penstock.controller.core.group_management import enter as manage_group
 from penstock.controller.core.group_management import has_lost_a_target
+from penstock.controller.core.growth import most_consumers
 from penstock.controller.core.inputs import Packed, PackingFailed
 from penstock.controller.core.load import (
     available,
@@ -51,7 +52,7 @@ def ask(draft: StepDraft) -> None:
 def _consumers_max(draft: StepDraft) -> int:
     """How many consumers the packer may use: no growth while it is paused or creations fail."""
     number = len(available(draft))
-    maximum = draft.state.settings.consumers_max
+    maximum = most_consumers(draft)
     if draft.now_ms < draft.state.creation_blocked_until_ms:
         return min(maximum, number)
     if draft.state.is_paused(Direction.UP):

@@ -4,6 +4,9 @@ The trigger of `packing.trigger` decides; constant speeds never move anything. W
 measurement the assignment stays as it is, except for partitions that no consumer reads.
 """
 
+from dataclasses import replace
+
+from penstock.controller.core import growth
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle, idle_wanted, remove_the_idle
 from penstock.controller.core.load import group_load
@@ -38,7 +41,10 @@ def repack_due(draft: StepDraft) -> TriggerDecision | None:
     if not draft.state.write_speeds:
         return None
     state = draft.state
-    policy, group = state.settings.policy, group_load(draft)
+    group = group_load(draft)
+    is_settled = state.phase is Phase.SENTINEL
+    growth.judge(draft, group, is_settled=is_settled)
+    policy = replace(state.settings.policy, consumers_max=growth.most_consumers(draft))
     trigger, decision = decide(policy, state.trigger, group, draft.now_ms)
     if not decision.repack:
         draft.change(trigger=trigger)

@@ -27,6 +27,10 @@ class ControllerSettings:
     catch_up_ms: int
     catch_up_share: float
     behind_tolerated_ms: int
+    growth_settle_ms: int
+    growth_gain_min: float
+    growth_retry_ms: int
+    growth_load_change: float
 
     consumers_min: int
     spare_consumers: int
@@ -81,6 +85,10 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         catch_up_ms=_ms(own.catch_up),
         catch_up_share=own.catch_up_share,
         behind_tolerated_ms=_ms(own.behind_tolerated),
+        growth_settle_ms=_ms(own.growth_settle),
+        growth_gain_min=own.growth_gain_min,
+        growth_retry_ms=_ms(own.growth_retry),
+        growth_load_change=own.growth_load_change,
         consumers_min=own.consumers_min,
         spare_consumers=own.spare_consumers,
         creations_per_minute_max=own.creations_per_minute_max,

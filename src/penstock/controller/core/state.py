@@ -167,6 +167,27 @@ class RollOut:
 
 
 @dataclass(frozen=True, slots=True)
+class GrowthTrial:
+    """A growth that has to show that it helps: what the group carried in all before it."""
+
+    consumers_before: int
+    consumers_after: int
+    carried_bytes_per_s: float | None
+    written_bytes_per_s: float
+    # When its plan was done; None until then.
+    settled_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthHold:
+    """Growth did not help: the group stays this small until then, or until the load changes."""
+
+    consumers_max: int
+    until_ms: int
+    written_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class KnownSpeeds:
     """The newest complete measurement, with the last known speed where it has none."""
 
@@ -240,6 +261,11 @@ class State:
     # What the trigger remembers, and where the write speeds are heading.
     trigger: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
+    # What all consumers have carried since this controller started, now and a while ago.
+    carried_bytes: int = 0
+    carried_samples: tuple[tuple[int, int], ...] = ()
+    growth_trial: GrowthTrial | None = None
+    growth_hold: GrowthHold | None = None
     creation_blocked_until_ms: int = 0
     # When the deployments are listed again after a listing failed; nothing lists them before.
     list_again_ms: int | None = None

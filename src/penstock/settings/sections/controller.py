@@ -51,6 +51,23 @@ class ControllerSection(Section):
         "A group that would be further behind than this with one consumer fewer is not made "
         "smaller.",
     )
+    growth_settle: Duration = option(
+        60.0,
+        "How long new consumers have, while the group is behind, before what all of them carry is "
+        "compared with what was carried before.",
+        gt=0,
+    )
+    growth_gain_min: float = option(
+        0.1,
+        "The least share by which that must have risen; else the group returns to its former size.",
+        ge=0,
+    )
+    growth_retry: Duration = option(
+        600.0, "How long the group then does not grow beyond that size."
+    )
+    growth_load_change: float = option(
+        0.2, "The share by which the load must change for it to grow again earlier.", ge=0
+    )
     creations_per_minute_max: int = option(
         20, "The most consumers created in a minute, whatever the monitor measures.", ge=1
     )
