@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kit.controller.imagined_group import MB, ImaginedGroup, partitions
-from kit.controller.story import TWO_CONSUMERS, after
+from kit.controller.story import TWO_CONSUMERS, Storyteller, after
 from penstock.controller.core.growth import most_consumers
 from penstock.controller.core.load import usual_capacity
 from penstock.controller.core.state import GrowthTrial
@@ -79,20 +79,24 @@ def test_what_is_measured_under_contention_is_not_learned() -> None:
     assert min(one for one in known if one) == pytest.approx(1.2 * MB)
 
 
+def learned(teller: Storyteller, consumer: int) -> float | None:
+    assert teller.state is not None
+    return teller.state.consumers[ConsumerId(consumer)].capacity_bytes_per_s
+
+
 def test_on_trial_only_more_is_learned() -> None:
     """A lower figure, and the first one of a new consumer, tell of contention."""
     teller = after("settings capacity_is_learned=yes", *TWO_CONSUMERS)
     assert teller.state is not None
     one = "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s="
     teller.tell(one + "70.0")
-    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s == 70.0
+    assert learned(teller, 1) == 70.0
     teller.state = replace(teller.state, growth_trial=GrowthTrial(1, 2, 50.0, 120.0))
     teller.tell(one + "35.0")
     teller.tell("consumer 2 reports orders-2@1.3, capacity_log_bytes_per_s=35.0")
-    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s == 70.0
-    assert teller.state.consumers[ConsumerId(2)].capacity_bytes_per_s is None
+    assert (learned(teller, 1), learned(teller, 2)) == (70.0, None)
     teller.tell(one + "90.0")
-    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s == 90.0
+    assert learned(teller, 1) == 90.0
 
 
 def test_a_group_that_keeps_up_has_grown_enough() -> None:

@@ -162,6 +162,46 @@ def test_consumers_of_an_overtaken_plan_are_reused() -> None:
     assert [int(c) for c in sorted(teller.state.consumers)] == [1, 2, 3, 4]
 
 
+# Numbers
+
+
+def test_a_number_that_cannot_be_created_does_not_block_the_group() -> None:
+    """The volume of consumer 1 never attaches: others take its place, and it is left alone."""
+    group = ImaginedGroup(partitions(30, 0.1 * MB), controller__creation_timeout="20s")
+    group.cannot_start = {ConsumerId(1)}
+    group.run(120)
+    assert group.working == 2
+    assert ConsumerId(1) not in group.workers
+    assert group.counts["created"] == 2 + 1 + 1
+    group.cannot_start = set()
+    assert ConsumerId(1) not in group.run(400).workers
+
+
+def test_a_failed_number_is_used_again_after_its_wait() -> None:
+    """Or at once when every number up to the maximum has failed: then it is not the number."""
+    lines = (
+        "settings number_retry=60s creation_retry=1s consumers_max=2",
+        "a controller starts with epoch 1",
+        "deployed:",
+        "deployed:",
+        "speeds a-0=90",
+        "tick +500",
+        "packed 1: a-0",
+        "consumer 1 cannot be created: the volume is in use",
+        "consumer 1 is deleted",
+        "2000 ms pass",
+        "speeds a-0=90",
+        "tick +500",
+    )
+    assert "  > create consumer 2" in after(*lines).tell("packed 1: a-0")
+    again = after(*lines, "packed 1: a-0", "consumer 2 cannot be created: the volume is in use")
+    for line in ("consumer 2 is deleted", "2000 ms pass", "speeds a-0=90", "tick +500"):
+        again.tell(line)
+    assert "  > create consumer 1" in again.tell("packed 1: a-0")
+    later = after(*lines[:-3], "60000 ms pass", "speeds a-0=90", "tick +500")
+    assert "  > create consumer 1" in later.tell("packed 1: a-0")
+
+
 # Partitions that no plan can help
 
 

@@ -38,6 +38,7 @@ class ControllerSettings:
     creation_timeout_ms: int
     creation_slack: float
     creation_retry_ms: int
+    number_retry_ms: int
     idle_grace_ms: int
     delete_resend_ms: int
     list_period_ms: int
@@ -95,6 +96,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         creation_timeout_ms=_ms(own.creation_timeout),
         creation_slack=own.creation_slack,
         creation_retry_ms=_ms(own.creation_retry),
+        number_retry_ms=_ms(own.number_retry),
         idle_grace_ms=_ms(own.idle_grace),
         delete_resend_ms=_ms(own.delete_resend),
         list_period_ms=_ms(own.list_period),

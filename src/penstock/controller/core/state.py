@@ -271,6 +271,8 @@ class State:
     list_again_ms: int | None = None
     # Whether a listing failed since the last one that succeeded.
     has_listing_failed: bool = False
+    # Numbers whose creation failed, and until when others are used instead.
+    avoided_numbers: Mapping[ConsumerId, int] = field(default_factory=dict)
     creations_ms: tuple[int, ...] = ()
     idle_since_ms: int | None = None
 

@@ -89,6 +89,11 @@ class ControllerSection(Section):
     creation_retry: Duration = option(
         10.0, "How long to wait after a consumer could not be created before creating another."
     )
+    number_retry: Duration = option(
+        600.0,
+        "How long the number of a consumer that could not be created, or did not come up, is not "
+        "used again while others are free.",
+    )
     consumer_grace: Duration = option(
         40.0, "How long a clean shutdown of a consumer may take.", gt=0
     )
