@@ -79,6 +79,10 @@ def test_what_is_measured_under_contention_is_not_learned() -> None:
     assert min(one for one in known if one) == pytest.approx(1.2 * MB)
 
 
+def is_on_trial(group: ImaginedGroup) -> bool:
+    return group.state.growth_trial is not None
+
+
 def learned(teller: Storyteller, consumer: int) -> float | None:
     assert teller.state is not None
     return teller.state.consumers[ConsumerId(consumer)].capacity_bytes_per_s
@@ -104,10 +108,16 @@ def test_a_group_that_keeps_up_has_grown_enough() -> None:
     speed: list[float] = [0.1 * MB]
     logs = {f"t-{n}": (lambda _: speed[0]) for n in range(16)}
     group = ImaginedGroup(logs, carries_bytes_per_s=50 * MB).run(120)
-    assert group.state.growth_trial is None
+    assert not is_on_trial(group)
     speed[0] = 0.15 * MB
-    group.run(10)
-    assert group.state.growth_trial is not None
-    assert group.run(20).state.growth_trial is None
+    assert is_on_trial(group.run(10))
+    assert not is_on_trial(group.run(20))
     assert group.working == 2
     assert group.said("growth_did_not_help") == []
+
+
+def test_a_group_that_keeps_up_does_not_grow_by_what_it_measures_together() -> None:
+    """8.2 MB/s in all are enough for 8 MB/s, however little each of many consumers measures."""
+    group = sharing(8.2 * MB, waiting_bytes=60 * MB).run(900)
+    assert group.working <= 8
+    assert group.most_deployed <= 2 * 5 + 1

@@ -57,6 +57,8 @@ def begin(draft: StepDraft, consumers_before: int, consumers_after: int) -> None
     carried = _carried_bytes_per_s(draft, since_ms) if consumers_before else None
     trial = GrowthTrial(consumers_before, consumers_after, carried, _written_bytes_per_s(draft))
     draft.change(growth_trial=trial)
+    if not consumers_before:
+        draft.change(capacity_size=consumers_after)
 
 
 def most_consumers(draft: StepDraft) -> int:
@@ -116,6 +118,7 @@ def _compare(draft: StepDraft, trial: GrowthTrial, since_ms: int) -> None:
     carried = _carried_bytes_per_s(draft, since_ms) or 0.0
     former = trial.carried_bytes_per_s
     if former is None or carried >= former * (1 + settings.growth_gain_min):
+        draft.change(capacity_size=trial.consumers_after)
         return
     until_ms = draft.now_ms + settings.growth_retry_ms
     hold = GrowthHold(trial.consumers_before, until_ms, trial.written_bytes_per_s)
@@ -134,12 +137,19 @@ def learned_capacity(
 ) -> float | None:
     """What a consumer's report teaches about its capacity.
 
-    While growth is on trial or held, a lower figure than the known one tells of contention.
+    A lower figure than the known one tells of contention while growth is on trial or held, and in
+    a group that is larger than the last one of which it is known that growth helped.
     """
     if not reported_bytes_per_s:
         return known_bytes_per_s
-    trial = draft.state.growth_trial
-    is_on_trial = trial is not None and trial.consumers_before > 0
-    if not is_on_trial and draft.state.growth_hold is None:
-        return reported_bytes_per_s
-    return None if known_bytes_per_s is None else max(known_bytes_per_s, reported_bytes_per_s)
+    trial, size = draft.state.growth_trial, draft.state.capacity_size
+    working = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
+    is_contended = (
+        (trial is not None and trial.consumers_before > 0)
+        or draft.state.growth_hold is not None
+        or 0 < size < working
+    )
+    if is_contended:
+        return known_bytes_per_s and max(known_bytes_per_s, reported_bytes_per_s)
+    draft.change(capacity_size=size or working)
+    return reported_bytes_per_s

@@ -266,6 +266,8 @@ class State:
     carried_samples: tuple[tuple[int, int], ...] = ()
     growth_trial: GrowthTrial | None = None
     growth_hold: GrowthHold | None = None
+    # Up to this many working consumers, what they measure counts as their capacity; 0: any number.
+    capacity_size: int = 0
     creation_blocked_until_ms: int = 0
     # When the deployments are listed again after a listing failed; nothing lists them before.
     list_again_ms: int | None = None
