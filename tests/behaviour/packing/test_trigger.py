@@ -218,6 +218,35 @@ def test_a_group_that_is_behind_is_not_made_smaller() -> None:
     assert decide(POLICY, memory, caught_up, 301_000)[1].reason is Reason.FEWER_WOULD_DO
 
 
+def test_a_group_that_has_caught_up_looks_for_fewer_at_once() -> None:
+    """What it grew for is over; but it must know the highest speeds of a whole period."""
+    group = load_of_assignment(POLICY, speeds(10, 10), held([0], [1]))
+    behind = replace(group, is_behind=True)
+    for began_ms, expected in ((0, Reason.FEWER_WOULD_DO), (350_000, Reason.CALM)):
+        memory = TriggerMemory(began_ms=began_ms, looked_for_fewer_at_ms=395_000)
+        memory, _ = decide(POLICY, memory, behind, 400_000)
+        assert decide(POLICY, memory, group, 410_000)[1].reason is expected
+
+
+def test_fewer_consumers_must_carry_the_highest_speeds() -> None:
+    """70 and 60 lately need two consumers, though 10 and 10 now would do with one."""
+    memory = TriggerMemory(looked_for_fewer_at_ms=0)
+    group = load_of_assignment(POLICY, speeds(10, 10), held([0], [1]))
+    assert decide(POLICY, memory, group, 300_000)[1].reason is Reason.FEWER_WOULD_DO
+    burst = replace(group, highest_bytes_per_s=speeds(70, 60))
+    assert decide(POLICY, memory, burst, 300_000)[1].reason is Reason.CALM
+    question = problem_for(POLICY, burst, Reason.FEWER_WOULD_DO)
+    assert question.load_bytes_per_s == speeds(70, 60)
+    assert problem_for(POLICY, burst, Reason.OVER_CAPACITY).load_bytes_per_s == speeds(10, 10)
+
+
+def test_an_overload_of_the_moment_is_no_reason_to_grow() -> None:
+    """It counts only with speeds that last."""
+    lasting = load_of_assignment(POLICY, speeds(60, 30), held([0, 1]))
+    moment = replace(lasting, load_by_consumer={ONE: 900.0})
+    assert decide(POLICY, FRESH, moment, 0)[1].reason is Reason.CALM
+
+
 def test_each_consumer_has_its_own_capacity() -> None:
     """Overload, packing and scale-down use each consumer's own capacity."""
     group = replace(
