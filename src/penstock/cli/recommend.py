@@ -20,6 +20,7 @@ from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingAlgorithm, PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.scores import moves_between
+from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     TriggerMemory,
@@ -45,12 +46,16 @@ class ImaginaryGroup:
     assignment: Assignment = field(default_factory=Assignment)
     memory: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
+    speeds: SpeedMemory = field(default_factory=SpeedMemory)
 
     def measured(self, speeds: Mapping[TopicPartition, float], now_ms: int) -> tuple[str, bool]:
         """What the controller would do now, and whether that changes the assignment."""
         policy = self.policy
-        self.trend = observe(self.trend, speeds, now_ms)
-        group = load_of_assignment(policy, speeds, self.assignment)
+        self.speeds = remember(
+            self.speeds, speeds, now_ms, policy.over_capacity_ms, policy.scale_down_period_ms
+        )
+        self.trend = observe(self.trend, self.speeds.established, now_ms)
+        group = load_of_assignment(policy, speeds, self.assignment, self.speeds)
         self.memory, decision = decide(policy, self.memory, group, now_ms)
         if not decision.repack:
             total = speed_text(sum(speeds.values()))
@@ -58,12 +63,10 @@ class ImaginaryGroup:
             consumers = counted(len(self.assignment), "consumer")
             return f"{total} in {partitions} on {consumers}; {decision.explanation}.", False
         ahead = forecast(self.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
-        problem = problem_for(policy, group, ahead)
+        problem = problem_for(policy, group, decision.reason, ahead)
         packing = self.algorithm.pack(problem)
         before, after = self.assignment, packing.assignment
-        changed = before != after and is_worthwhile(
-            policy, decision.reason, len(before), len(after)
-        )
+        changed = before != after and is_worthwhile(policy, group, decision.reason, after)
         self.memory = after_repack(self.memory, decision.reason, now_ms, changed=changed)
         if not changed:
             return f"{decision.explanation}; no better assignment was found.", False

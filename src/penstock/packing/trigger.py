@@ -2,13 +2,17 @@
 
     memory, decision = decide(policy, memory, group, now_ms)
     if decision.repack:
-        packing = algorithm.pack(problem_for(policy, group))
-        if is_worthwhile(policy, decision.reason, consumers before, consumers after): ...carry out
+        after = algorithm.pack(problem_for(policy, group, decision.reason)).assignment
+        if is_worthwhile(policy, group, decision.reason, after): ...carry out
         memory = after_repack(memory, decision.reason, now_ms, changed=...)
 
 Two capacities keep the group calm. A consumer above `capacity_bytes_per_s` triggers a repack, but
 consumers are filled only to `target_utilisation` of it, so that a packing does not end just below
 the threshold. A consumer between the two keeps what it has and gets nothing more.
+
+Growth follows speeds that last, and a smaller group must have been able to carry the highest speeds
+of a whole period (see `speed_memory`). Where the maximum leaves consumers over their capacity, only
+a real relief is worth a move.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,6 +25,7 @@ from penstock.model.sentences import counted, load_of_capacity, shortened_list
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.problem import PackingProblem
 from penstock.packing.scores import loads_bytes_per_s
+from penstock.packing.speed_memory import SpeedMemory
 
 
 class Reason(StrEnum):
@@ -39,8 +44,10 @@ class GroupLoad:
     """What the trigger looks at: who reads what, with what load, of what capacity.
 
     `current` names the consumers that can work, also those that read nothing. The load of a
-    partition is its write speed and, in the live group, what it takes to be rid of its backlog in
-    time. `is_fresh` is whether the load was measured lately.
+    partition is its established write speed and, in the live group, a share of its backlog; a
+    consumer's is that with the write speeds of the moment. `highest_bytes_per_s` is the highest
+    load of a partition lately, where it was above the load. `is_fresh` is whether the load was
+    measured lately.
     """
 
     current: Assignment
@@ -49,8 +56,20 @@ class GroupLoad:
     capacity_by_consumer: Mapping[ConsumerId, float]
     unread: tuple[TopicPartition, ...] = ()
     vanished: tuple[TopicPartition, ...] = ()
+    highest_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     is_fresh: bool = True
     is_behind: bool = False
+
+    def load_for(self, reason: Reason) -> Mapping[TopicPartition, float]:
+        """What a packing must carry: a smaller group also the highest loads of a while."""
+        if reason is not Reason.FEWER_WOULD_DO or not self.highest_bytes_per_s:
+            return self.load_bytes_per_s
+        highest = self.highest_bytes_per_s
+        return {p: max(load, highest.get(p, load)) for p, load in self.load_bytes_per_s.items()}
+
+    def load_on(self, consumer: ConsumerId) -> float:
+        """The established load of a consumer, without the speeds of the moment."""
+        return sum(self.load_bytes_per_s.get(p, 0.0) for p in self.current[consumer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,11 @@ class TriggerPolicy:
     scale_down_period_ms: int
     # The fewest consumers that a plan must save when nothing else asks for it.
     consumers_saved_min: int
-    # How long a consumer must be over its capacity before that is a reason.
+    # The least share by which a repack must lower the highest load of a consumer that stays over
+    # its capacity.
+    relief_min: float
+    # How long a consumer must be over its capacity before that is a reason, and how long a speed
+    # must last before growth follows it.
     over_capacity_ms: int
     # Two plans are at least this far apart, unless a partition has no reader.
     plan_interval_ms: int
@@ -89,6 +112,8 @@ class TriggerPolicy:
         for wait_ms in (*waits_ms, self.no_gain_wait_ms, self.look_ahead_ms):
             if not 0 <= wait_ms < inf:
                 raise ValueError(f"a wait is a finite number of milliseconds >= 0, got {wait_ms}")
+        if not 0 <= self.relief_min < 1:
+            raise ValueError(f"relief_min is at least 0 and below 1, got {self.relief_min}")
         if self.consumers_saved_min < 1:
             raise ValueError(f"a minimum gain is at least 1, got {self.consumers_saved_min}")
 
@@ -102,7 +127,9 @@ class TriggerMemory:
     """What the trigger remembers between measurements. Starts empty."""
 
     over_since_ms: Mapping[ConsumerId, int] = field(default_factory=dict)
+    began_ms: int = 0
     looked_for_fewer_at_ms: int | None = None
+    was_behind: bool = False
     repacked_at_ms: int | None = None
     no_gain_at_ms: int | None = None
 
@@ -123,6 +150,7 @@ def load_of_assignment(
     policy: TriggerPolicy,
     write_speed_bytes_per_s: Mapping[TopicPartition, float],
     assignment: Assignment,
+    memory: SpeedMemory | None = None,
 ) -> GroupLoad:
     """A group without faults or backlogs, as simulations and `up --recommend` imagine it."""
     owners = assignment.owners
@@ -130,7 +158,8 @@ def load_of_assignment(
     working = [consumer for consumer, held in assignment.items() if held]
     return GroupLoad(
         current=assignment,
-        load_bytes_per_s=write_speed_bytes_per_s,
+        load_bytes_per_s=write_speed_bytes_per_s if memory is None else memory.established,
+        highest_bytes_per_s={} if memory is None else memory.highest,
         load_by_consumer={consumer: loads[consumer] for consumer in working},
         capacity_by_consumer=dict.fromkeys(working, policy.capacity_bytes_per_s),
         unread=tuple(p for p in write_speed_bytes_per_s if p not in owners),
@@ -144,7 +173,9 @@ def decide(
     """Whether to repack now, and why."""
     memory = _note_overload(memory, group, now_ms)
     if memory.looked_for_fewer_at_ms is None:
-        memory = replace(memory, looked_for_fewer_at_ms=now_ms)
+        memory = replace(memory, began_ms=now_ms, looked_for_fewer_at_ms=now_ms)
+    if group.is_behind != memory.was_behind:
+        memory = _note_backlog(memory, policy, is_behind=group.is_behind, now_ms=now_ms)
     decision = _partitions_changed(group)
     if decision is not None:
         return memory, decision
@@ -160,16 +191,18 @@ def decide(
 def problem_for(
     policy: TriggerPolicy,
     group: GroupLoad,
+    reason: Reason,
     forecast_bytes_per_s: Mapping[TopicPartition, float] | None = None,
 ) -> PackingProblem:
     """The packer's question: fill to the target, and leave alone who is between the capacities."""
     usual = policy.packing_capacity_bytes_per_s
+    load = group.load_for(reason)
     capacities = {
-        consumer: _filled_to(policy, capacity, group.load_by_consumer.get(consumer, 0.0))
+        consumer: _filled_to(policy, capacity, _load_on(group.current, consumer, load))
         for consumer, capacity in group.capacity_by_consumer.items()
     }
     return PackingProblem(
-        load_bytes_per_s=group.load_bytes_per_s,
+        load_bytes_per_s=load,
         current=group.current,
         capacity_bytes_per_s=usual,
         capacity_bytes_per_s_by_consumer={c: x for c, x in capacities.items() if x != usual},
@@ -184,13 +217,46 @@ def _filled_to(policy: TriggerPolicy, capacity: float, load: float) -> float:
     return nextafter(load, inf) if filled_to < load <= capacity else filled_to
 
 
+def _load_on(
+    assignment: Assignment, consumer: ConsumerId, load: Mapping[TopicPartition, float]
+) -> float:
+    return sum(load.get(partition, 0.0) for partition in assignment.get(consumer, ()))
+
+
 def is_worthwhile(
-    policy: TriggerPolicy, reason: Reason, consumers_before: int, consumers_after: int
+    policy: TriggerPolicy, group: GroupLoad, reason: Reason, after: Assignment
 ) -> bool:
-    """Repairs always are; a packing that only saves consumers must save enough of them."""
-    if reason is not Reason.FEWER_WOULD_DO:
+    """Repairs of what is unread always are.
+
+    A packing that only saves consumers must save enough of them. One that leaves consumers over
+    their capacity must relieve the most loaded one by enough: else partitions would move without
+    end between consumers that all have too much.
+    """
+    if reason is Reason.FEWER_WOULD_DO:
+        return _working(group.current) - _working(after) >= policy.consumers_saved_min
+    if reason is not Reason.OVER_CAPACITY:
         return reason is not Reason.CALM
-    return consumers_before - consumers_after >= policy.consumers_saved_min
+    left = _highest_overload(policy, group, after)
+    before = _highest_overload(policy, group, group.current)
+    return left <= 1 or left <= before * (1 - policy.relief_min)
+
+
+def _working(assignment: Assignment) -> int:
+    return sum(1 for held in assignment.values() if held)
+
+
+def _highest_overload(policy: TriggerPolicy, group: GroupLoad, assignment: Assignment) -> float:
+    """Load over capacity of the most loaded consumer that a packing can help."""
+    usual = policy.capacity_bytes_per_s
+    return max(
+        (
+            _load_on(assignment, consumer, group.load_bytes_per_s)
+            / group.capacity_by_consumer.get(consumer, usual)
+            for consumer, held in assignment.items()
+            if len(held) > 1
+        ),
+        default=0.0,
+    )
 
 
 def after_repack(
@@ -244,26 +310,46 @@ def _over_maximum(policy: TriggerPolicy, group: GroupLoad) -> TriggerDecision | 
     return TriggerDecision(Reason.OVER_MAXIMUM, explanation)
 
 
-def _note_overload(memory: TriggerMemory, group: GroupLoad, now_ms: int) -> TriggerMemory:
-    """Remember since when each consumer is over its capacity.
+def is_over_capacity(group: GroupLoad) -> bool:
+    """Whether a consumer is over its capacity now, and a packing can help it."""
+    return any(_is_over(group, consumer) for consumer in group.load_by_consumer)
 
-    A consumer with one partition is never over: no packing could help it.
-    """
+
+def _is_over(group: GroupLoad, consumer: ConsumerId) -> bool:
+    """A consumer with one partition is never over: no packing could help it."""
+    is_too_much = group.load_by_consumer[consumer] > group.capacity_by_consumer[consumer]
+    return is_too_much and len(group.current[consumer]) > 1
+
+
+def _note_overload(memory: TriggerMemory, group: GroupLoad, now_ms: int) -> TriggerMemory:
+    """Remember since when each consumer is over its capacity."""
     over = {
         consumer: memory.over_since_ms.get(consumer, now_ms)
-        for consumer, load in group.load_by_consumer.items()
-        if load > group.capacity_by_consumer[consumer] and len(group.current[consumer]) > 1
+        for consumer in group.load_by_consumer
+        if _is_over(group, consumer)
     }
     return memory if over == memory.over_since_ms else replace(memory, over_since_ms=over)
+
+
+def _note_backlog(
+    memory: TriggerMemory, policy: TriggerPolicy, *, is_behind: bool, now_ms: int
+) -> TriggerMemory:
+    """A group that has caught up looks at once, if it knows the speeds of a whole period."""
+    if is_behind:
+        return replace(memory, was_behind=True)
+    due_ms = max(memory.began_ms, now_ms - policy.scale_down_period_ms)
+    return replace(memory, was_behind=False, looked_for_fewer_at_ms=due_ms)
 
 
 def _over_capacity(
     policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_ms: int
 ) -> TriggerDecision | None:
+    """Who is over its capacity for long enough, also by speeds that last."""
     over = sorted(
         consumer
         for consumer, since_ms in memory.over_since_ms.items()
         if now_ms - since_ms >= policy.over_capacity_ms
+        and group.load_on(consumer) > group.capacity_by_consumer[consumer]
     )
     if not over:
         return None
@@ -292,14 +378,15 @@ def _scale_down(
 def _fewer(policy: TriggerPolicy, group: GroupLoad) -> TriggerDecision:
     """Whether fewer would do even if each could carry as much as the strongest."""
     strongest = max(group.capacity_by_consumer.values(), default=policy.capacity_bytes_per_s)
+    highest = group.load_for(Reason.FEWER_WOULD_DO)
     problem = PackingProblem(
-        group.load_bytes_per_s,
+        highest,
         Assignment(),
         strongest * policy.target_utilisation,
         partitions_per_consumer_max=policy.partitions_per_consumer_max,
     )
     least, working = consumers_at_least(problem), len(group.load_by_consumer)
-    load = load_of_capacity(sum(group.load_bytes_per_s.values()), least * strongest)
+    load = load_of_capacity(sum(highest.values()), least * strongest)
     if working - least < policy.consumers_saved_min:
         return _calm(f"{counted(least, 'consumer')} at least must carry the load: {load}")
     explanation = f"{counted(least, 'consumer')} may do instead of {working}: {load}"

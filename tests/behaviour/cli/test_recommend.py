@@ -8,7 +8,9 @@ from penstock.model import TopicPartition
 from penstock.packing import DEFAULT, Packing, PackingProblem, algorithm_named
 from penstock.settings import Settings, changed_settings
 
-SETTINGS = changed_settings(Settings(), {"packing.capacity": "100kB/s"})
+SETTINGS = changed_settings(
+    Settings(), {"packing.capacity": "100kB/s", "packing.over_capacity_for": "0s"}
+)
 
 
 @dataclass(slots=True)

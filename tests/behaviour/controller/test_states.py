@@ -293,7 +293,7 @@ def test_a_consumer_that_is_lost_in_a_plan_is_planned_around() -> None:
     """It fell silent in Group Management: the plan is overtaken on that very tick."""
     teller = after(
         *OVERLOAD,
-        "packed 1: orders-0; 2: orders-1 orders-2",
+        "packed 1: orders-1; 2: orders-0 orders-2",
         "consumer 1 reports orders-0@1.1 orders-1@1.2",
     )
     lines = teller.tell("tick +8500")

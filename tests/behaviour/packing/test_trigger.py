@@ -22,7 +22,10 @@ from penstock.packing.trigger import (
 from penstock.settings import Settings
 
 POLICY = replace(
-    controller_settings(Settings()).policy, capacity_bytes_per_s=100, target_utilisation=0.8
+    controller_settings(Settings()).policy,
+    capacity_bytes_per_s=100,
+    target_utilisation=0.8,
+    over_capacity_ms=0,
 )
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
 FRESH = TriggerMemory()
@@ -142,17 +145,32 @@ def test_a_minimum_gain_is_asked_of_what_nothing_forces() -> None:
     """A scale-down must save enough consumers; a repair is always worthwhile."""
     policy = replace(POLICY, consumers_saved_min=2)
     fewer = Reason.FEWER_WOULD_DO
-    assert not is_worthwhile(policy, fewer, 3, 2)
-    assert is_worthwhile(policy, fewer, 3, 1)
-    assert is_worthwhile(policy, Reason.OVER_CAPACITY, 3, 2)
-    assert not is_worthwhile(policy, Reason.CALM, 3, 2)
+    group = load_of_assignment(policy, speeds(10, 10, 10), held([0], [1], [2]))
+    assert not is_worthwhile(policy, group, fewer, held([0, 1], [2]))
+    assert is_worthwhile(policy, group, fewer, held([0, 1, 2]))
+    assert is_worthwhile(policy, group, Reason.OVER_CAPACITY, held([0, 1], [2]))
+    assert is_worthwhile(policy, group, Reason.UNREAD_PARTITION, held([0, 1], [2]))
+    assert not is_worthwhile(policy, group, Reason.CALM, held([0, 1], [2]))
+
+
+def test_a_repack_that_leaves_an_overload_must_relieve_it() -> None:
+    """With too few consumers for the load, partitions do not move from one full one to the next."""
+    over = Reason.OVER_CAPACITY
+    group = load_of_assignment(POLICY, speeds(80, 70, 75, 72, 400), held([0, 1], [2, 3], [4]))
+    assert not is_worthwhile(POLICY, group, over, held([0, 3], [2, 1], [4])), "152 for 150"
+    assert not is_worthwhile(POLICY, group, over, held([1, 2], [0, 3], [4])), "152 for 150"
+    uneven = load_of_assignment(POLICY, speeds(80, 70, 75, 72), held([0, 1, 3], [2]))
+    assert is_worthwhile(POLICY, uneven, over, held([0, 1], [2, 3])), "150 for 222"
+    assert is_worthwhile(POLICY, uneven, over, held([0], [1], [2], [3])), "nobody is over"
 
 
 def test_a_consumer_between_the_two_capacities_is_unchanged() -> None:
     """Packed to 80 of 100, a consumer at 95 keeps its partitions and gets no more."""
     assignment = held([0, 1], [2, 3], [4])
     question = problem_for(
-        POLICY, load_of_assignment(POLICY, speeds(50, 45, 60, 45, 20), assignment)
+        POLICY,
+        load_of_assignment(POLICY, speeds(50, 45, 60, 45, 20), assignment),
+        Reason.OVER_CAPACITY,
     )
     assert question.capacity_of(ONE) >= 95
     assert question.capacity_of(TWO) == 80
@@ -200,6 +218,35 @@ def test_a_group_that_is_behind_is_not_made_smaller() -> None:
     assert decide(POLICY, memory, caught_up, 301_000)[1].reason is Reason.FEWER_WOULD_DO
 
 
+def test_a_group_that_has_caught_up_looks_for_fewer_at_once() -> None:
+    """What it grew for is over; but it must know the highest speeds of a whole period."""
+    group = load_of_assignment(POLICY, speeds(10, 10), held([0], [1]))
+    behind = replace(group, is_behind=True)
+    for began_ms, expected in ((0, Reason.FEWER_WOULD_DO), (350_000, Reason.CALM)):
+        memory = TriggerMemory(began_ms=began_ms, looked_for_fewer_at_ms=395_000)
+        memory, _ = decide(POLICY, memory, behind, 400_000)
+        assert decide(POLICY, memory, group, 410_000)[1].reason is expected
+
+
+def test_fewer_consumers_must_carry_the_highest_speeds() -> None:
+    """70 and 60 lately need two consumers, though 10 and 10 now would do with one."""
+    memory = TriggerMemory(looked_for_fewer_at_ms=0)
+    group = load_of_assignment(POLICY, speeds(10, 10), held([0], [1]))
+    assert decide(POLICY, memory, group, 300_000)[1].reason is Reason.FEWER_WOULD_DO
+    burst = replace(group, highest_bytes_per_s=speeds(70, 60))
+    assert decide(POLICY, memory, burst, 300_000)[1].reason is Reason.CALM
+    question = problem_for(POLICY, burst, Reason.FEWER_WOULD_DO)
+    assert question.load_bytes_per_s == speeds(70, 60)
+    assert problem_for(POLICY, burst, Reason.OVER_CAPACITY).load_bytes_per_s == speeds(10, 10)
+
+
+def test_an_overload_of_the_moment_is_no_reason_to_grow() -> None:
+    """It counts only with speeds that last."""
+    lasting = load_of_assignment(POLICY, speeds(60, 30), held([0, 1]))
+    moment = replace(lasting, load_by_consumer={ONE: 900.0})
+    assert decide(POLICY, FRESH, moment, 0)[1].reason is Reason.CALM
+
+
 def test_each_consumer_has_its_own_capacity() -> None:
     """Overload, packing and scale-down use each consumer's own capacity."""
     group = replace(
@@ -207,7 +254,7 @@ def test_each_consumer_has_its_own_capacity() -> None:
         capacity_by_consumer={ONE: 50.0, TWO: 200.0, THREE: 100.0},
     )
     assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.OVER_CAPACITY
-    question = problem_for(POLICY, group)
+    question = problem_for(POLICY, group, Reason.OVER_CAPACITY)
     assert [question.capacity_of(c) for c in (ONE, TWO, THREE)] == [40.0, 160.0, 80.0]
     calm = replace(group, capacity_by_consumer={ONE: 70.0, TWO: 200.0})
     memory = TriggerMemory(looked_for_fewer_at_ms=0)
@@ -233,6 +280,7 @@ def test_looking_in_vain_for_fewer_does_not_delay_a_repair() -> None:
         {"scale_down_period_ms": -1},
         {"over_capacity_ms": float("inf")},
         {"consumers_saved_min": 0},
+        {"relief_min": 1},
     ],
 )
 def test_a_wrong_policy_is_refused(wrong: dict[str, float]) -> None:

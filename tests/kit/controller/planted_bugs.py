@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kit.consumer.planted_bugs import CONSUMER_BUGS, replace_handler
+from kit.controller.planted_load_bugs import LOAD_BUGS
 from kit.controller.planted_silence_bugs import SILENCE_BUGS
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import commands, ledger_lookup, owned_partitions, spark
@@ -296,4 +297,5 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     *SILENCE_BUGS,
     *CONSUMER_BUGS,
+    *LOAD_BUGS,
 )

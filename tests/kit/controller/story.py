@@ -50,6 +50,7 @@ CATALOGUE = changed_settings(
         "packing.capacity": "100B/s",
         "packing.target_utilisation": 1,
         "packing.scale_down_period": "60s",
+        "packing.over_capacity_for": "0s",
         "packing.look_ahead": "0s",
         "controller.consumers_min": 0,
         "controller.spare_consumers": 0,

@@ -25,6 +25,7 @@ class Code(StrEnum):
     FEWER_WOULD_DO = "fewer_would_do"
     ROLL_OUT = "roll_out"
     PLAN_OVERTAKEN = "plan_overtaken"
+    PLAN_DROPPED = "plan_dropped"
 
     PLAN_MADE = "plan_made"
     PLAN_DONE = "plan_done"
@@ -32,6 +33,7 @@ class Code(StrEnum):
     PACKING_FAILED = "packing_failed"
     OVERSIZE_PARTITION = "oversize_partition"
     MAXIMUM_BINDS = "maximum_binds"
+    GROWTH_DID_NOT_HELP = "growth_did_not_help"
 
     CONSUMER_CREATED = "consumer_created"
     CONSUMER_REMOVED = "consumer_removed"

@@ -6,18 +6,22 @@ partition without a reader is started at once. Every acknowledged start takes it
 tracker; when the tracker is empty, consumers that own nothing are removed.
 
 A plan is overtaken when a consumer that it needs is lost, or when another consumer is over
-capacity: an overload does not wait for a slow hand-over.
+capacity: an overload does not wait for a slow hand-over. A plan against an overload that ends
+before the plan has moved anything is dropped.
 """
 
 from collections.abc import Iterable
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import remove_the_idle
+from penstock.controller.core.load import group_load, held_by_whom
 from penstock.controller.core.membership import AVAILABLE, create_what_is_wanted
+from penstock.controller.core.plan import keep_in_place
 from penstock.controller.core.state import HoldingStatus, Phase, Plan, by_name
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.model import ConsumerId, TopicPartition
+from penstock.packing.trigger import is_over_capacity
 
 
 def enter(draft: StepDraft) -> None:
@@ -51,6 +55,25 @@ def _advance_one(draft: StepDraft, plan: Plan, partition: TopicPartition) -> Non
             draft.close(partition)
     elif holding.status is not HoldingStatus.STOPPING and draft.is_ready(target):
         draft.stop(partition)
+
+
+def drop_without_reason(draft: StepDraft) -> bool:
+    """Drop a plan against an overload that is over before the plan has moved anything.
+
+    Else an absurd measurement would go on creating consumers long after it was corrected.
+    """
+    plan = draft.state.plan
+    if plan is None or plan.code is not Code.OVER_CAPACITY or draft.in_flight:
+        return False
+    if any(p not in draft.holdings and p not in draft.parked for p in plan.target):
+        return False
+    group = group_load(draft, held_by_whom)
+    if not group.is_fresh or group.is_behind or is_over_capacity(group):
+        return False
+    draft.decide(Code.PLAN_DROPPED, f"plan {plan.number} is dropped: no consumer is over capacity")
+    keep_in_place(draft)
+    go(draft, Phase.SENTINEL, "the reason for the plan is gone")
+    return True
 
 
 def has_lost_a_target(draft: StepDraft) -> bool:

@@ -7,7 +7,9 @@ a consumer's newest message about itself is right.
 
 from dataclasses import replace
 
+from penstock.controller.core.backlog import backlog_of
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.growth import learned_capacity
 from penstock.controller.core.hearing import explained
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
@@ -139,9 +141,12 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
         consumer,
         replace(
             record,
-            capacity_bytes_per_s=_measured_capacity(message) or record.capacity_bytes_per_s,
+            capacity_bytes_per_s=learned_capacity(
+                draft, record.capacity_bytes_per_s, _measured_capacity(message)
+            ),
             behind_bytes=message.behind_log_bytes or 0,
             behind_records=message.behind_records or 0,
+            behind_by_partition=backlog_of(message),
             deployment_version=(
                 record.deployment_version
                 if message.deployment_version is None
@@ -149,6 +154,8 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
             ),
         ),
     )
+    if message.cycle is not None:
+        draft.change(carried_bytes=draft.state.carried_bytes + message.cycle.log_bytes)
     if message.phase is ConsumerPhase.RUNNING and record.status in {
         ConsumerStatus.WANTED,
         ConsumerStatus.CREATING,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import SpeedsMeasured, Tick
 from penstock.controller.core.load import available, remembered_speeds
 from penstock.controller.core.membership import (
@@ -19,6 +20,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import Direction
 from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import counted
+from penstock.packing.speed_memory import remember
 from penstock.packing.trend import observe
 
 # Commands sent again by one tick: at least these, so that a small group is done in one.
@@ -29,6 +31,7 @@ RESENT_SHARE_PER_TICK = 1 / 20
 
 def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
+    note_carried(draft)
     send_again(draft)
     delete_again(draft)
     _try_parked_again(draft)
@@ -69,8 +72,14 @@ def _try_parked_again(draft: StepDraft) -> None:
 
 
 def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
-    """Take a measurement. The partitions it names are those that exist."""
+    """Take a measurement. The partitions it names are those that exist.
+
+    One that names none at all says that the monitor is blind, not that every topic is gone.
+    """
     before = draft.state.write_speeds
+    if before and not given.bytes_per_s:
+        draft.count("empty_measurement")
+        return
     _try_topics_made_again(draft, given.topic_ids)
     speeds = remembered_speeds(
         draft.state.speeds,
@@ -80,10 +89,17 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
         given.topic_ids,
     )
     after = speeds.bytes_per_s
-    trend = draft.state.trend
-    if draft.state.settings.policy.look_ahead_ms:
-        trend = observe(trend, after, speeds.measured_ms)
-    draft.change(speeds=speeds, trend=trend)
+    policy, trend = draft.state.settings.policy, draft.state.trend
+    memory = remember(
+        draft.state.speed_memory,
+        after,
+        speeds.measured_ms,
+        policy.over_capacity_ms,
+        policy.scale_down_period_ms,
+    )
+    if policy.look_ahead_ms:
+        trend = observe(trend, memory.established, speeds.measured_ms)
+    draft.change(speeds=speeds, speed_memory=memory, trend=trend)
     if before.keys() == after.keys() and draft.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())

@@ -1,21 +1,23 @@
 """The load of the group: write speeds and backlogs, added up by consumer.
 
-The load that is planned for is the write speed plus what it takes to be rid of a backlog in the
-time the settings allow. A consumer's capacity is the operator's figure, or what it has measured.
+The load that is planned for is the established write speed plus a bounded share of the backlog. A
+consumer's capacity is the operator's figure, or what it has measured. What no plan can help is set
+aside before the rest is judged.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from statistics import median_low
 
+from penstock.controller.core.backlog import behind_by_partition, catch_up_load
 from penstock.controller.core.membership import AVAILABLE
 from penstock.controller.core.state import KnownSpeeds
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
 from penstock.packing.trend import forecast
-from penstock.packing.trigger import GroupLoad, problem_for
+from penstock.packing.trigger import GroupLoad, Reason, problem_for
 
 
 def usual_capacity(draft: StepDraft) -> float:
@@ -57,35 +59,43 @@ def owner_of(draft: StepDraft, partition: TopicPartition) -> ConsumerId | None:
     return target if record is not None and record.status in AVAILABLE else None
 
 
-def group_load(draft: StepDraft) -> GroupLoad:
+def held_by_whom(draft: StepDraft, partition: TopicPartition) -> ConsumerId | None:
+    """Where a partition is now, whatever the plan wants."""
+    holding = draft.holdings.get(partition)
+    return None if holding is None else holding.consumer
+
+
+def group_load(
+    draft: StepDraft,
+    where: Callable[[StepDraft, TopicPartition], ConsumerId | None] = owner_of,
+) -> GroupLoad:
     """The group as the trigger and the packer see it."""
-    settings = draft.state.settings
-    speeds = draft.state.speeds
+    settings, speeds, memory = draft.state.settings, draft.state.speeds, draft.state.speed_memory
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
+    capacities = _capacities(draft)
+    set_aside = _set_aside(draft, capacities)
+    behind = behind_by_partition(draft)
+    extra = catch_up_load(draft, behind, set_aside)
+    load: dict[TopicPartition, float] = {}
     by_consumer: dict[ConsumerId, float] = {}
     unread = []
     for partition, speed in draft.state.write_speeds.items():
-        consumer = owner_of(draft, partition)
-        if partition not in draft.holdings and partition not in draft.parked:
+        is_stopped = partition in draft.parked
+        added = extra.get(partition, 0.0)
+        # A stopped partition is read by nobody: it needs a place, but no capacity.
+        established = memory.established.get(partition, speed)
+        load[partition] = 0.0 if is_stopped else established + added
+        if partition not in draft.holdings and not is_stopped:
             unread.append(partition)
-        if consumer is not None:
+        consumer = where(draft, partition)
+        if consumer in current:
             current[consumer].append(partition)
-            by_consumer[consumer] = by_consumer.get(consumer, 0.0) + speed
-    load = dict(draft.state.write_speeds)
-    behind_bytes = 0
-    for consumer in by_consumer:
-        behind = draft.consumers[consumer].behind_bytes
-        behind_bytes += behind
-        if behind and settings.catch_up_ms:
-            extra = behind * 1_000 / settings.catch_up_ms
-            by_consumer[consumer] += extra
-            for partition in draft.held_by(consumer):
-                if partition in load:
-                    load[partition] += extra / len(current[consumer])
-    capacities = _capacities(draft)
+            now = 0.0 if is_stopped else speed + added
+            by_consumer[consumer] = by_consumer.get(consumer, 0.0) + now
     # A smaller group would have to carry the backlog without its strongest consumer.
     at_work = [capacities[consumer] for consumer in by_consumer]
     left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
+    behind_bytes = sum(bytes_ for p, bytes_ in behind.items() if p not in set_aside)
     tolerated = settings.behind_tolerated_ms / 1_000 * left_bytes_per_s
     return GroupLoad(
         current=Assignment(current),
@@ -93,6 +103,7 @@ def group_load(draft: StepDraft) -> GroupLoad:
         load_by_consumer=by_consumer,
         capacity_by_consumer=capacities,
         unread=tuple(unread),
+        highest_bytes_per_s=memory.highest,
         is_fresh=(
             speeds is not None and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_ms
         ),
@@ -100,7 +111,20 @@ def group_load(draft: StepDraft) -> GroupLoad:
     )
 
 
-def problem_of(draft: StepDraft, consumers_max: int) -> PackingProblem:
+def _set_aside(
+    draft: StepDraft, capacities: Mapping[ConsumerId, float]
+) -> frozenset[TopicPartition]:
+    """Partitions that no plan can help: stopped, or faster than any consumer.
+
+    Their backlog would only grow, and decide for all the others.
+    """
+    strongest = max((usual_capacity(draft), *capacities.values()))
+    speeds = draft.state.speed_memory.established
+    oversize = (partition for partition, speed in speeds.items() if speed > strongest)
+    return frozenset((*draft.parked.now, *oversize))
+
+
+def problem_of(draft: StepDraft, consumers_max: int, reason: Reason) -> PackingProblem:
     """The question for the packer. Spares are part of it, as consumers that own nothing."""
     group = group_load(draft)
     policy = replace(
@@ -108,7 +132,7 @@ def problem_of(draft: StepDraft, consumers_max: int) -> PackingProblem:
         capacity_bytes_per_s=usual_capacity(draft),
         consumers_max=consumers_max,
     )
-    return problem_for(policy, group, _expected(draft, group))
+    return problem_for(policy, group, reason, _expected(draft, group))
 
 
 def _expected(draft: StepDraft, group: GroupLoad) -> dict[TopicPartition, float]:
@@ -116,9 +140,9 @@ def _expected(draft: StepDraft, group: GroupLoad) -> dict[TopicPartition, float]
     look_ahead_ms = draft.state.settings.policy.look_ahead_ms
     if not look_ahead_ms:
         return {}
-    speeds = draft.state.write_speeds
+    speeds = draft.state.speed_memory.established
     return {
-        partition: speed + group.load_bytes_per_s[partition] - speeds[partition]
+        partition: max(0.0, speed + group.load_bytes_per_s[partition] - speeds[partition])
         for partition, speed in forecast(draft.state.trend, look_ahead_ms).items()
         if partition in speeds
     }

@@ -7,7 +7,7 @@ then tries to commit.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import CreateConsumer, DeleteConsumer
@@ -135,14 +135,33 @@ def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
         draft.do(DeleteConsumer(consumer))
 
 
+def has_room(draft: StepDraft) -> bool:
+    """Whether the maximum allows one more consumer."""
+    number = sum(record.status in AVAILABLE for record in draft.consumers.now.values())
+    return number < draft.state.settings.consumers_max
+
+
 def free_numbers(draft: StepDraft) -> Iterator[ConsumerId]:
-    """The numbers that no consumer has and none is leaving, from the lowest on."""
-    numbers = (ConsumerId(number) for number in count(1))
+    """The numbers that no consumer has and none is leaving, from the lowest on.
+
+    Those whose creation failed lately come after the others up to the maximum, the first to fail
+    first: what failed may be bound to the number, like a volume that cannot be attached.
+    """
+    most, until_ms = draft.state.settings.consumers_max, draft.state.avoided_numbers
+    lowest = (ConsumerId(number) for number in range(1, most + 1))
+    avoided = {c for c, end_ms in until_ms.items() if end_ms > draft.now_ms and c <= most}
+    numbers = chain(
+        (c for c in lowest if c not in avoided),
+        sorted(avoided, key=lambda c: (until_ms[c], c)),
+        (ConsumerId(number) for number in count(most + 1)),
+    )
     return (c for c in numbers if c not in draft.consumers and c not in draft.departing)
 
 
-def want_one_more(draft: StepDraft) -> ConsumerId:
-    """Ask for a new consumer, under the lowest free number."""
+def want_one_more(draft: StepDraft) -> ConsumerId | None:
+    """Ask for a new consumer, under the lowest free number; None when the group is full (S7)."""
+    if not has_room(draft):
+        return None
     consumer = next(free_numbers(draft))
     want(draft, consumer)
     return consumer
@@ -159,6 +178,13 @@ def want(draft: StepDraft, consumer: ConsumerId) -> None:
         ),
     )
     draft.save()
+
+
+def avoid_number(draft: StepDraft, consumer: ConsumerId) -> None:
+    """Use other numbers for a while."""
+    now_ms, wait_ms = draft.now_ms, draft.state.settings.number_retry_ms
+    kept = {c: until for c, until in draft.state.avoided_numbers.items() if until > now_ms}
+    draft.change(avoided_numbers={**kept, consumer: now_ms + wait_ms})
 
 
 def create_what_is_wanted(draft: StepDraft) -> None:
@@ -226,6 +252,7 @@ def creation_failed(draft: StepDraft, given: CreationFailed) -> None:
         return
     draft.decide(Code.CREATION_FAILED, f"consumer {given.consumer}: {given.reason[:80]}")
     _depart(draft, given.consumer)
+    avoid_number(draft, given.consumer)
     hold_creations_back(draft)
 
 

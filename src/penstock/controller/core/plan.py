@@ -7,11 +7,13 @@ partition exactly once (S6).
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from penstock.controller.core import growth
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.housekeeping import idle
-from penstock.controller.core.load import available, group_load, owner_of
-from penstock.controller.core.membership import free_numbers, want
+from penstock.controller.core.housekeeping import idle, idle_wanted
+from penstock.controller.core.load import available, group_load, held_by_whom, owner_of
+from penstock.controller.core.membership import free_numbers, remove, want
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Plan
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
@@ -101,6 +103,8 @@ def adopt(
 ) -> None:
     """Make it the plan, under the next number, want its new consumers, and record what it costs."""
     diff = difference(draft, target)
+    before = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
+    growth.begin(draft, before, len(set(target.values())))
     for consumer in diff.create:
         if consumer not in draft.consumers:  # an overtaken plan may want it already
             want(draft, consumer)
@@ -118,6 +122,7 @@ def adopt(
         ),
         trigger=after_repack(draft.state.trigger, reason_of(code), draft.now_ms, changed=True),
     )
+    _forget_what_nobody_wants(draft)
     moved = math.fsum(draft.state.write_speeds[partition] for partition in diff.moves)
     starts = sum(len(partitions) for partitions in diff.start.values()) - len(diff.moves)
     draft.decide(
@@ -129,4 +134,24 @@ def adopt(
         moves=len(diff.moves),
         moved_bytes_per_s=moved,
     )
+    draft.save()
+
+
+def _forget_what_nobody_wants(draft: StepDraft) -> None:
+    """A consumer that only an overtaken plan wanted is not created."""
+    kept = idle_wanted(draft)
+    for consumer in idle(draft)[kept:]:
+        if draft.consumers[consumer].status is ConsumerStatus.WANTED:
+            remove(draft, consumer, "the plan that wanted it is overtaken")
+
+
+def keep_in_place(draft: StepDraft) -> None:
+    """Give the plan up before it moved anything: every partition stays where it is."""
+    plan = draft.state.plan
+    if plan is None:
+        raise ValueError("no plan to give up")
+    draft.forget_open()
+    target = {p: held_by_whom(draft, p) or c for p, c in plan.target.items()}
+    draft.change(plan=replace(plan, target=target, open=frozenset()))
+    _forget_what_nobody_wants(draft)
     draft.save()

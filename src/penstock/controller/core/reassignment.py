@@ -5,20 +5,31 @@ has changed by the time it answers, it is asked again. An answer that is not wor
 dropped, with the reason in the history.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Pack
 from penstock.controller.core.group_management import enter as manage_group
+from penstock.controller.core.group_management import has_lost_a_target
+from penstock.controller.core.growth import most_consumers
 from penstock.controller.core.inputs import Packed, PackingFailed
-from penstock.controller.core.load import available, owner_of, problem_of
+from penstock.controller.core.load import (
+    available,
+    group_load,
+    owner_of,
+    problem_of,
+    usual_capacity,
+)
 from penstock.controller.core.plan import adopt, changes, reason_of, with_real_consumers
 from penstock.controller.core.state import Phase
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import Direction
-from penstock.model import ConsumerId, TopicPartition
+from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing import Packing
-from penstock.packing.trigger import after_repack, is_worthwhile
+from penstock.packing.trigger import Reason, after_repack, is_worthwhile
 
 
 def enter(draft: StepDraft, code: Code, explanation: str) -> None:
@@ -34,14 +45,14 @@ def ask(draft: StepDraft) -> None:
         return
     number = draft.state.packing_number + 1
     draft.change(packing_number=number, packing_consumers=frozenset(available(draft)))
-    problem = problem_of(draft, consumers_max)
+    problem = problem_of(draft, consumers_max, reason_of(_asked_for(draft)))
     draft.do(Pack(number, draft.state.settings.algorithm, problem))
 
 
 def _consumers_max(draft: StepDraft) -> int:
     """How many consumers the packer may use: no growth while it is paused or creations fail."""
     number = len(available(draft))
-    maximum = draft.state.settings.consumers_max
+    maximum = most_consumers(draft)
     if draft.now_ms < draft.state.creation_blocked_until_ms:
         return min(maximum, number)
     if draft.state.is_paused(Direction.UP):
@@ -80,12 +91,10 @@ def packed(draft: StepDraft, given: Packed) -> None:
     code, explanation = _asked_for(draft), draft.state.packing_explanation
     if draft.state.is_paused(Direction.BOTH):
         target = _kept_in_place(draft, target)
-    before, after = len({owner_of(draft, p) for p in existing}), len(set(target.values()))
-    if not is_worthwhile(draft.state.settings.policy, reason_of(code), before, after):
-        explanation = f"{explanation}, but the best packing found needs {after} of {before}"
-        _leave(draft, Code.NOTHING_TO_GAIN, explanation)
-        return
     _record_overload(draft, given.packing)
+    if (why_not := _why_not_worthwhile(draft, reason_of(code), target)) is not None:
+        _leave(draft, Code.NOTHING_TO_GAIN, f"{explanation}, but {why_not}")
+        return
     target = with_real_consumers(draft, target)
     if not changes(draft, target):
         _leave(draft, Code.NOTHING_TO_GAIN, f"{explanation}, but no better assignment was found")
@@ -93,6 +102,23 @@ def packed(draft: StepDraft, given: Packed) -> None:
     adopt(draft, target, code, explanation)
     go(draft, Phase.GROUP_MANAGEMENT, "a plan is made")
     manage_group(draft)
+
+
+def _why_not_worthwhile(
+    draft: StepDraft, reason: Reason, target: Mapping[TopicPartition, ConsumerId]
+) -> str | None:
+    owned: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition, consumer in target.items():
+        owned.setdefault(consumer, []).append(partition)
+    group = group_load(draft)
+    policy = replace(draft.state.settings.policy, capacity_bytes_per_s=usual_capacity(draft))
+    if is_worthwhile(policy, group, reason, Assignment(owned)):
+        return None
+    if reason is Reason.FEWER_WOULD_DO:
+        return f"the best packing found needs {len(owned)} of {len(group.load_by_consumer)}"
+    if all(owner_of(draft, partition) == consumer for partition, consumer in target.items()):
+        return "no better assignment was found"
+    return "the best packing found relieves no consumer enough"
 
 
 def _kept_in_place(
@@ -103,17 +129,23 @@ def _kept_in_place(
 
 
 def _record_overload(draft: StepDraft, packing: Packing) -> None:
-    """What no packing can help goes into the history."""
+    """What no packing can help goes into the history, once."""
     if packing.oversize:
         names = shortened_list([str(partition) for partition in packing.oversize])
-        draft.decide(
-            Code.OVERSIZE_PARTITION, f"more than one consumer's capacity, each on its own: {names}"
-        )
+        explanation = f"more than one consumer's capacity, each on its own: {names}"
+        _record_once(draft, Code.OVERSIZE_PARTITION, explanation)
     if packing.overloaded:
         names = shortened_list([str(consumer) for consumer in packing.overloaded])
         most = draft.state.settings.consumers_max
         explanation = f"with at most {counted(most, 'consumer')} these are over capacity: {names}"
-        draft.decide(Code.MAXIMUM_BINDS, explanation)
+        _record_once(draft, Code.MAXIMUM_BINDS, explanation)
+
+
+def _record_once(draft: StepDraft, code: Code, explanation: str) -> None:
+    """Not again while it is the last that was said of it."""
+    said = [one.explanation for one in draft.state.history if one.code is code]
+    if said[-1:] != [explanation]:
+        draft.decide(code, explanation)
 
 
 def _leave(draft: StepDraft, code: Code, explanation: str) -> None:
@@ -121,7 +153,10 @@ def _leave(draft: StepDraft, code: Code, explanation: str) -> None:
     reason = reason_of(_asked_for(draft))
     trigger = after_repack(draft.state.trigger, reason, draft.now_ms, changed=False)
     draft.change(packing_number=draft.state.packing_number + 1, trigger=trigger)
-    go(draft, Phase.SENTINEL, "no better plan")
+    if draft.open and not has_lost_a_target(draft):
+        go(draft, Phase.GROUP_MANAGEMENT, "no better plan than the present one")
+    else:
+        go(draft, Phase.SENTINEL, "no better plan")
 
 
 def _asked_for(draft: StepDraft) -> Code:

@@ -68,11 +68,7 @@ def _choose_next(draft: StepDraft, roll_out: RollOut, old: list[ConsumerId]) -> 
     if not old:
         return roll_out
     warm = idle(draft)
-    replacement: ConsumerId | None = None
-    if warm:
-        replacement = warm[0]
-    elif len(available(draft)) < draft.state.settings.consumers_max:
-        replacement = want_one_more(draft)
+    replacement = warm[0] if warm else want_one_more(draft)
     chosen = replace(roll_out, replacing=old[0], replacement=replacement)
     draft.change(roll_out=chosen)
     draft.save()

@@ -4,9 +4,12 @@ The trigger of `packing.trigger` decides; constant speeds never move anything. W
 measurement the assignment stays as it is, except for partitions that no consumer reads.
 """
 
+from dataclasses import replace
+
+from penstock.controller.core import growth
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import idle, idle_wanted, remove_the_idle
-from penstock.controller.core.load import available, group_load
+from penstock.controller.core.load import group_load
 from penstock.controller.core.membership import create_what_is_wanted, want_one_more
 from penstock.controller.core.reassignment import enter as reassign
 from penstock.controller.core.requests import answer_when_within_bounds
@@ -38,7 +41,10 @@ def repack_due(draft: StepDraft) -> TriggerDecision | None:
     if not draft.state.write_speeds:
         return None
     state = draft.state
-    policy, group = state.settings.policy, group_load(draft)
+    group = group_load(draft)
+    is_settled = state.phase is Phase.SENTINEL
+    growth.judge(draft, group, is_settled=is_settled)
+    policy = replace(state.settings.policy, consumers_max=growth.most_consumers(draft))
     trigger, decision = decide(policy, state.trigger, group, draft.now_ms)
     if not decision.repack:
         draft.change(trigger=trigger)
@@ -67,10 +73,7 @@ def _keep_spares(draft: StepDraft) -> None:
         return
     if draft.now_ms < draft.state.creation_blocked_until_ms:
         return
-    settings = draft.state.settings
-    missing = idle_wanted(draft) - len(idle(draft))
-    allowed = settings.consumers_max - len(available(draft))
-    for _ in range(max(0, min(missing, allowed))):
+    for _ in range(idle_wanted(draft) - len(idle(draft))):
         want_one_more(draft)
 
 

@@ -25,7 +25,12 @@ class ControllerSettings:
     algorithm: str
     capacity_is_learned: bool
     catch_up_ms: int
+    catch_up_share: float
     behind_tolerated_ms: int
+    growth_settle_ms: int
+    growth_gain_min: float
+    growth_retry_ms: int
+    growth_load_change: float
 
     consumers_min: int
     spare_consumers: int
@@ -33,6 +38,7 @@ class ControllerSettings:
     creation_timeout_ms: int
     creation_slack: float
     creation_retry_ms: int
+    number_retry_ms: int
     idle_grace_ms: int
     delete_resend_ms: int
     list_period_ms: int
@@ -67,6 +73,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
             target_utilisation=packing.target_utilisation,
             scale_down_period_ms=_ms(packing.scale_down_period),
             consumers_saved_min=packing.consumers_saved_min,
+            relief_min=packing.relief_min,
             over_capacity_ms=_ms(packing.over_capacity_for),
             plan_interval_ms=_ms(own.plan_interval),
             no_gain_wait_ms=_ms(packing.no_gain_wait),
@@ -77,13 +84,19 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         algorithm=packing.chosen_algorithm().name,
         capacity_is_learned=own.capacity_is_learned,
         catch_up_ms=_ms(own.catch_up),
+        catch_up_share=own.catch_up_share,
         behind_tolerated_ms=_ms(own.behind_tolerated),
+        growth_settle_ms=_ms(own.growth_settle),
+        growth_gain_min=own.growth_gain_min,
+        growth_retry_ms=_ms(own.growth_retry),
+        growth_load_change=own.growth_load_change,
         consumers_min=own.consumers_min,
         spare_consumers=own.spare_consumers,
         creations_per_minute_max=own.creations_per_minute_max,
         creation_timeout_ms=_ms(own.creation_timeout),
         creation_slack=own.creation_slack,
         creation_retry_ms=_ms(own.creation_retry),
+        number_retry_ms=_ms(own.number_retry),
         idle_grace_ms=_ms(own.idle_grace),
         delete_resend_ms=_ms(own.delete_resend),
         list_period_ms=_ms(own.list_period),

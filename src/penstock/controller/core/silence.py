@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.membership import fence, hold_creations_back
+from penstock.controller.core.membership import avoid_number, fence, hold_creations_back
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
@@ -36,6 +36,7 @@ def give_up_the_silent(draft: StepDraft) -> None:
     for consumer in now_given_up(draft, late, _quiet(draft)):
         fence(draft, consumer, late[consumer])
         if consumer in creating:
+            avoid_number(draft, consumer)
             hold_creations_back(draft)
 
 

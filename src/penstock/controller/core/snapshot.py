@@ -11,6 +11,7 @@ from penstock.controller.core.load import problem_of
 from penstock.controller.core.state import ConsumerRecord, HoldingStatus, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId
+from penstock.packing.trigger import Reason
 
 SNAPSHOT_VERSION = 1
 
@@ -134,7 +135,7 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
 def _question(state: State) -> dict[str, Any]:
     """What the packer would be asked now; `penstock plan` asks it."""
     draft = StepDraft(state, state.now_ms)
-    problem = problem_of(draft, state.settings.consumers_max)
+    problem = problem_of(draft, state.settings.consumers_max, Reason.OVER_CAPACITY)
     return {
         "load_bytes_per_s": {str(p): x for p, x in problem.load_bytes_per_s.items()},
         "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},

@@ -13,6 +13,7 @@ from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.settings import ControllerSettings
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.packing.speed_memory import SpeedMemory
 from penstock.packing.trend import Trend
 from penstock.packing.trigger import TriggerMemory
 from penstock.settings.sections import Settings
@@ -89,6 +90,8 @@ class ConsumerRecord:
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0
+    # Only partitions that are behind.
+    behind_by_partition: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,27 @@ class RollOut:
 
 
 @dataclass(frozen=True, slots=True)
+class GrowthTrial:
+    """A growth that has to show that it helps: what the group carried in all before it."""
+
+    consumers_before: int
+    consumers_after: int
+    carried_bytes_per_s: float | None
+    written_bytes_per_s: float
+    # When its plan was done; None until then.
+    settled_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthHold:
+    """Growth did not help: the group stays this small until then, or until the load changes."""
+
+    consumers_max: int
+    until_ms: int
+    written_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class KnownSpeeds:
     """The newest complete measurement, with the last known speed where it has none."""
 
@@ -207,6 +231,7 @@ class State:
     parked: Mapping[TopicPartition, Parked] = field(default_factory=dict)
 
     speeds: KnownSpeeds | None = None
+    speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
@@ -236,11 +261,20 @@ class State:
     # What the trigger remembers, and where the write speeds are heading.
     trigger: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
+    # What all consumers have carried since this controller started, now and a while ago.
+    carried_bytes: int = 0
+    carried_samples: tuple[tuple[int, int], ...] = ()
+    growth_trial: GrowthTrial | None = None
+    growth_hold: GrowthHold | None = None
+    # Up to this many working consumers, what they measure counts as their capacity; 0: any number.
+    capacity_size: int = 0
     creation_blocked_until_ms: int = 0
     # When the deployments are listed again after a listing failed; nothing lists them before.
     list_again_ms: int | None = None
     # Whether a listing failed since the last one that succeeded.
     has_listing_failed: bool = False
+    # Numbers whose creation failed, and until when others are used instead.
+    avoided_numbers: Mapping[ConsumerId, int] = field(default_factory=dict)
     creations_ms: tuple[int, ...] = ()
     idle_since_ms: int | None = None
 

@@ -208,8 +208,8 @@ def _tick_managing(draft: StepDraft, given: Tick) -> None:
         and due.reason is Reason.OVER_CAPACITY
     ):
         overtake(draft, Code.OVER_CAPACITY, due.explanation)
-        return
-    group_management.advance(draft, draft.open)
+    elif not group_management.drop_without_reason(draft):
+        group_management.advance(draft, draft.open)
 
 
 def _spoke(draft: StepDraft, given: ConsumerSpoke) -> None:

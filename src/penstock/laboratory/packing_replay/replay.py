@@ -12,6 +12,7 @@ from penstock.model import Assignment
 from penstock.packing import PackingAlgorithm, PackingProblem
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.scores import load_balance, loads_bytes_per_s, moves_between
+from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
@@ -68,6 +69,7 @@ class _ControllerMemory:
     assignment: Assignment = field(default_factory=Assignment)
     memory: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
+    speeds: SpeedMemory = field(default_factory=SpeedMemory)
     asked_at_ms: int | None = None
 
 
@@ -135,23 +137,26 @@ def _trigger_step(
 ) -> tuple[float | None, Reason | None]:
     policy, speeds = mode.policy, stream.speeds(measurement)
     now_ms = round(measurement * mode.interval_s * 1_000)
-    controller.trend = observe(controller.trend, speeds, now_ms)
+    controller.speeds = remember(
+        controller.speeds, speeds, now_ms, policy.over_capacity_ms, policy.scale_down_period_ms
+    )
+    controller.trend = observe(controller.trend, controller.speeds.established, now_ms)
     if (
         controller.asked_at_ms is not None
         and now_ms - controller.asked_at_ms < mode.period_s * 1_000
     ):
         return None, None
     controller.asked_at_ms = now_ms
-    group = load_of_assignment(policy, speeds, controller.assignment)
+    group = load_of_assignment(policy, speeds, controller.assignment, controller.speeds)
     controller.memory, decision = decide(policy, controller.memory, group, now_ms)
     if not decision.repack:
         return None, decision.reason
     ahead = forecast(controller.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
     began = clock()
-    after = algorithm.pack(problem_for(policy, group, ahead)).assignment
+    after = algorithm.pack(problem_for(policy, group, decision.reason, ahead)).assignment
     took_s = clock() - began
     before = controller.assignment
-    if is_worthwhile(policy, decision.reason, _working(before), _working(after)):
+    if is_worthwhile(policy, group, decision.reason, after):
         controller.assignment = after
     changed = controller.assignment != before
     controller.memory = after_repack(controller.memory, decision.reason, now_ms, changed=changed)

@@ -17,6 +17,7 @@ from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
 from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
+from penstock.laboratory.protocol_simulation.size_checks import check_cost, check_size
 from penstock.laboratory.protocol_simulation.virtual_clock import TooManyEventsError
 
 CONVERGE_MS_MAX = 60_000
@@ -59,6 +60,8 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
         if not _stays_stable(group):
             converged_ms, acting, starts = _until_converged(group)
             _stays_stable(group)
+        check_size(group)
+        check_cost(group)
         _drains(group)
     except (ViolationError, InvariantError, TransitionError, TooManyEventsError) as error:
         at_ms = 0 if group is None else group.clock.now_ms
@@ -151,10 +154,11 @@ def _drains(group: SimulatedGroup) -> None:
     now = group.clock.now_ms
     for log in group.logs.values():
         log.set_speed(now, 0.0)
-    group.monitor_silent_until_ms = now + 10 * DRAIN_MS_MAX
+    group.monitor_silent_until_ms = now + 100 * DRAIN_MS_MAX
+    most_ms = DRAIN_MS_MAX + group.drain_ms()
     while (reason := group.checker.why_not_drained()) is not None:
-        if group.clock.now_ms - now > DRAIN_MS_MAX:
-            raise ViolationError("L2", f"not drained after {DRAIN_MS_MAX} ms: {reason}")
+        if group.clock.now_ms - now > most_ms:
+            raise ViolationError("L2", f"not drained after {most_ms} ms: {reason}")
         group.run_until(group.clock.now_ms + LOOK_MS)
 
 

@@ -5,7 +5,10 @@ from collections.abc import Callable
 from penstock.controller.core.inputs import Requested
 from penstock.laboratory.protocol_simulation.scenario import Fault, FaultKind, outage_ms
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
-from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
+from penstock.laboratory.protocol_simulation.simulated_group import (
+    ABSURD_BYTES_PER_S,
+    SimulatedGroup,
+)
 from penstock.messages import (
     ChangeSettings,
     Direction,
@@ -136,13 +139,40 @@ def _monitor_silent(group: SimulatedGroup, fault: Fault) -> bool:
     return True
 
 
+def _monitor_lies(group: SimulatedGroup, fault: Fault) -> bool:
+    """One measurement is absurd."""
+    group.lies_next.append(ABSURD_BYTES_PER_S if fault.pick % 2 else 0.0)
+    return True
+
+
+def _monitor_blind(group: SimulatedGroup, fault: Fault) -> bool:
+    """Some measurements name no partition at all."""
+    group.lies_next += [None] * (1 + fault.size % 5)
+    return True
+
+
+def _monitor_late(group: SimulatedGroup, fault: Fault) -> bool:
+    group.monitor_late_until_ms = group.clock.now_ms + 1_000 + fault.size * 5
+    return True
+
+
+def _hot_partition(group: SimulatedGroup, fault: Fault) -> bool:
+    """One partition becomes faster than a consumer, or nearly so."""
+    names = sorted(group.logs)
+    if names:
+        factor = (0.7, 0.95, 1.5, 3.0)[fault.size % 4]
+        log = group.logs[names[fault.pick % len(names)]]
+        log.set_speed(group.clock.now_ms, factor * group.capacity_bytes_per_s)
+    return bool(names)
+
+
 def _packer_fails(group: SimulatedGroup, fault: Fault) -> bool:
     group.packer_fails_next += 1
     return _load_changes(group, fault)
 
 
 def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
-    """Some partitions get faster or slower, within the capacity of the group."""
+    """Some partitions get faster or slower, perhaps beyond the capacity of the group."""
     names = sorted(group.logs)
     for number, partition in enumerate(names):
         if (number + fault.pick) % 3 == 0:
@@ -263,8 +293,12 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
     FaultKind.LIST_IS_STALE: _list_is_stale,
     FaultKind.FOREIGN_CONSUMER: _foreign_consumer,
     FaultKind.MONITOR_SILENT: _monitor_silent,
+    FaultKind.MONITOR_LIES: _monitor_lies,
+    FaultKind.MONITOR_BLIND: _monitor_blind,
+    FaultKind.MONITOR_LATE: _monitor_late,
     FaultKind.PACKER_FAILS: _packer_fails,
     FaultKind.LOAD_CHANGES: _load_changes,
+    FaultKind.HOT_PARTITION: _hot_partition,
     FaultKind.PARTITIONS_ADDED: _partitions_added,
     FaultKind.TOPIC_DELETED: _topic_deleted,
     FaultKind.TOPIC_MADE_AGAIN: _topic_made_again,

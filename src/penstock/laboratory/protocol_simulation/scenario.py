@@ -32,8 +32,12 @@ class FaultKind(StrEnum):
     LIST_IS_STALE = "list_is_stale"
     FOREIGN_CONSUMER = "foreign_consumer"
     MONITOR_SILENT = "monitor_silent"
+    MONITOR_LIES = "monitor_lies"
+    MONITOR_BLIND = "monitor_blind"
+    MONITOR_LATE = "monitor_late"
     PACKER_FAILS = "packer_fails"
     LOAD_CHANGES = "load_changes"
+    HOT_PARTITION = "hot_partition"
     PARTITIONS_ADDED = "partitions_added"
     TOPIC_DELETED = "topic_deleted"
     TOPIC_MADE_AGAIN = "topic_made_again"
@@ -89,6 +93,11 @@ class Scenario:
     faults: tuple[Fault, ...]
     is_fenced_by_broker: bool = True
     restarts_consumers: bool = True
+    # What one consumer really carries, and all of them together, in capacities of the settings; 0
+    # is no limit.
+    carried_by_one: float = 0.0
+    carried_by_all: float = 0.0
+    capacity_is_learned: bool = False
 
 
 # The protocol's times, shortened: virtual time is cheap, events are not.
@@ -121,6 +130,10 @@ SETTINGS = changed_settings(
         "controller.speeds_stale": "5s",
         "controller.failed_partition_retry": "2s",
         "controller.idle_grace": "4s",
+        "controller.growth_settle": "6s",
+        "controller.growth_retry": "1000s",
+        "controller.number_retry": "5s",
+        "packing.over_capacity_for": "1500ms",
     },
 )
 
@@ -186,6 +199,9 @@ def scenario(seed: int) -> Scenario:
         faults=faults,
         is_fenced_by_broker=is_fenced_by_broker,
         restarts_consumers=restarts_consumers,
+        carried_by_one=chance.choice((0.0, 0.0, 1.5, 3.0)),
+        carried_by_all=chance.choice((0.0, 0.0, 0.0, 0.4)) * consumers_max,
+        capacity_is_learned=chance.random() < 0.3,
     )
 
 

@@ -59,11 +59,13 @@ SETTINGS = changed_settings(
 )
 
 
-def settings_of(consumer: ConsumerId, version: int, capacity_bytes_per_s: float) -> CoreSettings:
+def settings_of(
+    consumer: ConsumerId, version: int, capacity_bytes_per_s: float, batch_s: float
+) -> CoreSettings:
     """Every other consumer is limited in what it reads. Batches are smaller than users may ask."""
     return replace(
         core_settings(SETTINGS, version),
-        batch_bytes=int(8 * capacity_bytes_per_s),
+        batch_bytes=int(batch_s * capacity_bytes_per_s),
         capacity_bytes_per_s=4 * capacity_bytes_per_s if consumer % 2 else 0.0,
     )
 
@@ -99,7 +101,7 @@ class SimulatedConsumer(SimulatedProcess):
             act.Fail: self._fail,
         }
         self.state, effects = begin(
-            settings_of(consumer, version, group.capacity_bytes_per_s),
+            settings_of(consumer, version, group.capacity_bytes_per_s, group.batch_s),
             Ownership(consumer, incarnation),
             now_ms=group.clock.now_ms,
         )
@@ -246,7 +248,7 @@ class SimulatedConsumer(SimulatedProcess):
         self.is_carrying = True
         self._batch_number += 1
         self._ranges = effect.ranges
-        duration = self.group.chance.randint(*BATCH_MS)
+        duration = self.group.batch_ms(sum(len(one.range) for one in effect.ranges))
         if self.hangs_next:
             self.hangs_next = False
             duration = HANG_MS if self.group.has_faults else duration

@@ -38,6 +38,9 @@ class SimulatedDeployment:
         self.never_up_next = 0
         self.stale_list_next = False
         self.listings_to_fail = 0
+        # How many consumers were ever created, and told to end.
+        self.created = 0
+        self.ended = 0
         self._old_list: dict[ConsumerId, int] = {}
         self._current: dict[ConsumerId, SimulatedConsumer] = {}
         self._incarnations = 0
@@ -80,6 +83,7 @@ class SimulatedDeployment:
             controller.send_input(lambda now: CreationFailed(now, consumer, "quota"), 20)
             return
         self.deployed[consumer] = version
+        self.created += 1
         if self.never_up_next > 0:
             self.never_up_next -= 1
             group.count_event("consumer never came up")
@@ -109,7 +113,7 @@ class SimulatedDeployment:
 
     def delete(self, controller: "SimulatedController", consumer: ConsumerId) -> None:
         group = self.group
-        self.deployed.pop(consumer, None)
+        self.ended += self.deployed.pop(consumer, None) is not None
         self.starting.pop(consumer, None)
         self._current.pop(consumer, None)
         for process in self.reached(consumer):

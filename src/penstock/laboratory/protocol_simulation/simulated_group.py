@@ -21,20 +21,25 @@ from penstock.controller.core.state import State
 from penstock.laboratory.protocol_simulation.checkers import Checker
 from penstock.laboratory.protocol_simulation.ledger import Ledger, LedgerKey
 from penstock.laboratory.protocol_simulation.lossy_topic import NO_FAULTS, LossyTopic
-from penstock.laboratory.protocol_simulation.plain_packing import PlainPacking
 from penstock.laboratory.protocol_simulation.scenario import SETTINGS, Scenario
-from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
+from penstock.laboratory.protocol_simulation.simulated_consumer import (
+    BATCH_MS,
+    SimulatedConsumer,
+)
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
 from penstock.laboratory.protocol_simulation.simulated_deployment import SimulatedDeployment
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 from penstock.messages import ControllerHeartbeat, FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
+from penstock.packing import algorithm_named
 from penstock.settings import changed_settings
 
 MEASURE_MS = 1_000
-EVENTS_MAX = 200_000
-# Of the capacity of the largest group: what faults may raise the load to.
-LOAD_SHARE_MAX = 0.6
+EVENTS_MAX = 400_000
+# Of the capacity of the largest group: what faults may raise the load to. It may be too much.
+LOAD_SHARE_MAX = 1.3
+ABSURD_BYTES_PER_S = 1e18
+LATE_MS = 4_000
 
 
 class SimulatedLog:
@@ -60,10 +65,16 @@ class SimulatedGroup:
         self.chance = random.Random(scenario.seed + 1)
         self.clock = VirtualClock()
         self.chosen = changed_settings(
-            SETTINGS, {"controller.consumers_max": scenario.consumers_max}
+            SETTINGS,
+            {
+                "controller.consumers_max": scenario.consumers_max,
+                "controller.capacity_is_learned": scenario.capacity_is_learned,
+            },
         )
         self.settings = controller_settings(self.chosen)
         self.capacity_bytes_per_s = self.settings.policy.capacity_bytes_per_s
+        # Of a consumer's capacity: where consumers are slow, no batch may outlast its stop.
+        self.batch_s = 0.5 if scenario.carried_by_one or scenario.carried_by_all else 8.0
         self.ledger = ledger or Ledger()
         self.checker = Checker(self)
         self.topic = LossyTopic(self.clock, self.chance, scenario.delivery_faults)
@@ -82,6 +93,8 @@ class SimulatedGroup:
         self.restarts_consumers = scenario.restarts_consumers
         self.logs: dict[TopicPartition, SimulatedLog] = {}
         self.monitor_silent_until_ms = 0
+        self.monitor_late_until_ms = 0
+        self.lies_next: list[float | None] = []
         self.packer_fails_next = 0
         self.newest_epoch = 0
         self.topics_made = 0
@@ -120,7 +133,7 @@ class SimulatedGroup:
         self.logs = {p: log for p, log in self.logs.items() if p.topic != topic}
 
     def free_bytes_per_s(self, without: TopicPartition | None = None) -> float:
-        """How much faster the logs may still become; beyond it no plan fits, and none is final."""
+        """How much faster the logs may still become. Some of it may fit no plan."""
         others = sum(log.records_per_s for p, log in self.logs.items() if p != without)
         most = self.capacity_bytes_per_s * self.settings.consumers_max * LOAD_SHARE_MAX
         return most - others
@@ -147,8 +160,39 @@ class SimulatedGroup:
         speeds: dict[TopicPartition, float | None] = {
             p: log.records_per_s for p, log in self.logs.items()
         }
+        if self.lies_next:
+            lie = self.lies_next.pop()
+            speeds = {} if lie is None else dict.fromkeys(speeds, lie)
+        late_ms = LATE_MS if self.clock.now_ms < self.monitor_late_until_ms else 0
         for controller in self.controllers:
-            controller.send_input(lambda now: SpeedsMeasured(now, speeds), 5)
+            controller.send_input(
+                lambda now: SpeedsMeasured(now, speeds, age_ms=late_ms), 5 + late_ms
+            )
+
+    def batch_ms(self, log_bytes: int) -> int:
+        """How long a batch takes: consumers are as fast as they are, and may share a limit."""
+        usual_ms = self.chance.randint(*BATCH_MS)
+        capacity, limits = self.capacity_bytes_per_s, []
+        if self.scenario.carried_by_one:
+            limits.append(self.scenario.carried_by_one * capacity)
+        if self.scenario.carried_by_all:
+            at_work = sum(1 for process in self.deployment.alive() if process.is_carrying)
+            limits.append(self.scenario.carried_by_all * capacity / max(1, at_work))
+        if not limits:
+            return usual_ms
+        return max(usual_ms, round(log_bytes * 1_000 / min(limits)))
+
+    def drain_ms(self) -> int:
+        """How long one consumer alone would carry what is left, if consumers are slow."""
+        limits = [x for x in (self.scenario.carried_by_one, self.scenario.carried_by_all) if x]
+        if not limits:
+            return 0
+        left = sum(
+            self.end_offset(partition) - self.ledger.read(key)
+            for partition in self.logs
+            if (key := self.ledger_key(partition)) is not None
+        )
+        return round(left * 1_000 / (min(limits) * self.capacity_bytes_per_s))
 
     # Controllers
 
@@ -198,7 +242,7 @@ class SimulatedGroup:
             self.packer_fails_next -= 1
             controller.send_input(lambda now: PackingFailed(now, number, "injected fault"), delay)
             return
-        packing = PlainPacking().pack(problem)
+        packing = algorithm_named(effect.algorithm).pack(problem)
         controller.send_input(lambda now: Packed(now, number, packing), delay)
 
     # Messages
@@ -262,7 +306,8 @@ class SimulatedGroup:
         self.topic.away_until_ms = self._heartbeats.away_until_ms = 0
         self.lake_away_until_ms = self.long_batches_until_ms = 0
         self.deployment.end_slow_starts()
-        self.monitor_silent_until_ms = 0
+        self.monitor_silent_until_ms = self.monitor_late_until_ms = 0
+        self.lies_next = []
         self.packer_fails_next = 0
         deployment = self.deployment
         deployment.unreachable_next = deployment.creations_to_fail = deployment.never_up_next = 0

@@ -36,13 +36,37 @@ class ControllerSection(Section):
     )
     catch_up: Duration = option(
         120.0,
-        "The time in which a backlog should be gone; it adds to the load that is planned for. 0s "
-        "leaves backlogs out.",
+        "The time in which a backlog should be gone; it adds to the load that is planned for, up "
+        "to `catch_up_share`. 0s leaves backlogs out.",
+    )
+    catch_up_share: float = option(
+        0.5,
+        "The most that all backlogs add to the load that is planned for, as a share of what is "
+        "written. While nothing is written, a backlog starts no consumer.",
+        ge=0,
+        le=100,
     )
     behind_tolerated: Duration = option(
         5.0,
         "A group that would be further behind than this with one consumer fewer is not made "
         "smaller.",
+    )
+    growth_settle: Duration = option(
+        60.0,
+        "How long new consumers have, while the group is behind, before what all of them carry is "
+        "compared with what was carried before.",
+        gt=0,
+    )
+    growth_gain_min: float = option(
+        0.1,
+        "The least share by which that must have risen; else the group returns to its former size.",
+        ge=0,
+    )
+    growth_retry: Duration = option(
+        600.0, "How long the group then does not grow beyond that size."
+    )
+    growth_load_change: float = option(
+        0.2, "The share by which the load must change for it to grow again earlier.", ge=0
     )
     creations_per_minute_max: int = option(
         20, "The most consumers created in a minute, whatever the monitor measures.", ge=1
@@ -64,6 +88,11 @@ class ControllerSection(Section):
     )
     creation_retry: Duration = option(
         10.0, "How long to wait after a consumer could not be created before creating another."
+    )
+    number_retry: Duration = option(
+        600.0,
+        "How long the number of a consumer that could not be created, or did not come up, is not "
+        "used again while others are free.",
     )
     consumer_grace: Duration = option(
         40.0, "How long a clean shutdown of a consumer may take.", gt=0

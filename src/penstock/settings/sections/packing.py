@@ -30,13 +30,24 @@ class PackingSettings(Section):
         le=1,
     )
     scale_down_period: Duration = option(
-        300.0, "How often to look whether fewer consumers would do."
+        300.0,
+        "How often to look whether fewer consumers would do, and how far back the highest speed of "
+        "each partition counts for it.",
     )
     consumers_saved_min: int = option(
         1, "The fewest consumers a repack must save when nothing else asks for it.", ge=1
     )
     over_capacity_for: Duration = option(
-        0.0, "How long a consumer must be over its capacity before that triggers a repack."
+        2.0,
+        "How long a consumer must be over its capacity before that triggers a repack, and how long "
+        "a speed must last, for two measurements at least, before it is planned for.",
+    )
+    relief_min: float = option(
+        0.05,
+        "The least share by which a repack must lower the highest load when consumers stay over "
+        "their capacity.",
+        ge=0,
+        lt=1,
     )
     no_gain_wait: Duration = option(
         15.0, "How long to wait before repacking again after a repack that could not help."

@@ -28,7 +28,12 @@ def clock() -> float:
 
 
 _ticks = count()
-POLICY = replace(controller_settings(Settings()).policy, capacity_bytes_per_s=100, look_ahead_ms=0)
+POLICY = replace(
+    controller_settings(Settings()).policy,
+    capacity_bytes_per_s=100,
+    look_ahead_ms=0,
+    over_capacity_ms=0,
+)
 CALM = Stream((TopicPartition("a", 0), TopicPartition("a", 1)), ((60, 30),) * 5)
 RISING = Stream(CALM.partitions, ((60, 30), (60, 30), (80, 30), (80, 30)))
 
