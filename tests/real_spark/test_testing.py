@@ -96,6 +96,30 @@ def test_a_python_function_that_cannot_take_null_is_found(spark_session: Any) ->
         run_transformation(transformations.upper_in_python, ["a", None], session=spark_session)
 
 
+def test_every_record_may_be_marked(spark_session: Any) -> None:
+    """All become dead letters."""
+    result = run_transformation(transformations.mark_all, ["a", "b"], session=spark_session)
+    assert result.rows == []
+    assert [letter.value for letter in result.dead_letters] == [b"a", b"b"]
+
+
+def test_every_record_may_be_marked_with_spark_inside() -> None:
+    """The same in a process that has Spark's JVM of its own."""
+    program = (
+        "from penstock.testing import run_transformation\n"
+        "from kit.consumer.transformations import mark_all\n"
+        "print(len(run_transformation(mark_all, ['a', 'b']).dead_letters), 'dead letters')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "2 dead letters", done.stderr
+
+
 def test_what_fails_on_several_records_only_blames_none(spark_session: Any) -> None:
     """Records that are good one by one are not called the culprit."""
 

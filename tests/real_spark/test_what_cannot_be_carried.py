@@ -147,6 +147,22 @@ def test_a_transformation_that_cannot_work_says_so(
     assert said in failure.message
 
 
+def test_a_transformation_that_leaves_no_row(make_carrier: MakeCarrier) -> None:
+    """Spark reads nothing then, and counts nothing: the records are counted in their own pass."""
+    carrier, topic = _with_topic(make_carrier, "mark_all", partitions=2)
+    produce(carrier.settings.kafka, topic, {0: [b"a", b"bc"], 1: [b"d"]})
+    result = carrier.carry_all(topic)
+    assert (result.failures, result.records, result.dead_letters) == ({}, 3, 3)
+    assert result.carried == {TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 1}
+    letters = _rows(carrier, carrier.settings.lake.dead_letter_table)
+    assert sorted(row["value"] for row in letters) == [b"a", b"bc", b"d"]
+    other, dropped = _with_topic(make_carrier, "keep_none")
+    produce(other.settings.kafka, dropped, {0: [b"x", b"y"]})
+    result = other.carry_all(dropped)
+    assert (result.failures, result.records, result.dead_letters) == ({}, 2, 0)
+    assert result.carried == {TopicPartition(dropped, 0): 2}
+
+
 def test_python_functions_and_escaped_partition_values(make_carrier: MakeCarrier) -> None:
     """A Python function runs per record; odd partition values survive the path and the log."""
     carrier, topic = _with_topic(make_carrier, "upper_in_python")

@@ -119,16 +119,31 @@ class DataFrameWriter:
             counting = functions.count(functions.lit(1)).alias("rows")
             observed = one.transformed.rows.observe(landed, counting)
             self._run(observed, table.table, one.folder, one.settings.partition_by)
-            rows += int(landed.get["rows"])
-            records += int(one.counted.get["records"]) + len(one.kept)
-            decoded_bytes += int(one.counted.get["bytes"] or 0)
-            if one.transformed.undecodable is not None:
-                marked = int(one.transformed.undecodable.get["undecodable"])
-                if marked:
-                    self._write_dead_letters(table, one, marked)
-                dead_letters += marked
+            rows += int(_observed(landed).get("rows", 0))
+            counted = _observed(one.counted) or self._count(one)
+            records += int(counted["records"]) + len(one.kept)
+            decoded_bytes += int(counted["bytes"] or 0)
+            marked = self._marked(one)
+            if marked:
+                self._write_dead_letters(table, one, marked)
+            dead_letters += marked
         files = written_files(table.table.storage, table.folder)
         return Written(files, rows, records, decoded_bytes, dead_letters)
+
+    def _count(self, one: _Pass) -> dict[str, Any]:
+        """Count the records in a pass of their own."""
+        (row,) = self._raw(one.planned, one.kept).agg(*_counts()).collect()
+        return dict(row.asDict())
+
+    def _marked(self, one: _Pass) -> int:
+        """How many records the transformation marked undecodable."""
+        if one.transformed.undecodable is None:
+            return 0
+        observed = _observed(one.transformed.undecodable)
+        if observed:
+            return int(observed["undecodable"])
+        letters = transform(self._raw(one.planned, one.kept), one.settings).dead_letters
+        return 0 if letters is None else int(letters.count())
 
     def _write_dead_letters(self, table: TableBatch, one: _Pass, marked: int) -> None:
         """A second pass over the same ranges, for the records marked undecodable."""
@@ -179,6 +194,18 @@ class DataFrameWriter:
         if partition_by:
             writer = writer.partitionBy(*partition_by)
         writer.parquet(table.storage.spark_uri(folder))
+
+
+def _observed(observation: Observation) -> dict[str, Any]:
+    """What was counted while rows flowed; empty when Spark left that part of the plan out.
+
+    It does so when it knows that nothing can come of it: a transformation that marks every record
+    undecodable, or keeps none.
+    """
+    try:
+        return dict(observation.get)
+    except Exception:  # noqa: BLE001 -- Spark in this process cannot convert an empty answer
+        return {}
 
 
 def _counts() -> list[Any]:

@@ -19,6 +19,16 @@ def decode_all(raw: Any) -> Any:
     return raw.withColumn("id", functions.col("value").cast("string"))
 
 
+def mark_all(raw: Any) -> Any:
+    """Marks every record undecodable, so that Spark sees that no row can come of it."""
+    return raw.withColumn("_undecodable", functions.lit("never"))
+
+
+def keep_none(raw: Any) -> Any:
+    """Drops every record on purpose."""
+    return raw.limit(0)
+
+
 def fails_on_poison(raw: Any) -> Any:
     """Raises while the records flow."""
     text = functions.col("value").cast("string")
