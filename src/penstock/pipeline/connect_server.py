@@ -99,7 +99,9 @@ class ConnectServer:
         try:
             self._wait_until_ready()
         except BaseException:
+            failed = self.process
             self.stop(remove_log=False)
+            self.process = failed  # whoever looks after the server sees that it is dead
             raise
         return self
 
