@@ -1,11 +1,13 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint lint-and-test-pure fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate bench studies
+.PHONY: help demo test setup lint lint-and-test-pure fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate campaign bench studies
 BIN := .venv/bin
 READY := .venv/.ready
 PYTHON ?= python3
 WORKERS ?= 2
 SEEDS ?= 10000
+SEED ?= 1
+MINUTES ?= 3
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +70,10 @@ test-kubernetes: kubernetes ## All tests against Kubernetes: real pods, hundreds
 
 simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 10000)
 	$(BIN)/python -m penstock.laboratory.protocol_simulation --seeds $(SEEDS)
+
+# LOADED=1 runs two busy processes beside the group.
+campaign: setup ## A live group under random faults (SEED=n MINUTES=m LOADED=1), its records counted twice
+	$(BIN)/penstock campaign --seed $(SEED) --minutes $(MINUTES) $(if $(LOADED),--busy 2 --out out/campaign-loaded)
 
 bench: setup ## The benchmarks; best on a quiet machine
 	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done

@@ -6,7 +6,7 @@ What is large or only for some comes as an extra (pyproject.toml lists their pac
     connect      a consumer of a Spark Connect server: Spark's client and the lake's writer
     spark        all of Spark: a Connect server, consumers with a Spark of their own, `penstock up`
     kubernetes   a controller whose consumers are Deployments of a cluster
-    laboratory   `demo`, `study` and `simulate --plot`: all of Spark, and pictures
+    laboratory   `demo`, `campaign`, `study` and `simulate --plot`: all of Spark, and pictures
 """
 
 import importlib.util
@@ -40,7 +40,7 @@ _EXTRA_OF_MODULE = {
     "pyspark": Extra.SPARK,
     "urllib3": Extra.KUBERNETES,
 }
-_LABORATORY_COMMANDS = ("demo", "simulate", "study")
+_LABORATORY_COMMANDS = ("demo", "campaign", "simulate", "study")
 # These run with Spark's client as well, so both extras serve.
 _EITHER_SPARK = ("consumer", "lake", "verify")
 

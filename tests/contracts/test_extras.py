@@ -29,9 +29,12 @@ OPERATOR = (
     "laboratory.simulate",
 )
 LABORATORY = (
+    "laboratory.campaign",
     "laboratory.demo",
     "laboratory.simulate",
     "laboratory.study",
+    "=laboratory.campaign.run",
+    "=laboratory.campaign.picture",
     "=laboratory.demo.run",
     "=laboratory.demo.picture",
 )
@@ -129,6 +132,7 @@ def test_what_is_large_stays_out_where_it_is_not_needed() -> None:
     [
         ("demo", (), ["penstock[laboratory]"]),
         ("demo", ("spark",), ["penstock[laboratory]"]),
+        ("campaign", ("spark",), ["penstock[laboratory]"]),
         ("simulate --generate walk --plot a.png", (), ["penstock[laboratory]"]),
         ("study packing", ("connect",), ["penstock[laboratory]"]),
         ("consumer --id 1", (), ["penstock[spark]", "penstock[connect]"]),

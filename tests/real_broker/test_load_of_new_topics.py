@@ -17,9 +17,15 @@ pytestmark = pytest.mark.broker
 
 
 def test_a_topic_that_is_not_there_yet_is_waited_for(kafka: EmbeddedKafka) -> None:
-    """Begun before its topic was made, the load fails no record."""
+    """Begun before its topic was made, the load fails no record, and tells of each one."""
     targets = [Target(TopicPartition("made-late", number), Constant(50_000.0)) for number in (0, 1)]
-    generator = LoadGenerator(kafka.settings, targets, run_id="late")
+    told: list[tuple[TopicPartition, int]] = []
+
+    def outcome(partition: TopicPartition, number: int, error: Exception | None) -> None:
+        assert error is None
+        told.append((partition, number))
+
+    generator = LoadGenerator(kafka.settings, targets, run_id="late", on_outcome=outcome)
     results = []
     thread = threading.Thread(target=lambda: results.append(generator.run(1.0)))
     thread.start()
@@ -28,6 +34,12 @@ def test_a_topic_that_is_not_there_yet_is_waited_for(kafka: EmbeddedKafka) -> No
     thread.join()
     assert results[0].records_failed == 0, results[0].first_failure
     assert results[0].records_acknowledged > 50
+    counts = [results[0].records_by_partition[str(one.partition)] for one in targets]
+    assert sorted(told) == [
+        (one.partition, number)
+        for one, count in zip(targets, counts, strict=True)
+        for number in range(count)
+    ]
 
 
 def test_a_partition_added_a_moment_ago_is_written_to(kafka: EmbeddedKafka) -> None:

@@ -56,6 +56,11 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Study it": (
         (
+            "campaign",
+            "laboratory.campaign:campaign",
+            "Harm a live group at random and count its records.",
+        ),
+        (
             "study",
             "laboratory.study:app",
             "Measurements behind the design; each study writes a report.",

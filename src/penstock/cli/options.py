@@ -49,16 +49,22 @@ HealthPort: TypeAlias = Annotated[
 ]
 
 
-def effective_settings(
-    file: Path | None, overrides: list[str] | None, bootstrap_server: str | None = None
-) -> LoadedSettings:
-    """Load the settings for this command and configure the logs."""
-    flags: dict[str, Any] = {}
+def named_values(overrides: list[str] | None) -> dict[str, str]:
+    """The values given with `--set`, by the name of the option."""
+    found = {}
     for text in overrides or []:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set takes NAME=VALUE, got {text!r}.")
-        flags[name.strip()] = value
+        found[name.strip()] = value
+    return found
+
+
+def effective_settings(
+    file: Path | None, overrides: list[str] | None, bootstrap_server: str | None = None
+) -> LoadedSettings:
+    """Load the settings for this command and configure the logs."""
+    flags: dict[str, Any] = {**named_values(overrides)}
     if bootstrap_server is not None:
         flags["kafka.bootstrap_servers"] = bootstrap_server
     loaded = load_settings(file, flags)

@@ -34,6 +34,7 @@ from penstock.processes import (
 from penstock.settings.sections import SparkSettings
 
 START_TIMEOUT_S = 90.0
+FREE_TIMEOUT_S = 10.0
 HOST = "127.0.0.1"
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 -- a name for it, chosen by the operator
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -90,6 +91,7 @@ class ConnectServer:
         find_java()
         self.folder = self._given_folder or Path(tempfile.mkdtemp(prefix="penstock-spark-"))
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._wait_until_free()
         start = start_detached if self._detached else start_child
         self.process = start(
             server_command(self._spark, self.port, self._listen_on),
@@ -99,9 +101,20 @@ class ConnectServer:
         try:
             self._wait_until_ready()
         except BaseException:
+            failed = self.process
             self.stop(remove_log=False)
+            self.process = failed  # whoever looks after the server sees that it is dead
             raise
         return self
+
+    def _wait_until_free(self) -> None:
+        """A former server counts as dead a moment before the last of its threads is gone.
+
+        Until then it holds the port, and would be taken for the new one.
+        """
+        deadline = time.monotonic() + FREE_TIMEOUT_S
+        while is_listening(self._reached_at, self.port) and time.monotonic() < deadline:
+            time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -16,8 +16,9 @@ from penstock import __version__
 from penstock.telemetry import configure_logs, get_logger
 
 COMMANDS = [
-    ["broker"], ["broker", "start"], ["broker", "stop"], ["broker", "status"], ["demo"],
-    ["doctor"], ["jars"], ["jars", "fetch"], ["jars", "status"], ["load"], ["settings"],
+    ["broker"], ["broker", "start"], ["broker", "stop"], ["broker", "status"],
+    ["campaign"], ["demo"], ["doctor"], ["jars"], ["jars", "fetch"], ["jars", "status"],
+    ["load"], ["settings"],
     ["settings", "reference"], ["settings", "schema"], ["topics"], ["topics", "create"],
     ["topics", "check"],
 ]  # fmt: skip

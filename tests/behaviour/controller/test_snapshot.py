@@ -66,3 +66,15 @@ def test_seconds_behind() -> None:
     assert seconds_behind(0, 0) == 0
     assert seconds_behind(100, 50) == 2
     assert seconds_behind(100, 0) is None
+
+
+def test_a_decision_has_the_same_time_in_every_snapshot() -> None:
+    """The clock that is shown, less a decision's age, does not change as the decision ages."""
+    teller = after(*TWO_CONSUMERS)
+    first = snapshot(state_of(teller), 1_000, is_degraded=False)
+    teller = after(*TWO_CONSUMERS, "3000 ms pass", "tick +500")
+    later = snapshot(state_of(teller), 9_000, is_degraded=False)
+    times = [[one["now_ms"] - d["age_ms"] for d in one["history"]] for one in (first, later)]
+    assert times[0]
+    assert times[1][: len(times[0])] == times[0]
+    assert later["now_ms"] >= first["now_ms"] + 3_000

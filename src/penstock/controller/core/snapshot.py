@@ -25,6 +25,8 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
     return {
         "version": SNAPSHOT_VERSION,
         "at_unix_ms": unix_ms,
+        # The monotonic clock of the controller's machine, from which the ages are counted.
+        "now_ms": state.now_ms,
         "phase": state.phase.value,
         "phase_for_ms": state.now_ms - state.phase_since_ms,
         "controller_epoch": state.controller_epoch,

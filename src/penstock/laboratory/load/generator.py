@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
+from typing import TypeAlias
 
 from penstock.kafka_io.producer import Delivered, RecordProducer
 from penstock.laboratory.load.records import RecordForm, RecordMaker
@@ -20,6 +21,8 @@ TICK_S = 0.01
 DEBT_MAX_S = 1.0
 SAMPLE_EVERY_S = 1.0
 FLUSH_TIMEOUT_S = 30.0
+# (partition, number of the record in its partition, error or None)
+RecordOutcome: TypeAlias = Callable[[TopicPartition, int, Exception | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +88,14 @@ class LoadGenerator:
         seed: int = 0,
         compression: str = "none",
         on_samples: Callable[[list[LoadSample]], None] = lambda _: None,
+        on_outcome: RecordOutcome | None = None,
     ) -> None:
+        """`on_outcome` is told of every record whether it was delivered."""
         self._form = form or RecordForm()
         self._maker = RecordMaker(self._form, run_id, seed=seed)
         self._lanes = [_Lane(target) for target in targets]
         self._on_samples = on_samples
+        self._on_outcome = on_outcome
         self._bytes_skipped = 0.0
         self._producer = RecordProducer(
             kafka,
@@ -140,12 +146,27 @@ class LoadGenerator:
         while lane.owed_bytes >= self._form.record_bytes:
             key, value = self._maker.record(partition, lane.sent, at_ms)
             self._producer.send(
-                partition.topic, partition.partition, value, key=key, on_delivery=report
+                partition.topic,
+                partition.partition,
+                value,
+                key=key,
+                on_delivery=report if self._on_outcome is None else self._told(lane, report),
             )
             lane.owed_bytes -= self._form.record_bytes
             lane.sent += 1
             if lane.sent % 256 == 0:
                 self._producer.poll()
+
+    def _told(self, lane: _Lane, report: Delivered) -> Delivered:
+        """Reports the next record of the lane to `on_outcome` as well."""
+        number, partition, tell = lane.sent, lane.target.partition, self._on_outcome
+
+        def delivered(error: Exception | None, size_bytes: int) -> None:
+            report(error, size_bytes)
+            if tell is not None:
+                tell(partition, number, error)
+
+        return delivered
 
     def _sample(self, elapsed_s: float) -> None:
         samples = []

@@ -32,6 +32,11 @@ class RecordForm:
             raise ValueError("a number of keys is at least 1")
 
 
+def lane_of(run_id: str, partition: TopicPartition) -> str:
+    """The begin of the ids of one run's records for one partition; the number follows."""
+    return f"{run_id}-{partition.topic}-{partition.partition}"
+
+
 class RecordMaker:
     """Makes the records of one run. `run_id` keeps the ids of different runs apart."""
 
@@ -49,7 +54,7 @@ class RecordMaker:
         self, partition: TopicPartition, number: int, at_ms: int
     ) -> tuple[bytes | None, bytes]:
         """Key and value of the `number`-th record of a partition, of the form's size."""
-        record_id = f"{self._run_id}-{partition.topic}-{partition.partition}-{number}"
+        record_id = f"{lane_of(self._run_id, partition)}-{number}"
         head = f'{{"id":"{record_id}","at_ms":{at_ms},"pad":"'.encode()
         key = self._key(record_id, number)
         length = self._form.record_bytes - len(head) - len(_CLOSING) - len(key or b"")

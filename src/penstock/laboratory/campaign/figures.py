@@ -1,0 +1,128 @@
+"""Figures of a campaign, from times in seconds since its begin. Pure.
+
+A commit is a time at which the lake's ledger went on. An outage is a stretch in which the broker or
+the Spark server was down.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+from penstock.laboratory.campaign.faults import SERVERS, Injected
+
+Outage: TypeAlias = tuple[float, float]
+# A consumer that a fault hit is not called unharmed before this long after it was over.
+RECOVERY_S = 30.0
+
+CREATED = "consumer_created"
+FENCED = "consumer_fenced"
+REMOVED = "consumer_removed"
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsWithCommit:
+    """How many of the seconds had a commit."""
+
+    seconds: int
+    with_commit: int
+
+    @property
+    def share(self) -> float:
+        return self.with_commit / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A stretch without a commit; `seconds` may leave outages out."""
+
+    since_s: float
+    until_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDecision:
+    """What the controller decided about one consumer."""
+
+    at_s: float
+    code: str
+    consumer: int
+    explanation: str
+
+
+def outages_of(injected: Iterable[Injected]) -> list[Outage]:
+    """When the broker or the Spark server was down, as stretches that do not overlap."""
+    found = sorted((one.at_s, one.back_s) for one in injected if one.fault.part in SERVERS)
+    joined: list[Outage] = []
+    for since_s, until_s in found:
+        if joined and since_s <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], until_s))
+        else:
+            joined.append((since_s, until_s))
+    return joined
+
+
+def seconds_with_commit(
+    commits_s: Iterable[float], length_s: float, outages: Sequence[Outage] = ()
+) -> SecondsWithCommit:
+    """Of the whole seconds of the campaign, without those that an outage touches."""
+    counted = {
+        second
+        for second in range(int(length_s))
+        if not any(since_s < second + 1 and until_s > second for since_s, until_s in outages)
+    }
+    return SecondsWithCommit(len(counted), len(counted & {int(at_s // 1) for at_s in commits_s}))
+
+
+def longest_stall(
+    commits_s: Iterable[float], length_s: float, outages: Sequence[Outage] = ()
+) -> Stall:
+    """The longest stretch without a commit, less the outages in it."""
+    times = [0.0, *sorted(at_s for at_s in commits_s if 0 < at_s < length_s), length_s]
+    stalls = [
+        Stall(since_s, until_s, until_s - since_s - _overlap_s(since_s, until_s, outages))
+        for since_s, until_s in pairwise(times)
+    ]
+    return max(stalls, key=lambda one: one.seconds)
+
+
+def _overlap_s(since_s: float, until_s: float, outages: Iterable[Outage]) -> float:
+    return sum(max(0.0, min(until_s, end_s) - max(since_s, begin_s)) for begin_s, end_s in outages)
+
+
+def given_up(decisions: Iterable[ConsumerDecision]) -> list[ConsumerDecision]:
+    """Consumers that were fenced: told to end because they seemed broken."""
+    return [one for one in decisions if one.code == FENCED]
+
+
+def given_up_unharmed(
+    decisions: Sequence[ConsumerDecision], injected: Iterable[Injected]
+) -> list[ConsumerDecision]:
+    """Those that were fenced although no fault had hit them."""
+    hits = [one for one in injected if one.consumer is not None]
+    return [
+        one
+        for one in given_up(decisions)
+        if not any(_explains(hit, one, decisions) for hit in hits)
+    ]
+
+
+def _explains(
+    hit: Injected, fenced: ConsumerDecision, decisions: Iterable[ConsumerDecision]
+) -> bool:
+    """Whether the fault hit the same life of the consumer, not long before."""
+    if hit.consumer != fenced.consumer:
+        return False
+    if not hit.at_s <= fenced.at_s <= hit.over_s + RECOVERY_S:
+        return False
+    # The number may have been given to a new consumer since then, which nothing hit.
+    return not any(
+        one.code == CREATED and one.consumer == hit.consumer and hit.at_s < one.at_s < fenced.at_s
+        for one in decisions
+    )
+
+
+def drain_s(commits_s: Iterable[float], over_s: float) -> float:
+    """From the end of the last fault to the last commit."""
+    return max([0.0, *(at_s - over_s for at_s in commits_s)])

@@ -1,0 +1,59 @@
+"""A Spark server that is started again on the port of the one before."""
+
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.local_group import LocalGroup, group
+from penstock.pipeline import connect_server
+from penstock.pipeline.connect_server import ConnectServer
+from penstock.processes import ProcessIdentity
+from penstock.processes.child import ENDED_AT_ONCE
+from penstock.settings import load_settings
+from penstock.settings.sections import SparkSettings
+
+
+def test_a_restart_that_fails_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a start that died the group still knows that its server is dead."""
+    monkeypatch.setattr(connect_server, "server_command", lambda *_: ["false"])
+    monkeypatch.setattr(group, "SERVER_RESTART_PAUSE_S", 0.0)
+    flags = {"controller.directory": str(tmp_path)}
+    local = LocalGroup(
+        load_settings(flags=flags, environment={}).settings, start_broker=None, embedded_spark=False
+    )
+    local.spark_server = ConnectServer(SparkSettings(), folder=tmp_path / "spark")
+    local.spark_server.process = ProcessIdentity(1, ENDED_AT_ONCE)
+    for _ in range(3):
+        (line,) = local.repair()
+        assert "Spark server died and could not be restarted" in line
+
+
+def test_a_former_server_that_still_listens_is_not_taken_for_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start is over when the new server listens, however long the old one held the port."""
+    ready = tmp_path / "ready"
+    code = (
+        "import pathlib, socket, sys, time\n"
+        "server = socket.socket()\n"
+        "server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+        "server.bind(('127.0.0.1', int(sys.argv[1])))\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "server.listen()\n"
+        "time.sleep(60)\n"
+    )
+    monkeypatch.setattr(
+        connect_server,
+        "server_command",
+        lambda _, port, *__: [sys.executable, "-c", code, str(port)],
+    )
+    former = socket.create_server(("127.0.0.1", 0))
+    server = ConnectServer(SparkSettings(), port=former.getsockname()[1], folder=tmp_path / "spark")
+    threading.Timer(0.5, former.close).start()
+    with server:
+        assert ready.exists()
