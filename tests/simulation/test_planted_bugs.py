@@ -49,7 +49,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "two leaders": ("story 18", "seed 36"),
     "stops are not sent": ("story 06",),
     "stop events ignored": ("story 06",),
-    "listing not repeated": ("story 34", "seed 2"),
+    "listing not repeated": ("story 35", "seed 2"),
     "silence by the clock": ("story 40", "story 41"),
     "any heartbeat counts": ("seed 339",),
     "nobody is excused": ("story 42", "story 45", "seed 73"),
