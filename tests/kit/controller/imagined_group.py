@@ -250,6 +250,9 @@ class ImaginedGroup:
             if isinstance(effect, act.ListDeployments):
                 listed = {consumer: inputs.Deployed() for consumer in self.workers}
                 self._waiting.append(inputs.DeploymentsListed(self.now_ms, listed))
+            elif isinstance(effect, act.SendHeartbeat):
+                epoch, number = effect.message.controller_epoch, effect.message.heartbeat_number
+                self._waiting.append(inputs.HeartbeatReturned(self.now_ms, epoch, number))
             elif isinstance(effect, act.CreateConsumer):
                 self._incarnations += 1
                 worker = Worker(self._incarnations, self.now_ms + self.start_ms)
