@@ -40,7 +40,7 @@ def show(
             {
                 "option": ".".join(path),
                 "value": value,
-                "origin": loaded.origin.get(path, "default"),
+                "origin": loaded.origin.get(path) or loaded.derived.get(path, "default"),
             }
         )
     table = Table("option", "value", "origin", box=None)

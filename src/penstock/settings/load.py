@@ -7,7 +7,7 @@ secret may come only from the environment or from a file named by `<option>_file
 import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,20 @@ ENVIRONMENT_RESERVED = frozenset(
 ENVIRONMENT_RESERVED_PREFIX = "TEST_"
 DEFAULT_FILE = "penstock.yaml"
 SETTINGS_FILE_BYTES_MAX = 1024 * 1024
+# A core starts a consumer in about two seconds and carries tens of megabytes a second: more
+# consumers than this only slow each other down.
+LOCAL_CONSUMERS_PER_CORE = 4
+_CONSUMERS_MAX: OptionPath = ("controller", "consumers_max")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
     settings: Settings
+    # Only of what was set.
     origin: Mapping[OptionPath, str]
     file: Path | None
+    # Defaults that follow the machine, and why they are as they are.
+    derived: Mapping[OptionPath, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,12 @@ def load_settings(
     file: Path | None = None,
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
+    cores: int | None = None,
 ) -> LoadedSettings:
-    """The effective settings; `flags` maps dotted option names to values."""
+    """The effective settings; `flags` maps dotted option names to values.
+
+    `cores` are those of this machine, unless told otherwise.
+    """
     environment = os.environ if environment is None else environment
     file = _settings_file(file, environment)
     given: dict[OptionPath, _SourcedValue] = {}
@@ -69,7 +80,21 @@ def load_settings(
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise _first_error(error, given) from None
-    return LoadedSettings(settings, {path: one.origin for path, one in given.items()}, file)
+    origin = {path: one.origin for path, one in given.items()}
+    cores = len(os.sched_getaffinity(0)) if cores is None else cores
+    settings, derived = _for_this_machine(settings, cores)
+    return LoadedSettings(settings, origin, file, derived)
+
+
+def _for_this_machine(settings: Settings, cores: int) -> tuple[Settings, dict[OptionPath, str]]:
+    """Local consumers share the machine: unless told otherwise, its cores bound their number."""
+    own = settings.controller
+    if own.deployment != "local" or own.consumers_max:
+        return settings, {}
+    most = max(LOCAL_CONSUMERS_PER_CORE * cores, own.consumers_min)
+    bounded = own.model_copy(update={"consumers_max": most})
+    why = f"default: {LOCAL_CONSUMERS_PER_CORE} for each of {cores} cores of this machine"
+    return settings.model_copy(update={"controller": bounded}), {_CONSUMERS_MAX: why}
 
 
 def _settings_file(file: Path | None, environment: Mapping[str, str]) -> Path | None:

@@ -161,7 +161,7 @@ def test_no_maximum_is_none() -> None:
             "packing: knob 0.9 has no effect with algorithm CHAIN@0.5",
         ),
         ({"consumers_min": 101}, "controller: consumers_min 101 is above consumers_max 100"),
-        ({"consumers_max": 0}, "controller.consumers_max: Input should be greater than"),
+        ({"consumers_max": -1}, "controller.consumers_max: Input should be greater than"),
         ({"target_utilisation": 0}, "packing.target_utilisation: Input should be greater than"),
         ({"target_utilisation": 1e-300}, "packing.target_utilisation: Input should be greater"),
         ({"capacity_bytes_per_s": 5e-324}, "packing.capacity: Input should be greater than or"),

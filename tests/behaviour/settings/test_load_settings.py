@@ -154,3 +154,21 @@ def test_the_longest_retry_is_no_shorter_than_the_first(tmp_path: Path) -> None:
     file = written(tmp_path, "consumer: {retry_longest: 100ms}")
     with pytest.raises(SettingsError, match="retry_longest is shorter than retry_first"):
         load_settings(file, environment={})
+
+
+def test_local_consumers_are_bounded_by_the_cores() -> None:
+    """Four for each, and the reason is told; a value that is set, and Kubernetes, have no part."""
+    path = ("controller", "consumers_max")
+    local = load_settings(environment={}, cores=2)
+    assert local.settings.controller.consumers_max == 8
+    assert local.derived == {path: "default: 4 for each of 2 cores of this machine"}
+    assert path not in local.origin
+    at_least = load_settings(flags={"controller.consumers_min": 9}, environment={}, cores=2)
+    assert at_least.settings.controller.consumers_max == 9
+    for flags, expected in (
+        ({"controller.consumers_max": 50}, 50),
+        ({"controller.deployment": "kubernetes"}, 0),
+    ):
+        loaded = load_settings(flags=flags, environment={}, cores=2)
+        assert loaded.settings.controller.consumers_max == expected
+        assert loaded.derived == {}

@@ -266,6 +266,9 @@ class ImaginedGroup:
             elif isinstance(effect, act.Pack):
                 packing = algorithm_named(effect.algorithm).pack(effect.problem)
                 self._waiting.append(inputs.Packed(self.now_ms, effect.number, packing))
+            elif isinstance(effect, act.SendHeartbeat):
+                epoch, number = effect.message.controller_epoch, effect.message.heartbeat_number
+                self._waiting.append(inputs.HeartbeatReturned(self.now_ms, epoch, number))
             elif isinstance(effect, act.Send):
                 self._obey(effect.message)
 

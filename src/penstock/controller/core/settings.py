@@ -14,6 +14,7 @@ from penstock.messages import ChangeSettings
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings.change import changed_settings
 from penstock.settings.sections import Settings
+from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
             no_gain_wait_ms=_ms(packing.no_gain_wait),
             look_ahead_ms=_ms(packing.look_ahead),
             partitions_per_consumer_max=packing.partitions_per_consumer_max or None,
-            consumers_max=own.consumers_max,
+            consumers_max=own.consumers_max or CONSUMERS_MAX_ELSE,
         ),
         algorithm=packing.chosen_algorithm().name,
         capacity_is_learned=own.capacity_is_learned,

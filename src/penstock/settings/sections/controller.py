@@ -8,6 +8,9 @@ from penstock.model.consumer_id import CONSUMER_ID_MAX
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
 
+# The most consumers where nothing else bounds them: not set, and not on one machine.
+CONSUMERS_MAX_ELSE = 100
+
 
 class ControllerSection(Section):
     """How the controller leads the group: its bounds, its waits, and where it keeps its state."""
@@ -23,9 +26,10 @@ class ControllerSection(Section):
     )
     consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=CONSUMER_ID_MAX)
     consumers_max: int = option(
-        100,
-        "The most consumers. When they cannot carry the load, the overload is spread evenly.",
-        ge=1,
+        0,
+        "The most consumers. When they cannot carry the load, the overload is spread evenly. 0 is "
+        "four for each core of the machine where consumers are local, and else 100.",
+        ge=0,
         le=CONSUMER_ID_MAX,
     )
     spare_consumers: int = option(
@@ -182,8 +186,7 @@ class ControllerSection(Section):
 
     @model_validator(mode="after")
     def _minimum_is_within_maximum(self) -> Self:
-        if self.consumers_min > self.consumers_max:
-            raise ValueError(
-                f"consumers_min {self.consumers_min} is above consumers_max {self.consumers_max}"
-            )
+        most = self.consumers_max or CONSUMERS_MAX_ELSE
+        if self.consumers_min > most:
+            raise ValueError(f"consumers_min {self.consumers_min} is above consumers_max {most}")
         return self
