@@ -1,9 +1,9 @@
 """Reads named ranges of partitions and nothing else: assigned, committed records only.
 
 A range ends when a record at or after its end is seen, or when the broker reports the end of the
-log there. Records are not counted, because transaction markers and compaction leave gaps. A record
-that is gone and a broker that stays silent are errors. A record that this client cannot read ends
-its own partition alone, which is then in `unreadable`.
+log there. Records are not counted, because transaction markers and compaction leave gaps. A broker
+that stays silent is an error. A record that is gone, or that this client cannot read, ends its own
+partition alone, which is then in `unreadable`.
 """
 
 import time
@@ -25,9 +25,11 @@ CHUNK_RECORDS_FIRST = 1_000
 # How long a chunk may take to fill. It also bounds how many huge records a chunk can hold.
 POLL_S = 0.05
 _NEVER = 2**63
-_GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
-# Waiting does not help: the record is there, and this client cannot take it.
+# Waiting does not help: the record is gone, or this client cannot take it. The client also calls
+# an offset gone whose record is damaged, so that only the log's start and end tell them apart.
 _UNREADABLE = {
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.OFFSET_OUT_OF_RANGE,
     KafkaError._BAD_COMPRESSION,
     KafkaError._BAD_MSG,
     KafkaError._NOT_IMPLEMENTED,
@@ -42,12 +44,8 @@ Run = tuple[str, list[Any]]
 _kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 
-class RecordsGoneError(Exception):
-    """The broker no longer has a record of the range."""
-
-
 class UnreadableRecordError(Exception):
-    """The broker has the record, and the workers cannot read it."""
+    """The workers cannot read a record; the driver asks whether the broker still has it."""
 
 
 class KafkaSilentError(Exception):
@@ -141,10 +139,6 @@ class AssignedReader:
         error = message.error()
         if error is None:
             return None
-        if error.code() in _GONE:
-            raise RecordsGoneError(
-                f"{message.topic()}-{message.partition()} has no record at the offset asked for"
-            )
         if error.fatal():
             raise KafkaSilentError(f"the Kafka client failed: {error.str()}")
         where = _place(message)
