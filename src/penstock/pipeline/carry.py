@@ -84,7 +84,7 @@ class Pipeline:
         self._lock = threading.Lock()
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
-        self._ways = Ways(settings, clock)
+        self._ways = Ways(settings, lambda: self._clock())  # noqa: PLW0108 -- a test sets another
         # The claim under which dead letters of each partition were looked for.
         self._minded: dict[TopicPartition, Claim | None] = {}
         # Partitions of which some are kept that the table's ledger has not reached.

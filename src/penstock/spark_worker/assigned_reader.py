@@ -145,9 +145,12 @@ class AssignedReader:
         offset = message.offset()  # None if the error is about no certain record
         is_behind_the_range = offset is not None and offset >= self._ends.get(where, _NEVER)
         if error.code() in _UNREADABLE:
-            if where in self._ends and not is_behind_the_range:
-                self.unreadable[where] = error.str()
-            return where if where in self._ends else None
+            # Also when it seems to lie behind the range: a range that ends here by mistake would
+            # lose records, and the other way costs little.
+            if where not in self._ends:
+                return None
+            self.unreadable[where] = error.str()
+            return where
         if error.code() != KafkaError._PARTITION_EOF:
             self._last_error = error.str()  # it may pass; if not, the timeout names it
             return None
@@ -203,8 +206,6 @@ def consumer_properties(
         # Only a bound. A record that is larger than its fetch comes all the same, and one that was
         # compressed is given up where the guess of its length passes this.
         "receive.message.max.bytes": 2**31 - 1,
-        # As Java's client does: a record that was damaged on the broker's disk is no record.
-        "check.crcs": True,
         **kafka,
     }
     return {

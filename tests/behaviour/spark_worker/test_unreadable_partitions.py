@@ -109,13 +109,11 @@ class Client:
         return given
 
 
-@pytest.mark.parametrize(
-    ("offset", "is_unreadable"), [(1, True), (None, True), (2, False)], ids=["in", "any", "behind"]
-)
+@pytest.mark.parametrize("offset", [1, None, 2], ids=["in", "any", "behind"])
 def test_a_damaged_record_ends_its_own_partition(
-    monkeypatch: pytest.MonkeyPatch, offset: int | None, is_unreadable: bool
+    monkeypatch: pytest.MonkeyPatch, offset: int | None
 ) -> None:
-    """One that was fetched ahead, behind the end of its range, is nobody's concern yet."""
+    """Wherever the error claims to lie: a range that ended by mistake would lose records."""
     damaged = KafkaError(KafkaError._BAD_MSG)
     messages = [Message(0, 0), Message(0, offset, damaged), Message(1, 0), Message(1, 1)]
     monkeypatch.setattr(assigned_reader, "_consumer", lambda *_: Client(messages))
@@ -123,4 +121,4 @@ def test_a_damaged_record_ends_its_own_partition(
     reader = AssignedReader({}, "r", ranges, silence_s_max=5)
     read = [one.partition() for chunk in reader.chunks() for _, run in chunk for one in run]
     assert sorted(read) == [0, 1, 1]
-    assert set(reader.unreadable) == ({("t", 0)} if is_unreadable else set())
+    assert set(reader.unreadable) == {("t", 0)}
