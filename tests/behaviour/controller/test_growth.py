@@ -7,8 +7,8 @@ import pytest
 
 from kit.controller.imagined_group import MB, ImaginedGroup, partitions
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
-from penstock.controller.core.growth import most_consumers
-from penstock.controller.core.load import usual_capacity
+from penstock.controller.core.growth import judge, most_consumers
+from penstock.controller.core.load import group_load, usual_capacity
 from penstock.controller.core.state import GrowthTrial
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId
@@ -121,3 +121,15 @@ def test_a_group_that_keeps_up_does_not_grow_by_what_it_measures_together() -> N
     group = sharing(8.2 * MB, waiting_bytes=60 * MB).run(900)
     assert group.working <= 8
     assert group.most_deployed <= 2 * 5 + 1
+
+
+def test_growth_of_a_group_that_is_not_behind_is_not_compared() -> None:
+    """It is over capacity by its settings only: the trial ends without a verdict."""
+    teller = after(*TWO_CONSUMERS, "speeds orders-0=90 orders-1=90 orders-2=40")
+    assert teller.state is not None
+    trial = GrowthTrial(1, 2, 500.0, 220.0, settled_since_ms=teller.now_ms - 70_000)
+    draft = StepDraft(replace(teller.state, growth_trial=trial), teller.now_ms)
+    judge(draft, group_load(draft), is_settled=True)
+    assert draft.state.growth_trial is None
+    assert draft.state.growth_hold is None
+    assert draft.decisions == []

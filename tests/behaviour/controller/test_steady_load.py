@@ -366,3 +366,19 @@ def test_a_plan_goes_on_when_nothing_better_is_found() -> None:
     assert teller.state is not None
     assert "  = Group Management" in teller.tell("the packer fails: it ran out of memory")
     assert "  > stop at 1: p-1@1.2 (plan 3)" in teller.tell("consumer 3 reports")
+
+
+def test_a_plan_with_a_partition_that_nobody_reads_is_not_dropped() -> None:
+    """The overload is over, but the plan still has to find a reader."""
+    teller = after(*GROWING, "consumer 1 stopped p-0@1.1, ledger_refused")
+    teller.tell("speeds p-0=20 p-1=20 p-2=20 p-3=20 q-0=40 q-1=40")
+    assert not any("plan_dropped" in line for line in teller.tell("tick +500"))
+
+
+def test_a_packing_that_changes_nothing_makes_no_plan() -> None:
+    """The maximum is lowered, and the packer finds no smaller group."""
+    teller = after(*TWO_CONSUMERS, "request r: settings consumers_max=1", "3000 ms pass")
+    teller.tell("speeds orders-0=40 orders-1=40 orders-2=40")
+    teller.tell("tick +500")
+    (line, *_) = teller.tell("packed 1: orders-0 orders-1; 2: orders-2")
+    assert line.startswith("  nothing_to_gain: 2 consumers have partitions, the maximum is 1, but")

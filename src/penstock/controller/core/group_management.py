@@ -71,7 +71,7 @@ def drop_without_reason(draft: StepDraft) -> bool:
     if not group.is_fresh or group.is_behind or is_over_capacity(group):
         return False
     draft.decide(Code.PLAN_DROPPED, f"plan {plan.number} is dropped: no consumer is over capacity")
-    keep_in_place(draft)
+    keep_in_place(draft, plan)
     go(draft, Phase.SENTINEL, "the reason for the plan is gone")
     return True
 

@@ -145,11 +145,8 @@ def _forget_what_nobody_wants(draft: StepDraft) -> None:
             remove(draft, consumer, "the plan that wanted it is overtaken")
 
 
-def keep_in_place(draft: StepDraft) -> None:
+def keep_in_place(draft: StepDraft, plan: Plan) -> None:
     """Give the plan up before it moved anything: every partition stays where it is."""
-    plan = draft.state.plan
-    if plan is None:
-        raise ValueError("no plan to give up")
     draft.forget_open()
     target = {p: held_by_whom(draft, p) or c for p, c in plan.target.items()}
     draft.change(plan=replace(plan, target=target, open=frozenset()))

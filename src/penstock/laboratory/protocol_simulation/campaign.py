@@ -17,7 +17,7 @@ from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
 from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
-from penstock.laboratory.protocol_simulation.size_checks import check_cost, check_size
+from penstock.laboratory.protocol_simulation.size_checks import check_cost, too_large
 from penstock.laboratory.protocol_simulation.virtual_clock import TooManyEventsError
 
 CONVERGE_MS_MAX = 60_000
@@ -60,7 +60,7 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
         if not _stays_stable(group):
             converged_ms, acting, starts = _until_converged(group)
             _stays_stable(group)
-        check_size(group)
+        _returns_to_its_size(group)
         check_cost(group)
         _drains(group)
     except (ViolationError, InvariantError, TransitionError, TooManyEventsError) as error:
@@ -140,6 +140,18 @@ def _stays_stable(group: SimulatedGroup) -> bool:
         if group.clock.now_ms - begun > 2 * CONVERGE_MS_MAX:
             raise ViolationError("L3", "the group keeps making plans")
     return True
+
+
+def _returns_to_its_size(group: SimulatedGroup) -> None:
+    """The group has what its load needs, at the latest a while after it came to rest (L6, L8).
+
+    A consumer may have shown only now how much it can carry.
+    """
+    since_ms = group.clock.now_ms
+    while (violation := too_large(group)) is not None:
+        if group.clock.now_ms - since_ms > CONVERGE_MS_MAX:
+            raise violation
+        group.run_until(group.clock.now_ms + LOOK_MS)
 
 
 def _plans(group: SimulatedGroup) -> int:

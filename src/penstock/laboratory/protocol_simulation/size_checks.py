@@ -22,7 +22,7 @@ ABOVE_NEED = 1.3
 CONSUMERS_PER_FAULT = 2
 
 
-def check_size(group: "SimulatedGroup") -> None:
+def too_large(group: "SimulatedGroup") -> ViolationError | None:
     """A group at rest has the consumers that its load needs, and few more (L6, L8).
 
     A group that is behind may have its share for catching up, and one that shares a limit no more
@@ -30,7 +30,7 @@ def check_size(group: "SimulatedGroup") -> None:
     """
     leader = group.leader
     if leader is None:
-        return
+        return None
     draft = StepDraft(leader.state, leader.state.now_ms)
     load, settings = group_load(draft), leader.state.settings
     capacity = max(usual_capacity(draft), group.capacity_bytes_per_s)
@@ -43,9 +43,10 @@ def check_size(group: "SimulatedGroup") -> None:
     needed = consumers_at_least(problem)
     share = 1 + settings.catch_up_share if load.is_behind else 1.0
     most = math.ceil(needed * share * ABOVE_NEED) + 1
-    if working > most:
-        name = "L8" if group.scenario.carried_by_all and load.is_behind else "L6"
-        raise ViolationError(name, f"{working} consumers work, {needed} are needed, {most} allowed")
+    if working <= most:
+        return None
+    name = "L8" if group.scenario.carried_by_all and load.is_behind else "L6"
+    return ViolationError(name, f"{working} consumers work, {needed} are needed, {most} allowed")
 
 
 def check_cost(group: "SimulatedGroup") -> None:
