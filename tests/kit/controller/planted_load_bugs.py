@@ -19,6 +19,7 @@ from penstock.controller.core import (
     plan,
     reassignment,
     sentinel,
+    silence,
     state_machine,
     synchronisation,
 )
@@ -154,7 +155,8 @@ def _contention_learned(patch: pytest.MonkeyPatch) -> None:
 
 
 def _failed_number_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(membership, "_avoid", lambda *_: None)
+    for module in (membership, silence):
+        patch.setattr(module, "avoid_number", lambda *_: None)
 
 
 def _oversize_stretches_all(patch: pytest.MonkeyPatch) -> None:
