@@ -60,7 +60,7 @@ def _compare(whole: dict[str, Any], schema: dict[str, Any], values: Any, path: s
         (r"settings.kafka.properties.sasl\.password=x", "invalid propertyName 'sasl.password'"),
         ("settings.lake.storage_options.AWS_SECRET_ACCESS_KEY=x", "AWS_SECRET_ACCESS_KEY"),
         (r"settings.spark.options.spark\.hadoop\.fs\.s3a\.access\.key=x", "propertyName"),
-        ("settings.controller.consumers_max=0", "/settings/controller/consumers_max"),
+        ("settings.controller.consumers_max=-1", "/settings/controller/consumers_max"),
         ("settings.kubernetes.volume_access_mode=Often", "/settings/kubernetes"),
     ],
 )

@@ -155,8 +155,8 @@ def _contention_learned(patch: pytest.MonkeyPatch) -> None:
 
 
 def _failed_number_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(membership, "avoid_number", lambda *_: None)
-    patch.setattr(silence, "avoid_number", lambda *_: None)
+    for module in (membership, silence):
+        patch.setattr(module, "avoid_number", lambda *_: None)
 
 
 def _oversize_stretches_all(patch: pytest.MonkeyPatch) -> None:

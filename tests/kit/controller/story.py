@@ -129,8 +129,7 @@ class Storyteller:
     def heartbeat(self) -> list[str]:
         """The last heartbeat that was sent comes back."""
         assert self.state is not None
-        sent = self.state.hearing.heartbeats_sent
-        epoch = self.state.controller_epoch
+        sent, epoch = self.state.hearing.heartbeats_sent, self.state.controller_epoch
         return self.give(inputs.HeartbeatReturned(self.now_ms, epoch, sent))
 
     def tick(self, ms: str) -> list[str]:

@@ -53,8 +53,9 @@ def initial_group(faults: int, records: int) -> SmallGroup:
     current = Assignment({ONE: PARTITIONS[:2], TWO: PARTITIONS[2:]})
     group = _run_without_faults(take(group, inputs.Tick(1), packing=current))
     # The first consumer is over capacity now: the next tick makes the plan to be explored.
-    busier = {**SPEEDS, PARTITIONS[1]: 1.5}
-    group = take(group, inputs.SpeedsMeasured(2, busier))
+    busier = {**SPEEDS, PARTITIONS[0]: 1.5}
+    for now_ms in (2, 3):  # one measurement alone proves nothing
+        group = take(group, inputs.SpeedsMeasured(now_ms, busier))
     group = take(group, inputs.Tick(IDLE_MS))
     if group.controller.phase is not Phase.GROUP_MANAGEMENT:
         raise ValueError("the group does not begin with a plan")

@@ -58,6 +58,7 @@ SETTINGS = changed_settings(
         "packing.target_utilisation": 1,
         "packing.scale_down_period": "1000000s",
         "packing.look_ahead": "0s",
+        "packing.over_capacity_for": "0s",
         "controller.consumers_min": 0,
         "controller.consumers_max": 2,
         "controller.spare_consumers": 0,
