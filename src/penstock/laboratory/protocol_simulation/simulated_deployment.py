@@ -119,6 +119,7 @@ class SimulatedDeployment:
         for process in self.reached(consumer):
             if self.unreachable_next > 0:
                 self.unreachable_next -= 1
+                process.is_harmed = True  # its node is lost, and nobody wants it any more
                 group.count_event("deleted, but still running")
             else:
                 group.clock.after(group.chance.randint(5, 300), process.crash)
