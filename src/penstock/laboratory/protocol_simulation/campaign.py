@@ -12,6 +12,7 @@ from penstock.controller.core.invariants import InvariantError
 from penstock.controller.core.state import Phase
 from penstock.controller.core.transitions import TransitionError
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
+from penstock.laboratory.protocol_simulation.drain_bound import drain_ms_of
 from penstock.laboratory.protocol_simulation.faults import inject
 from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
@@ -162,12 +163,15 @@ def _plans(group: SimulatedGroup) -> int:
 
 
 def _drains(group: SimulatedGroup) -> None:
-    """When nothing is written any more, every record reaches the lake once (L2, S1)."""
+    """When nothing is written any more, every record reaches the lake once (L2, S1).
+
+    Beside what carrying takes there is time for retries, pauses and moves that are under way.
+    """
     now = group.clock.now_ms
     for log in group.logs.values():
         log.set_speed(now, 0.0)
     group.monitor_silent_until_ms = now + 100 * DRAIN_MS_MAX
-    most_ms = DRAIN_MS_MAX + group.drain_ms()
+    most_ms = DRAIN_MS_MAX + drain_ms_of(group)
     while (reason := group.checker.why_not_drained()) is not None:
         if group.clock.now_ms - now > most_ms:
             raise ViolationError("L2", f"not drained after {most_ms} ms: {reason}")

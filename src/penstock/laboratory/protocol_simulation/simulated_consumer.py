@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 HANG_MS = 30_000
 READ_MS = (2, 30)
 BATCH_MS = (60, 700)
+# Of the capacity: what a consumer that is limited in what it reads may read.
+READ_LIMIT = 4
 # A lake that is away is asked for this long, as by a client that tries again.
 LAKE_TIMEOUT_MS = (200, 8_000)
 SPARK_START_MS = (20, 400)
@@ -66,7 +68,7 @@ def settings_of(
     return replace(
         core_settings(SETTINGS, version),
         batch_bytes=int(batch_s * capacity_bytes_per_s),
-        capacity_bytes_per_s=4 * capacity_bytes_per_s if consumer % 2 else 0.0,
+        capacity_bytes_per_s=READ_LIMIT * capacity_bytes_per_s if consumer % 2 else 0.0,
     )
 
 

@@ -182,18 +182,6 @@ class SimulatedGroup:
             return usual_ms
         return max(usual_ms, round(log_bytes * 1_000 / min(limits)))
 
-    def drain_ms(self) -> int:
-        """How long one consumer alone would carry what is left, if consumers are slow."""
-        limits = [x for x in (self.scenario.carried_by_one, self.scenario.carried_by_all) if x]
-        if not limits:
-            return 0
-        left = sum(
-            self.end_offset(partition) - self.ledger.read(key)
-            for partition in self.logs
-            if (key := self.ledger_key(partition)) is not None
-        )
-        return round(left * 1_000 / (min(limits) * self.capacity_bytes_per_s))
-
     # Controllers
 
     def start_controller(self) -> SimulatedController:
