@@ -1,6 +1,8 @@
 """A consumer's mailbox on a real broker: order across two topics, limits, lost messages."""
 
+import gc
 import time
+import weakref
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -167,4 +169,25 @@ def test_an_offset_that_cannot_be_written_is_reported_and_kept(kafka: EmbeddedKa
     assert failures
     assert writer._pending == {missing: 3}
     writer.forget(missing)
+    assert writer._pending == {}
+
+
+def test_a_write_that_fails_takes_its_client_with_it(kafka: EmbeddedKafka) -> None:
+    """A request that timed out would abort the process when its coordinator is back."""
+    topic, failures = new_topic_name("lag"), list[str]()
+    Administration(kafka.settings).create_topic(topic, partitions=1)
+    away = kafka.settings.model_copy(
+        update={"bootstrap_servers": "127.0.0.1:1", "answer_timeout": 1.0}
+    )
+    writer = GroupOffsets(away, topic, on_failure=failures.append)
+    first = weakref.ref(writer._client)
+    writer.write({TopicPartition(topic, 0): 4})
+    writer.wait(20)
+    assert failures
+    writer._kafka = kafka.settings
+    writer.write({})
+    gc.collect()
+    assert first() is None
+    writer.finish(40)
+    assert len(failures) == 1
     assert writer._pending == {}

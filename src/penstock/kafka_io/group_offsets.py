@@ -3,6 +3,9 @@
 Information only: the ledger in the lake decides where a partition goes on. Nobody joins the group,
 so several processes can write the offsets of different partitions. No call blocks: offsets whose
 write failed are kept, and sent again with newer ones.
+
+A write that fails takes its client with it. librdkafka goes on with a request to a coordinator that
+has timed out, and aborts the whole process when the coordinator is back (librdkafka issue 4605).
 """
 
 import threading
@@ -30,8 +33,12 @@ class GroupOffsets:
         self._lock = threading.Condition()
         self._pending: dict[TopicPartition, int] = {}
         self._sent: dict[TopicPartition, int] | None = None
-        with kafka_failures(kafka, "connecting"):
-            self._client = AdminClient(librdkafka_properties(kafka))
+        self._has_failed = False
+        self._client = self._connected()
+
+    def _connected(self) -> AdminClient:
+        with kafka_failures(self._kafka, "connecting"):
+            return AdminClient(librdkafka_properties(self._kafka))
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Send these and those that failed before; only one write is under way at a time."""
@@ -44,6 +51,9 @@ class GroupOffsets:
                 ClientPartition(one.topic, one.partition, offset)
                 for one, offset in sorted(self._sent.items())
             ]
+            has_failed, self._has_failed = self._has_failed, False
+        if has_failed:
+            self._client = self._connected()
         futures = self._client.alter_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(self._group, rows)],
             request_timeout=self._kafka.answer_timeout,
@@ -68,7 +78,7 @@ class GroupOffsets:
         self.wait(timeout_s / 2)
 
     def _done(self, future: Future[Any]) -> None:
-        failed = ""
+        failed, has_failed = "", False
         refused: set[TopicPartition] = set()
         try:
             for row in future.result().topic_partitions:
@@ -77,11 +87,12 @@ class GroupOffsets:
                     failed = str(as_penstock_error(row.error, self._kafka, "writing group offsets"))
         except KafkaException as raised:
             failed = str(as_penstock_error(raised.args[0], self._kafka, "writing group offsets"))
-            refused = set(self._sent or {})
+            refused, has_failed = set(self._sent or {}), True
         with self._lock:
             kept = {one: offset for one, offset in (self._sent or {}).items() if one in refused}
             self._pending = {**kept, **self._pending}
             self._sent = None
+            self._has_failed = has_failed
             self._lock.notify_all()
         if failed:
             self._on_failure(failed)
