@@ -1,19 +1,25 @@
 """On real brokers: what is wrong with one partition does not touch look-ups of the others."""
 
+import gc
 import time
+import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from documents.kafka_rights import KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
+from kit.lake.lake import new_topic_name
 from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.errors import NotPermittedError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.failures import NoLeaderError, TopicMissingError
-from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup, OffsetLookups
 from penstock.kafka_io.partition_reader import (
     EndReached,
     FailureKind,
@@ -57,6 +63,39 @@ def as_user(broker: GuardedBroker, user: str) -> KafkaSettings:
             "sasl_password": Secret(broker.passwords[user]),
         }
     )
+
+
+def test_a_look_up_without_an_answer_takes_its_client_with_it(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A late answer would abort the process; an answer that says no costs no new client."""
+    asked = TopicPartition(new_topic_name("late"), 0)
+    Administration(kafka.settings).create_topic(asked.topic, partitions=1)
+    clients: list[weakref.ref[AdminClient]] = []
+
+    def connect() -> AdminClient:
+        client = AdminClient({"bootstrap.servers": kafka.settings.bootstrap_servers})
+        clients.append(weakref.ref(client))
+        return client
+
+    def failing(code: int) -> Callable[..., object]:
+        answer: Future[object] = Future()
+        answer.set_exception(KafkaException(KafkaError(code)))
+        return lambda *_: {asked: answer}
+
+    lookups = OffsetLookups(connect, kafka.settings)
+    for code, connections in (
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, 1),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, 1),
+        (KafkaError._TIMED_OUT, 2),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(lookups, "_ask", failing(code))
+            assert set(lookups.look_up([asked], LogPosition.END).failures) == {asked}
+        assert lookups.look_up([asked], LogPosition.END).offsets == {asked: 0}
+        assert len(clients) == connections
+    gc.collect()
+    assert clients[0]() is None
 
 
 def test_a_topic_without_the_right_fails_alone(tmp_path: Path, broker_jars: None) -> None:

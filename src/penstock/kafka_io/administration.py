@@ -57,13 +57,16 @@ class TopicLookup:
 
 
 class Administration:
-    """One admin connection. Made after any fork; never shared with a Spark closure."""
+    """Admin connections. Made after any fork; never shared with a Spark closure."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
-        with kafka_failures(kafka, "connecting"):
-            self._client = AdminClient(librdkafka_properties(kafka))
-        self._offset_lookups = OffsetLookups(self._client, kafka)
+        self._client = self._connected()
+        self._offset_lookups = OffsetLookups(self._connected, kafka)
+
+    def _connected(self) -> AdminClient:
+        with kafka_failures(self._kafka, "connecting"):
+            return AdminClient(librdkafka_properties(self._kafka))
 
     def cluster(self, *, timeout_s: float | None = None) -> ClusterView:
         with kafka_failures(self._kafka, "asking for metadata"):

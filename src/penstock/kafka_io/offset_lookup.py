@@ -66,19 +66,30 @@ class _Leaders:
 
 
 class OffsetLookups:
-    """Remembers for a few seconds which partitions have a leader."""
+    """Remembers for a few seconds which partitions have a leader.
+
+    A look-up that no broker answered takes its client with it: librdkafka may abort the whole
+    process when a late answer to such a request arrives (librdkafka issue 4605).
+    """
 
     def __init__(
         self,
-        client: AdminClient,
+        connect: Callable[[], AdminClient],
         kafka: KafkaSettings,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client = client
+        self._connect = connect
+        self._connected: AdminClient | None = None
         self._kafka = kafka
         self._monotonic = monotonic
         self._leaders: _Leaders | None = None
+
+    @property
+    def _client(self) -> AdminClient:
+        if self._connected is None:
+            self._connected = self._connect()
+        return self._connected
 
     def look_up(
         self,
@@ -113,13 +124,17 @@ class OffsetLookups:
         led = [one for one in sorted(partitions) if leaders[one] >= 0]
         answers = self._ask(led, position)  # under way while reasons are looked for
         failed = self._reasons(partitions - set(led))
+        is_unanswered = False
         for one, future in answers.items():
             try:
                 answer = future.result(self._kafka.answer_timeout + CLIENT_MARGIN_S)
             except KafkaException as raised:
                 failed[one] = self._error(raised.args[0], one)
+                # Of the unreachable, only a missing leader is an answer.
+                is_unanswered |= type(failed[one]) is UnreachableError
                 continue
             if answer.offset < 0:  # what the client returns, without an error, at a time-out
+                is_unanswered = True
                 failed[one] = UnreachableError(f"The leader of {one} did not answer in time.")
             else:
                 offsets[one] = int(answer.offset)
@@ -129,6 +144,8 @@ class OffsetLookups:
         failures |= failed
         if failed:
             self._leaders = None  # a leader may have moved
+        if is_unanswered:
+            self._connected = None
 
     def _known_leaders(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
         """The leader of each partition, -1 where there is none."""
