@@ -42,8 +42,8 @@ consumer 3 reports
   > save
 request u1: update
   request_answered: request u1: accepted, version 1, one by one
-  > save
   > deploy version 1 from now on
+  > save
   > answer u1: accepted
 tick +500
   consumer_removed: consumer 3 is removed: idle, and of the old version

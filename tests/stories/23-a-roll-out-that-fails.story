@@ -35,8 +35,8 @@ consumer 2 started orders-2@1.3
   = Sentinel
 request u1: update
   request_answered: request u1: accepted, version 1, one by one
-  > save
   > deploy version 1 from now on
+  > save
   > answer u1: accepted
 tick +500
   consumer_created: consumer 3 is created
@@ -63,6 +63,6 @@ tick +500
   > answer u1: failed
 request u2: update
   request_answered: request u2: accepted, version 2, one by one
-  > save
   > deploy version 2 from now on
+  > save
   > answer u2: accepted

@@ -95,6 +95,8 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _topic("controller", NAMES.query, "WRITE", "asks consumers what they own"),
     _topic("controller", NAMES.service, "READ", "operators' requests"),
     _topic("controller", NAMES.service, "WRITE", "answers to them"),
+    _topic("controller", NAMES.state, "READ", "what the last controller knew"),
+    _topic("controller", NAMES.state, "WRITE", "what the next controller must know"),
     KafkaRight(
         "controller",
         "TransactionalId",

@@ -25,6 +25,14 @@ def controller(
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
     health_port: HealthPort = None,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            help="Wait while another controller leads; take over when its heartbeats stop for "
+            "`controller.takeover_after`.",
+        ),
+    ] = False,
     ends_with: Annotated[
         str | None,
         typer.Option(hidden=True, help="End with this process (PID:TICKS), consumers included."),
@@ -35,7 +43,8 @@ def controller(
     Consumers are local processes below `controller.directory`, or Deployments of a Kubernetes
     cluster (`controller.deployment=kubernetes`). They keep running when the controller ends, and
     the next controller finds them. Only one controller leads: a newer one fences the older one at
-    the broker, and the older one ends with exit code 8.
+    the broker, and the older one ends with exit code 8. What requests changed (settings, pauses,
+    deployments) is kept in Kafka, so a standby on another machine goes on with it.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
@@ -53,7 +62,7 @@ def controller(
         else:
             given = settings_arguments(settings, overrides, bootstrap_server)
             deployment = local_deployment(loaded.settings, given, ends_with)
-        ControllerProcess(loaded.settings, deployment, health=health).run()
+        ControllerProcess(loaded.settings, deployment, health=health, is_standby=standby).run()
 
 
 def settings_arguments(

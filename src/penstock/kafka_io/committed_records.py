@@ -1,4 +1,4 @@
-"""Reads a stretch of one partition once, from beginning to end: for checks and reports."""
+"""Reads a stretch of one partition once, from beginning to end."""
 
 import time
 from collections.abc import Iterator
@@ -17,6 +17,8 @@ from penstock.settings.sections import KafkaSettings
 _RECORDS_AT_ONCE = 10_000
 # A read waits for all the records it may return; where offsets are missing, they never come.
 _WAIT_S = 0.1
+# How far back the newest record of a key is looked for before the whole partition is read.
+_TAIL_OFFSETS = 200
 _PROPERTIES = {
     "queued.max.messages.kbytes": 65_536,
     # The end of a partition is known by an empty fetch, for which nobody should wait long.
@@ -56,3 +58,19 @@ def all_records(kafka: KafkaSettings, partition: TopicPartition) -> Iterator[Kaf
         now = reader.log_range(partition)
     for records in committed_records(kafka, now):
         yield from records
+
+
+def newest_record(kafka: KafkaSettings, partition: TopicPartition, key: bytes) -> bytes | None:
+    """The value that was last written under the key; None if there is none."""
+    with closing(PartitionReader(kafka)) as reader:
+        now = reader.log_range(partition)
+    tail = max(now.start, now.end - _TAIL_OFFSETS)
+    for start, end in ((tail, now.end), (now.start, tail)):
+        found: bytes | None = None
+        for records in committed_records(kafka, OffsetRange(partition, start, end)):
+            for record in records:
+                if record.key == key:
+                    found = record.value
+        if found is not None:
+            return found
+    return None

@@ -31,6 +31,7 @@ class Outgoing:
     partition: int
     value: bytes
     headers: tuple[tuple[str, bytes], ...]
+    key: bytes | None = None
 
 
 class FencedError(PenstockError):
@@ -90,6 +91,7 @@ class LeadingProducer:
                 self._producer.produce(
                     one.topic,
                     one.value,
+                    key=one.key,
                     partition=one.partition,
                     headers=list(one.headers),
                     on_delivery=on_delivery,

@@ -1,9 +1,10 @@
-"""The names of the four control topics. No other place puts them together.
+"""The names of the five control topics. No other place puts them together.
 
     <prefix>-monitor      write speeds, from the monitor
     <prefix>-controller   commands to consumers, and what consumers report to the controller
     <prefix>-query        the controller's state queries to consumers
     <prefix>-service      operators' requests and the answers to them
+    <prefix>-state        what a new controller must know and no consumer can tell it
 
 `TopicsSettings.names` gives the names of a group.
 """
@@ -32,8 +33,12 @@ class ControlTopicNames:
         return self.of_role("service")
 
     @property
-    def all(self) -> tuple[str, str, str, str]:
-        return self.monitor, self.controller, self.query, self.service
+    def state(self) -> str:
+        return self.of_role("state")
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return self.monitor, self.controller, self.query, self.service, self.state
 
     def of_role(self, role: str) -> str:
         """The topic on which messages with this `topic_role` travel."""

@@ -1,9 +1,10 @@
-"""What the four control topics must be, and what is wrong with those that a cluster has.
+"""What the five control topics must be, and what is wrong with those that a cluster has.
 
     <prefix>-monitor      1 partition; limited by bytes, never by age: measurements
     <prefix>-controller   partition 0: messages to the controller; n: commands to consumer n
     <prefix>-query        partition n: state queries to consumer n
     <prefix>-service      1 partition: operators' requests and their answers
+    <prefix>-state        1 partition, compacted: what a new controller must know
 
 `penstock topics` makes and grows topics by this. Kafka cannot shrink a topic, so partition counts
 only grow. A wrong topic setting is reported and never changed.
@@ -15,6 +16,8 @@ from enum import StrEnum
 
 from penstock.model.consumer_id import CONSUMER_ID_MIN
 from penstock.settings.sections import TopicsSettings
+
+_STATE_SEGMENT_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,14 @@ def control_topics(
         "retention.ms": "-1",
         "retention.bytes": str(settings.monitor_retention),
     }
+    # Kafka compacts only closed segments: small ones keep the topic short.
+    compacted = {"cleanup.policy": "compact", "segment.bytes": str(_STATE_SEGMENT_BYTES)}
     return (
         ControlTopic(names.monitor, 1, kept, exactly_one_partition=True),
         ControlTopic(names.controller, mailboxes, deleted, False),
         ControlTopic(names.query, mailboxes, deleted, False),
         ControlTopic(names.service, 1, deleted, exactly_one_partition=True),
+        ControlTopic(names.state, 1, compacted, exactly_one_partition=True),
     )
 
 
@@ -96,6 +102,6 @@ def compare(wanted: ControlTopic, seen: SeenTopic | None) -> list[TopicFinding]:
 
 def _is_usable(key: str, is_value: str, wanted: str) -> bool:
     """Any limit on bytes will do, as long as there is one; all else must be as wanted."""
-    if key == "retention.bytes":
+    if key in {"retention.bytes", "segment.bytes"}:
         return int(is_value) > 0
     return is_value == wanted

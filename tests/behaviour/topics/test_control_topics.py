@@ -1,4 +1,4 @@
-"""The four control topics: what each must be, and what is reported of one that is not."""
+"""The five control topics: what each must be, and what is reported of one that is not."""
 
 import pytest
 
@@ -11,12 +11,14 @@ WANTED = {
 }
 
 
-def test_the_four_of_the_design() -> None:
+def test_the_five_of_the_design() -> None:
     """Names, partitions and settings are those of the design."""
-    assert sorted(WANTED) == ["controller", "monitor", "query", "service"]
+    assert sorted(WANTED) == ["controller", "monitor", "query", "service", "state"]
     assert WANTED["monitor"].settings["retention.ms"] == "-1"
     assert int(WANTED["monitor"].settings["retention.bytes"]) > 0
     assert WANTED["monitor"].partitions == WANTED["service"].partitions == 1
+    assert WANTED["state"].settings["cleanup.policy"] == "compact"
+    assert WANTED["state"].partitions == 1
     assert WANTED["controller"].partitions == WANTED["query"].partitions == 1 + 32
 
 

@@ -1,7 +1,7 @@
 """Everything the core can ask the process to do, as values.
 
 The process carries them out in order. `SaveState` comes before everything that depends on what is
-saved.
+saved, and after `SetDeploymentTemplate`, which is saved with the state.
 """
 
 from dataclasses import dataclass

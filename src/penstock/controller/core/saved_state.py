@@ -49,8 +49,12 @@ def read_content(content: dict[str, Any], chosen: Settings) -> State | BrokenSta
         return BrokenState(f"a field is wrong: {type(error).__name__}")
 
 
-def state_as_json(state: State) -> dict[str, Any]:
-    plan, roll_out = state.plan, state.roll_out
+def lasting_state_as_json(state: State) -> dict[str, Any]:
+    """What no consumer can tell a controller that has no file: changed settings, pauses, history.
+
+    It stays small however large the group is: what consumers hold is found by synchronisation.
+    """
+    roll_out = state.roll_out
     return {
         "phase": state.phase.value,
         "controller_epoch": state.controller_epoch,
@@ -59,25 +63,11 @@ def state_as_json(state: State) -> dict[str, Any]:
         "queries_sent": state.queries_sent,
         "deployment_version": state.deployment_version,
         "overrides": dict(state.overrides),
-        "consumers": {
-            str(c): [r.status.value, r.incarnation, r.deployment_version]
-            for c, r in state.consumers.items()
-        },
-        "departing": [int(c) for c in state.departing],
+        "consumers": {},
+        "departing": [],
         "incarnation_floor": {str(c): floor for c, floor in state.incarnation_floor.items()},
-        "holdings": {
-            str(p): [h.consumer, h.incarnation, str(h.epoch), h.status.value]
-            for p, h in state.holdings.items()
-        },
-        "plan": None
-        if plan is None
-        else {
-            "number": plan.number,
-            "code": plan.code.value,
-            "explanation": plan.explanation,
-            "target": {str(p): c for p, c in plan.target.items()},
-            "open": sorted(str(p) for p in plan.open),
-        },
+        "holdings": {},
+        "plan": None,
         "pauses": [
             [p.direction.value, p.until_unix_ms, p.reason, p.request_id] for p in state.pauses
         ],
@@ -97,6 +87,30 @@ def state_as_json(state: State) -> dict[str, Any]:
             for d in state.history
         ],
         "counts": dict(state.counts),
+    }
+
+
+def state_as_json(state: State) -> dict[str, Any]:
+    plan = state.plan
+    return lasting_state_as_json(state) | {
+        "consumers": {
+            str(c): [r.status.value, r.incarnation, r.deployment_version]
+            for c, r in state.consumers.items()
+        },
+        "departing": [int(c) for c in state.departing],
+        "holdings": {
+            str(p): [h.consumer, h.incarnation, str(h.epoch), h.status.value]
+            for p, h in state.holdings.items()
+        },
+        "plan": None
+        if plan is None
+        else {
+            "number": plan.number,
+            "code": plan.code.value,
+            "explanation": plan.explanation,
+            "target": {str(p): c for p, c in plan.target.items()},
+            "open": sorted(str(p) for p in plan.open),
+        },
     }
 
 

@@ -10,7 +10,14 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from penstock.controller.core.decisions import Code, Decision, remembered
-from penstock.controller.core.effects import Effect, ListDeployments, SaveState, Send, WaitUntil
+from penstock.controller.core.effects import (
+    Effect,
+    ListDeployments,
+    SaveState,
+    Send,
+    SetDeploymentTemplate,
+    WaitUntil,
+)
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
@@ -262,7 +269,10 @@ class StepDraft:
             self.change(asked_ms=self.now_ms, list_again_ms=None)
             self.effects.append(ListDeployments())
         if self._must_save:
-            self.effects.insert(0, SaveState())
+            # The template is saved with the state, so it is set before.
+            templates = [one for one in self.effects if isinstance(one, SetDeploymentTemplate)]
+            others = [one for one in self.effects if not isinstance(one, SetDeploymentTemplate)]
+            self.effects = [*templates, SaveState(), *others]
         self.effects.append(WaitUntil(wait_until_ms))
         return replace(self.state, now_ms=self.now_ms, **self._frozen()), tuple(self.effects)
 

@@ -2,10 +2,10 @@
 
 Every step first saves the new state, then sends its messages in one transaction under the
 controller's fixed transactional id. A controller that the broker has fenced ends with exit code 8.
-Consumers keep running when it ends; the next controller finds them.
+Consumers keep running when it ends; the next controller finds them. A standby first waits until no
+other controller leads.
 """
 
-import dataclasses
 import json
 import os
 import queue
@@ -27,17 +27,17 @@ from penstock.controller.core.effects import (
     WaitUntil,
 )
 from penstock.controller.core.inputs import Input, LeadershipLost, Tick
-from penstock.controller.core.saved_state import read_content, state_as_json
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
-from penstock.deployment import DeploymentBackend, DeploymentTemplate
+from penstock.controller.process.saved_states import SavedStates
+from penstock.controller.process.standby import Standby
+from penstock.deployment import DeploymentBackend
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
-from penstock.kafka_io.followed_topics import AT_THE_END
 from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Outgoing
 from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
@@ -52,7 +52,7 @@ from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model import ConsumerId
 from penstock.processes import REPAIR_EVERY_S
 from penstock.settings import Settings
-from penstock.state_directory import BrokenState, StateDirectory
+from penstock.state_directory import StateDirectory
 from penstock.telemetry import Health, get_logger
 
 # How often the file behind `penstock status` is written. It takes at most a fiftieth of a core, but
@@ -71,8 +71,10 @@ class ControllerProcess:
         *,
         machine: Machine | None = None,
         health: Health | None = None,
+        is_standby: bool = False,
     ) -> None:
         self._settings = settings
+        self._is_standby = is_standby
         self._machine = machine or Machine()
         self._health = health or Health()
         self._log = get_logger(component="controller")
@@ -80,6 +82,8 @@ class ControllerProcess:
         self._path = Path(settings.controller.directory)
         owner = f"{settings.lake.group}/controller"
         self._directory = StateDirectory(self._path / "controller", owner)
+        self._saved_states = SavedStates(settings, self._directory, self._log)
+        self._unsent_state: Outgoing | None = None
         self._deployment = deployment
         self._producer = LeadingProducer(
             settings.kafka, settings.topics.names.transactional_id(settings.lake.group)
@@ -93,15 +97,34 @@ class ControllerProcess:
         """Lead until SIGTERM or SIGINT; raises when a newer controller leads."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
+        if self._is_standby:
+            Standby(
+                self._settings, self._health, self._log, is_ending=lambda: self._is_ending
+            ).wait()
+        if not self._is_ending:
+            self._lead()
+        self._log.info("ended")
+
+    def _lead(self) -> None:
         with self._directory:
-            saved, template, service_since = self._remembered()
-            epoch = self._lead(saved)
-            self._log.info("leading", epoch=epoch, remembered=saved is not None)
+            in_file = self._saved_states.in_file()
+            claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
+            offset = self._producer.lead(self._outgoing(claim))
+            in_kafka = self._saved_states.in_kafka()
+            remembered = max(in_kafka, in_file, key=lambda one: one.age_order)
+            saved = remembered.state
+            epoch = max(offset + 1, 0 if saved is None else saved.controller_epoch + 1)
+            self._log.info(
+                "leading",
+                epoch=epoch,
+                remembered=saved is not None,
+                remembered_in="kafka" if remembered is in_kafka else "file",
+            )
             self._inbound = InboundReaders(
                 self._settings,
                 self._inbox,
                 self._log,
-                service_since=service_since,
+                service_since=remembered.service_next_offset,
                 on_unreadable_request=self._answer_unreadable,
             )
             self._heartbeats = Heartbeats(self._settings, self._log)
@@ -109,7 +132,7 @@ class ControllerProcess:
                 self._deployment,
                 self._inbox,
                 self._log,
-                template=template,
+                template=remembered.template,
                 make_mailboxes=self._make_mailboxes,
             )
             try:
@@ -118,38 +141,10 @@ class ControllerProcess:
                 self._inbound.close()
                 self._effect_runner.close()
                 self._producer.close()
-        self._log.info("ended")
 
     def _end(self, *_: int | FrameType | None) -> None:
         self._is_ending = True
         self._inbox.put(lambda now_ms: Tick(now_ms, _unix_ms()))
-
-    # Beginning
-
-    def _remembered(self) -> tuple[State | None, DeploymentTemplate, int]:
-        content = self._directory.read()
-        if content is None:
-            return None, DeploymentTemplate(), AT_THE_END
-        if isinstance(content, BrokenState):
-            return self._forgotten(content.why)
-        saved = read_content(content.get("state", {}), self._settings)
-        if isinstance(saved, BrokenState):
-            return self._forgotten(saved.why)
-        try:
-            template = DeploymentTemplate(**content["template"])
-            return saved, template, int(content["service_next_offset"])
-        except (ValueError, KeyError, TypeError) as error:
-            return self._forgotten(str(error))
-
-    def _forgotten(self, why: str) -> tuple[State | None, DeploymentTemplate, int]:
-        """Go on without the saved state: synchronisation brings back what matters."""
-        self._log.warning("state_ignored", why=why)
-        return None, DeploymentTemplate(), AT_THE_END
-
-    def _lead(self, saved: State | None) -> int:
-        claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
-        offset = self._producer.lead(self._outgoing(claim))
-        return max(offset + 1, 0 if saved is None else saved.controller_epoch + 1)
 
     def _lead_on(self, epoch: int, saved: State | None) -> None:
         state, effects = self._machine.begin(
@@ -212,17 +207,18 @@ class ControllerProcess:
                 )
             else:
                 self._effect_runner.do(effect)
+        if self._unsent_state is not None:
+            messages.insert(0, self._unsent_state)
         self._send(messages)
         return wait_until_ms
 
     def _save(self) -> None:
-        saved = self._directory.write(
-            {
-                "state": state_as_json(self._state),
-                "template": dataclasses.asdict(self._effect_runner.template),
-                "service_next_offset": self._inbound.service_next_offset,
-            }
+        """Write the file, and prepare the record that goes with the step's messages."""
+        record = self._saved_states.save(
+            self._state, self._effect_runner.template, self._inbound.service_next_offset
         )
+        self._unsent_state = record or self._unsent_state
+        saved = self._directory.unusable is None
         if not saved and not self._is_degraded:
             # A restart would synchronise anyway, so leading without a saved state is better than
             # not leading.
@@ -243,6 +239,8 @@ class ControllerProcess:
         else:
             if messages:
                 self._health.lacks("kafka", None)
+            if self._unsent_state in messages:
+                self._unsent_state = None
 
     def _outgoing(self, message: Message) -> Outgoing:
         encoded = encode(message)

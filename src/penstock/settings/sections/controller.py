@@ -132,6 +132,12 @@ class ControllerSection(Section):
         "`creation_timeout`.",
         gt=0,
     )
+    takeover_after: Duration = option(
+        5.0,
+        "A standby controller takes the lead when the leading one's heartbeats stop for this long "
+        "while Kafka answers.",
+        gt=0,
+    )
     silence: Duration = option(
         8.0,
         "A consumer is silent, and is fenced and replaced, when the controller's heartbeats of "

@@ -1,0 +1,133 @@
+"""What a controller remembers over restarts, in two places: a file of its own and a Kafka record.
+
+The file has all of the state. The record on `<prefix>-state` has what no consumer can tell a new
+controller: changed settings, pauses, the deployment template, a roll-out, the history. A controller
+on another machine, without the file, goes on with the record. Each save has a number, and of the
+two the newer one counts: a file may be old because another machine led since then, and a record may
+be old because Kafka was away.
+
+The record travels in the controller's own transactions, so a controller that was fenced cannot
+write it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from penstock.controller.core.saved_state import (
+    lasting_state_as_json,
+    read_content,
+    state_as_json,
+)
+from penstock.controller.core.state import State
+from penstock.deployment import DeploymentTemplate
+from penstock.kafka_io.committed_records import newest_record
+from penstock.kafka_io.control_topics import make_control_topics
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.followed_topics import AT_THE_END
+from penstock.kafka_io.leading_producer import Outgoing
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+from penstock.state_directory import BrokenState, StateDirectory
+from penstock.state_directory.state_file import decode_state, encode_state
+
+# They change with nearly every step and matter little: alone they are no reason for a new record.
+_NOT_WORTH_A_RECORD = ("counts", "epochs_used", "queries_sent", "phase")
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    state: State | None = None
+    template: DeploymentTemplate = field(default_factory=DeploymentTemplate)
+    # The first request on the service topic that was not seen yet.
+    service_next_offset: int = AT_THE_END
+    # How many saves its controller had made.
+    save_number: int = 0
+
+    @property
+    def age_order(self) -> tuple[int, int]:
+        """The newer of two remembered states has the higher one."""
+        return (-1 if self.state is None else self.state.controller_epoch), self.save_number
+
+
+class SavedStates:
+    def __init__(self, settings: Settings, directory: StateDirectory, log: Any) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._log = log
+        self._owner = f"{settings.lake.group}/controller"
+        self._key = settings.lake.group.encode()
+        self._partition = TopicPartition(settings.topics.names.state, 0)
+        self._saves = 0
+        self._recorded: Mapping[str, Any] | None = None
+
+    # Reading
+
+    def in_file(self) -> Remembered:
+        return self._read("file", self._directory.read())
+
+    def in_kafka(self) -> Remembered:
+        """To be called when this controller leads: then nobody else writes any more."""
+        try:
+            value = newest_record(self._settings.kafka, self._partition, self._key)
+        except TopicMissingError:  # a group of an older release
+            for line in make_control_topics(self._settings):
+                self._log.info("topic_changed", explanation=line)
+            value = None
+        return self._read("topic", None if value is None else self._decoded(value))
+
+    def _decoded(self, value: bytes) -> dict[str, Any] | BrokenState:
+        try:
+            return decode_state(self._owner, value)
+        except (ValueError, RecursionError):  # whoever may write to the topic can add a checksum
+            return BrokenState("it is not JSON")
+
+    def _read(self, place: str, content: dict[str, Any] | BrokenState | None) -> Remembered:
+        if content is None:
+            return Remembered()
+        if isinstance(content, BrokenState):
+            return self._ignored(place, content.why)
+        saved = read_content(content.get("state", {}), self._settings)
+        if isinstance(saved, BrokenState):
+            return self._ignored(place, saved.why)
+        try:
+            return Remembered(
+                saved,
+                DeploymentTemplate(**content["template"]),
+                int(content["service_next_offset"]),
+                int(content.get("save_number", 0)),  # absent in the files of older releases
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            return self._ignored(place, str(error))
+
+    def _ignored(self, place: str, why: str) -> Remembered:
+        """Go on without it: synchronisation brings back what consumers hold."""
+        self._log.warning("state_ignored", place=place, why=why)
+        return Remembered()
+
+    # Writing
+
+    def save(
+        self, state: State, template: DeploymentTemplate, service_next_offset: int
+    ) -> Outgoing | None:
+        """Write the file; returns the record to send, if what it has to say has changed."""
+        self._saves += 1
+        beside = {
+            "template": asdict(template),
+            "service_next_offset": service_next_offset,
+            "save_number": self._saves,
+        }
+        self._directory.write({"state": state_as_json(state), **beside})
+        lasting = lasting_state_as_json(state)
+        worth = {name: lasting[name] for name in lasting if name not in _NOT_WORTH_A_RECORD}
+        worth |= {"template": beside["template"], "service_next_offset": service_next_offset}
+        if worth == self._recorded:
+            return None
+        self._recorded = worth
+        return Outgoing(
+            self._partition.topic,
+            self._partition.partition,
+            encode_state(self._owner, {"state": lasting, **beside}),
+            (("event_type", b"ControllerState"),),
+            key=self._key,
+        )

@@ -1,0 +1,103 @@
+"""A second controller that waits until no other one leads.
+
+It listens to the heartbeats that a leading controller writes to its own partition. When they stop,
+it takes the lead; if the other one still lives, the broker fences it. So a wrong guess costs a
+change of leaders and never a record. Heartbeats count as stopped only while Kafka answers: a broker
+that is away says nothing about the controller.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.kafka_io.partition_reader import (
+    FailureKind,
+    KafkaRecord,
+    PartitionReader,
+    ReadFailure,
+)
+from penstock.messages import ControllerHeartbeat, decode
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+from penstock.telemetry import Health
+
+# How long one read waits: also how long it takes to notice that the process should end.
+READ_WAIT_S = 0.5
+# How long to wait before a new connection while no broker answers.
+AWAY_PAUSE_S = 1.0
+
+
+class Standby:
+    def __init__(
+        self,
+        settings: Settings,
+        health: Health,
+        log: Any,
+        *,
+        is_ending: Callable[[], bool],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._partition = TopicPartition(settings.topics.names.controller, 0)
+        self._health = health
+        self._log = log
+        self._is_ending = is_ending
+        self._monotonic = monotonic
+        self._leader_epoch = 0
+
+    def wait(self) -> None:
+        """Return when no controller leads, or when this process should end."""
+        self._log.info("standing_by", takeover_after_s=self._settings.controller.takeover_after)
+        self._health.begun()
+        is_away = False
+        while not self._is_ending():
+            self._health.beat()
+            try:
+                if self._is_leaderless():
+                    return
+            except PenstockError as error:
+                if not is_away:
+                    self._log.warning("kafka_unreachable", error=str(error))
+                is_away = True
+                self._health.lacks("kafka", "no broker answers")
+                time.sleep(AWAY_PAUSE_S)  # brokers do not announce that they are back
+            else:
+                is_away = False
+
+    def _is_leaderless(self) -> bool:
+        """Listen until heartbeats stop. Raises while Kafka does not answer."""
+        with closing(PartitionReader(self._settings.kafka)) as reader:
+            reader.assign({self._partition: reader.log_range(self._partition).end})
+            self._health.lacks("kafka", None)
+            heard_s = self._monotonic()
+            while not self._is_ending():
+                self._health.beat()
+                if self._hears_a_heartbeat(reader):
+                    heard_s = self._monotonic()
+                elif self._monotonic() - heard_s >= self._settings.controller.takeover_after:
+                    # It answers, and nothing is left to read.
+                    end = reader.log_range(self._partition).end
+                    if reader.positions[self._partition] >= end:
+                        self._log.warning(
+                            "leader_silent",
+                            leader_epoch=self._leader_epoch,
+                            silent_s=round(self._monotonic() - heard_s, 1),
+                        )
+                        return True
+        return False
+
+    def _hears_a_heartbeat(self, reader: PartitionReader) -> bool:
+        is_heard = False
+        for outcome in reader.read(READ_WAIT_S):
+            if isinstance(outcome, ReadFailure):
+                if outcome.kind is FailureKind.OFFSET_GONE:
+                    reader.restart(self._partition)
+                else:
+                    raise outcome.error  # time without an answer is not silence
+            elif isinstance(outcome, KafkaRecord):
+                found = decode(outcome.value, outcome.headers, topic_role="controller", mailbox=0)
+                if isinstance(found, ControllerHeartbeat):
+                    is_heard, self._leader_epoch = True, found.controller_epoch
+        return is_heard

@@ -1,0 +1,123 @@
+"""What a controller remembers in its file and in Kafka, and which of the two counts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
+from penstock.controller.core.state import State
+from penstock.controller.process import saved_states
+from penstock.controller.process.saved_states import Remembered, SavedStates
+from penstock.deployment import DeploymentTemplate
+from penstock.kafka_io.leading_producer import Outgoing
+from penstock.state_directory import StateDirectory
+from penstock.telemetry import get_logger
+
+TEMPLATE = DeploymentTemplate(version=3, image="penstock:3")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> StateDirectory:
+    return StateDirectory(tmp_path / "state", f"{CATALOGUE.lake.group}/controller")
+
+
+def states_of(directory: StateDirectory) -> SavedStates:
+    return SavedStates(CATALOGUE, directory, get_logger(component="test"))
+
+
+def a_state(*lines: str) -> State:
+    state = after(*TWO_CONSUMERS, *lines).state
+    assert state is not None
+    return state
+
+
+def in_kafka(
+    record: Outgoing | None, monkeypatch: pytest.MonkeyPatch, directory: StateDirectory
+) -> Remembered:
+    """What a controller reads whose group has this record."""
+    value = None if record is None else record.value
+    monkeypatch.setattr(saved_states, "newest_record", lambda *_: value)
+    return states_of(directory).in_kafka()
+
+
+def test_the_record_has_what_no_consumer_can_tell(
+    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings, pauses, template, history, next request; nothing that grows with the group."""
+    state = a_state(
+        "request p: pause direction=down reason=sale", "request s: settings consumers_max=9"
+    )
+    assert state.holdings
+    with directory:
+        record = states_of(directory).save(state, TEMPLATE, 17)
+        read = in_kafka(record, monkeypatch, directory)
+    assert read.state is not None
+    for name in (
+        "overrides",
+        "pauses",
+        "requests",
+        "history",
+        "deployment_version",
+        "incarnation_floor",
+    ):
+        assert getattr(read.state, name) == getattr(state, name), name
+    assert (read.template, read.service_next_offset) == (TEMPLATE, 17)
+    assert not read.state.holdings
+    assert not read.state.consumers
+
+
+def test_only_a_change_makes_a_new_record(directory: StateDirectory) -> None:
+    """A count that changed is not worth one; a pause, a template and a request are."""
+    state = a_state()
+    with directory:
+        states = states_of(directory)
+        assert states.save(state, TEMPLATE, 1) is not None
+        assert (
+            states.save(replace(state, counts={"steps": 99}, queries_sent=5), TEMPLATE, 1) is None
+        )
+        paused = a_state("request p: pause")
+        assert states.save(paused, TEMPLATE, 1) is not None
+        assert states.save(paused, replace(TEMPLATE, version=4), 1) is not None
+        assert states.save(paused, replace(TEMPLATE, version=4), 2) is not None
+
+
+def test_the_newer_of_file_and_record_counts(
+    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine led since then, or Kafka was away when the file was written."""
+    state = a_state()
+    with directory:
+        states = states_of(directory)
+        first = states.save(state, TEMPLATE, 1)
+        states.save(state, TEMPLATE, 2)
+        filed = states_of(directory).in_file()
+        older = in_kafka(first, monkeypatch, directory)
+        assert filed.age_order > older.age_order
+        elsewhere = states.save(
+            replace(state, controller_epoch=state.controller_epoch + 1), TEMPLATE, 3
+        )
+        newer = in_kafka(elsewhere, monkeypatch, directory)
+    assert newer.age_order > filed.age_order > Remembered().age_order
+
+
+@pytest.mark.parametrize("value", [b"", b"nonsense", b"penstock-state 1 x sha256:0\n{}"])
+def test_a_broken_record_is_ignored(
+    value: bytes, directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stands on the topic, the controller starts and synchronises."""
+    with directory:
+        record = Outgoing("state", 0, value, ())
+        assert in_kafka(record, monkeypatch, directory) == Remembered()
+
+
+def test_a_record_with_a_right_checksum_and_wrong_content_is_ignored(
+    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who may write to the topic can add a checksum."""
+    owner = f"{CATALOGUE.lake.group}/controller"
+    with directory:
+        for content in ({"state": {"phase": "x"}}, {}, {"state": []}, {"state": {}, "template": 3}):
+            value = saved_states.encode_state(owner, content)
+            record = Outgoing("state", 0, value, ())
+            assert in_kafka(record, monkeypatch, directory) == Remembered()
