@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from penstock.controller.process.saved_states import Remembered, SavedStates
 from penstock.deployment import DeploymentTemplate
 from penstock.kafka_io.leading_producer import Outgoing
 from penstock.state_directory import StateDirectory
+from penstock.state_directory.state_file import encode_state
 from penstock.telemetry import get_logger
 
 TEMPLATE = DeploymentTemplate(version=3, image="penstock:3")
@@ -117,7 +119,13 @@ def test_a_record_with_a_right_checksum_and_wrong_content_is_ignored(
     """Somebody who may write to the topic can add a checksum."""
     owner = f"{CATALOGUE.lake.group}/controller"
     with directory:
-        for content in ({"state": {"phase": "x"}}, {}, {"state": []}, {"state": {}, "template": 3}):
-            value = saved_states.encode_state(owner, content)
+        contents: tuple[dict[str, Any], ...] = (
+            {"state": {"phase": "x"}},
+            {},
+            {"state": []},
+            {"state": {}, "template": 3},
+        )
+        for content in contents:
+            value = encode_state(owner, content)
             record = Outgoing("state", 0, value, ())
             assert in_kafka(record, monkeypatch, directory) == Remembered()
