@@ -24,8 +24,14 @@ def directory(tmp_path: Path) -> StateDirectory:
     return StateDirectory(tmp_path / "state", f"{CATALOGUE.lake.group}/controller")
 
 
-def states_of(directory: StateDirectory) -> SavedStates:
-    return SavedStates(CATALOGUE, directory, get_logger(component="test"))
+def states_of(directory: StateDirectory, now_ms: int = 5_000, unix_ms: int = 90_000) -> SavedStates:
+    return SavedStates(
+        CATALOGUE,
+        directory,
+        get_logger(component="test"),
+        now_ms=lambda: now_ms,
+        unix_ms=lambda: unix_ms,
+    )
 
 
 def a_state(*lines: str) -> State:
@@ -129,3 +135,27 @@ def test_a_record_with_a_right_checksum_and_wrong_content_is_ignored(
             value = encode_state(owner, content)
             record = Outgoing("state", 0, value, ())
             assert in_kafka(record, monkeypatch, directory) == Remembered()
+
+
+def test_the_history_is_dated_by_the_clock_of_the_machine_that_reads_it(
+    directory: StateDirectory,
+) -> None:
+    """Each machine counts from its own start; how long ago a decision was stays true."""
+    state = a_state("request p: pause")
+    with directory:
+        states_of(directory, now_ms=5_000, unix_ms=90_000).save(state, TEMPLATE, 1)
+        read = states_of(directory, now_ms=700, unix_ms=92_000).in_file().state
+    assert read is not None
+    for before, after_it in zip(state.history, read.history, strict=True):
+        assert 700 - after_it.at_ms == 5_000 - before.at_ms + 2_000
+
+
+def test_a_wrong_date_of_a_save_makes_it_ignored(directory: StateDirectory) -> None:
+    """It is a field like any other."""
+    with directory:
+        states = states_of(directory)
+        states.save(a_state(), TEMPLATE, 1)
+        content = directory.read()
+        assert isinstance(content, dict)
+        directory.write({**content, "saved_at": {"now_ms": "x", "unix_ms": None}})
+        assert states.in_file() == Remembered()

@@ -82,7 +82,9 @@ class ControllerProcess:
         self._path = Path(settings.controller.directory)
         owner = f"{settings.lake.group}/controller"
         self._directory = StateDirectory(self._path / "controller", owner)
-        self._saved_states = SavedStates(settings, self._directory, self._log)
+        self._saved_states = SavedStates(
+            settings, self._directory, self._log, now_ms=_now_ms, unix_ms=_unix_ms
+        )
         self._unsent_state: Outgoing | None = None
         self._deployment = deployment
         self._producer = LeadingProducer(

@@ -10,8 +10,8 @@ The record travels in the controller's own transactions, so a controller that wa
 write it.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.controller.core.saved_state import (
@@ -51,8 +51,19 @@ class Remembered:
 
 
 class SavedStates:
-    def __init__(self, settings: Settings, directory: StateDirectory, log: Any) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        directory: StateDirectory,
+        log: Any,
+        *,
+        now_ms: Callable[[], int],
+        unix_ms: Callable[[], int],
+    ) -> None:
+        """`now_ms` is the machine's own clock, by which the history is dated."""
         self._settings = settings
+        self._now_ms = now_ms
+        self._unix_ms = unix_ms
         self._directory = directory
         self._log = log
         self._owner = f"{settings.lake.group}/controller"
@@ -92,13 +103,22 @@ class SavedStates:
             return self._ignored(place, saved.why)
         try:
             return Remembered(
-                saved,
+                self._dated_here(saved, content.get("saved_at")),
                 DeploymentTemplate(**content["template"]),
                 int(content["service_next_offset"]),
                 int(content.get("save_number", 0)),  # absent in the files of older releases
             )
         except (ValueError, KeyError, TypeError) as error:
             return self._ignored(place, str(error))
+
+    def _dated_here(self, saved: State, saved_at: Mapping[str, int] | None) -> State:
+        """The history by this machine's clock: the state may be another machine's."""
+        if saved_at is None:  # a file of an older release
+            return saved
+        age_ms = self._unix_ms() - saved_at["unix_ms"]
+        shift_ms = self._now_ms() - age_ms - saved_at["now_ms"]
+        moved = (replace(one, at_ms=one.at_ms + shift_ms) for one in saved.history)
+        return replace(saved, history=tuple(moved))
 
     def _ignored(self, place: str, why: str) -> Remembered:
         """Go on without it: synchronisation brings back what consumers hold."""
@@ -116,6 +136,7 @@ class SavedStates:
             "template": asdict(template),
             "service_next_offset": service_next_offset,
             "save_number": self._saves,
+            "saved_at": {"now_ms": self._now_ms(), "unix_ms": self._unix_ms()},
         }
         self._directory.write({"state": state_as_json(state), **beside})
         lasting = lasting_state_as_json(state)
