@@ -76,7 +76,7 @@ campaign: setup ## A live group under random faults (SEED=n MINUTES=m LOADED=1),
 	$(BIN)/penstock campaign --seed $(SEED) --minutes $(MINUTES) $(if $(LOADED),--busy 2 --out out/campaign-loaded)
 
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group first_start kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/development/studies; best on a quiet machine
 	$(BIN)/penstock study packing

@@ -366,6 +366,19 @@ def test_one_controller_with_its_own_claim(helm: Path) -> None:
     assert mounted["state"] == settings["controller"]["directory"]
 
 
+def test_a_standby_needs_no_volume(helm: Path) -> None:
+    """Two controllers that wait for each other, updated one by one, and no claim of their own."""
+    objects = rendered(helm, settings=["controller.standby=true"])
+    spec = _controller(objects)["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["type"] == "RollingUpdate"
+    (container,) = containers(_controller(objects))[-1:]
+    assert container["command"] == ["penstock", "controller", "--standby"]
+    (state,) = (one for one in spec["template"]["spec"]["volumes"] if one["name"] == "state")
+    assert state == {"name": "state", "emptyDir": {}}
+    assert "penstock-controller" not in of_kind(objects, "PersistentVolumeClaim")
+
+
 def test_a_lake_that_nothing_holds_is_refused(helm: Path) -> None:
     """A lake path without a volume is refused with a remedy."""
     done = template(helm, settings=["lake.persistence.enabled=false"])

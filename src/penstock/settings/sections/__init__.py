@@ -48,13 +48,6 @@ class Settings(Section):
                 "healthy consumers would be fenced",
             ),
             (
-                "controller.heartbeat_period",
-                self.controller.heartbeat_period,
-                "controller.takeover_after",
-                self.controller.takeover_after,
-                "a standby would take the lead from a healthy controller",
-            ),
-            (
                 "monitor.period",
                 self.monitor.period,
                 "controller.speeds_stale",

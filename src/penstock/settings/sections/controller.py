@@ -10,6 +10,7 @@ from penstock.settings.units import Duration
 
 # The most consumers where nothing else bounds them: not set, and not on one machine.
 CONSUMERS_MAX_ELSE = 100
+HEARTBEATS_BEFORE_TAKEOVER = 7
 
 
 class ControllerSection(Section):
@@ -133,9 +134,9 @@ class ControllerSection(Section):
         gt=0,
     )
     takeover_after: Duration = option(
-        5.0,
+        8.0,
         "A standby controller takes the lead when the leading one's heartbeats stop for this long "
-        "while Kafka answers.",
+        "while Kafka answers; at least seven heartbeats.",
         gt=0,
     )
     silence: Duration = option(
@@ -189,6 +190,18 @@ class ControllerSection(Section):
     vanish_after_measurements: int = option(
         3, "A partition is gone when this many measurements in a row do not name it.", ge=1
     )
+
+    @model_validator(mode="after")
+    def _a_lost_heartbeat_is_no_reason_to_take_over(self) -> Self:
+        """The next one after a lost heartbeat comes after five periods."""
+        if self.takeover_after < HEARTBEATS_BEFORE_TAKEOVER * self.heartbeat_period:
+            raise ValueError(
+                f"takeover_after {self.takeover_after:g} s is less than "
+                f"{HEARTBEATS_BEFORE_TAKEOVER} times heartbeat_period "
+                f"{self.heartbeat_period:g} s: a standby would take the lead from a healthy "
+                "controller"
+            )
+        return self
 
     @model_validator(mode="after")
     def _minimum_is_within_maximum(self) -> Self:
