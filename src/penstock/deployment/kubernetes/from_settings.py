@@ -27,6 +27,8 @@ from penstock.settings.tree import known_options, secret_options
 
 # Sections that only the controller and the monitor read.
 _NOT_FOR_CONSUMERS = frozenset({"kubernetes", "controller", "packing", "monitor"})
+# Without these a consumer would check its own options against defaults, and refuse them.
+_CHECKED_BY_CONSUMERS = frozenset({("controller", "deployment"), ("controller", "silence")})
 TEMPLATE_BYTES_MAX = 1024 * 1024
 
 
@@ -77,7 +79,8 @@ def consumer_arguments(loaded: LoadedSettings, flags: Sequence[str]) -> list[str
     if not loaded.settings.kubernetes.settings_config_map:
         shown = loaded.settings.model_dump(mode="json")
         for path in sorted(set(loaded.origin) & set(known_options())):
-            if path not in secret_options() and path[0] not in _NOT_FOR_CONSUMERS:
+            is_theirs = path[0] not in _NOT_FOR_CONSUMERS or path in _CHECKED_BY_CONSUMERS
+            if is_theirs and path not in secret_options():
                 arguments += ["--set", f"{'.'.join(path)}={_flag_text(shown, path)}"]
     return [*arguments, *flags]
 

@@ -120,6 +120,7 @@ SETTINGS = changed_settings(
         "controller.acknowledge": "6s",
         "controller.heartbeat_period": "500ms",
         "controller.silence": "3500ms",
+        "consumer.report_period": "1s",
         "controller.give_up_period": "3s",
         "controller.packing_timeout": "2s",
         "controller.list_period": "5s",

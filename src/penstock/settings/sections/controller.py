@@ -99,7 +99,10 @@ class ControllerSection(Section):
         "used again while others are free.",
     )
     consumer_grace: Duration = option(
-        40.0, "How long a clean shutdown of a consumer may take.", gt=0
+        40.0,
+        "How long a local consumer may take to end before it is killed; must be longer than "
+        "`consumer.grace`.",
+        gt=0,
     )
     idle_grace: Duration = option(
         30.0, "How long a consumer beyond the spares stays without partitions before it is removed."

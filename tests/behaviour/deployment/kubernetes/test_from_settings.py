@@ -63,6 +63,20 @@ def test_without_a_config_map_consumers_get_the_settings_as_flags() -> None:
     assert again.spark.options == {"spark.ui.port": "1"}
 
 
+def test_a_consumer_accepts_what_the_controller_accepted() -> None:
+    """Options that a consumer's own are checked against come along; else its pod refuses them."""
+    given = loaded(
+        controller__deployment="kubernetes",
+        controller__silence="60s",
+        consumer__report_period="20s",
+        consumer__grace="50s",
+    )
+    found = consumer_arguments(given, [])
+    pairs = dict(text.split("=", 1) for text in found[1::2])
+    again = load_settings(flags=pairs, environment={}).settings
+    assert again.consumer == given.settings.consumer
+
+
 def test_with_a_config_map_only_the_controllers_own_flags_follow() -> None:
     """With a ConfigMap only the controller's own flags are passed on."""
     given = loaded(kubernetes__settings_config_map="ours", consumer__batch_time="3s")
