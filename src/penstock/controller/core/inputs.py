@@ -74,7 +74,7 @@ class ConsumerDeleted(Input):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerSpoke(Input):
+class ConsumerMessageRead(Input):
     """A message from a consumer, read from partition 0."""
 
     message: FromConsumer
@@ -130,7 +130,7 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     CreationFailed,
     ConsumerIncident,
     ConsumerDeleted,
-    ConsumerSpoke,
+    ConsumerMessageRead,
     HeartbeatReturned,
     SpeedsMeasured,
     Packed,

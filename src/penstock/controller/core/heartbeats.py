@@ -3,14 +3,14 @@
 The controller's heartbeat passes through partition 0 like every report. The next one is sent only
 after the last one came back, so that each that came back has heard everything written before it.
 While none comes back (the broker is away, the controller stood still, its reader is behind)
-listening time stands still, and nobody is judged.
+heartbeat time stands still, and nobody is judged.
 """
 
 from dataclasses import replace
 
 from penstock.controller.core.effects import SendHeartbeat
 from penstock.controller.core.inputs import HeartbeatReturned
-from penstock.controller.core.state import ConsumerRecord, Hearing
+from penstock.controller.core.state import ConsumerRecord, HeartbeatState
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ConsumerReport, ControllerHeartbeat, WaitsFor
 
@@ -20,27 +20,29 @@ LOST_AFTER_PERIODS = 5
 
 def send_heartbeat(draft: StepDraft) -> None:
     """If one is due."""
-    hearing = draft.state.hearing
+    known = draft.state.heartbeats
     waits_ms = draft.state.settings.heartbeat_period_ms
-    if hearing.is_awaited:
+    if known.is_awaited:
         waits_ms *= LOST_AFTER_PERIODS
-    if hearing.heartbeats_sent and draft.now_ms - hearing.sent_ms < waits_ms:
+    if known.heartbeats_sent and draft.now_ms - known.sent_ms < waits_ms:
         return
-    number = hearing.heartbeats_sent + 1
-    draft.change(hearing=Hearing(hearing.listened_ms, number, draft.now_ms, is_awaited=True))
+    number = known.heartbeats_sent + 1
+    draft.change(
+        heartbeats=HeartbeatState(known.heartbeat_time_ms, number, draft.now_ms, is_awaited=True)
+    )
     epoch = draft.state.controller_epoch
     draft.do(SendHeartbeat(ControllerHeartbeat(controller_epoch=epoch, heartbeat_number=number)))
 
 
-def hear(draft: StepDraft, given: HeartbeatReturned) -> bool:
-    """Whether the heartbeat that is awaited came back: then listening time has passed."""
-    hearing = draft.state.hearing
+def count_returned(draft: StepDraft, given: HeartbeatReturned) -> bool:
+    """Whether the heartbeat that is awaited came back: then heartbeat time has passed."""
+    known = draft.state.heartbeats
     is_ours = given.controller_epoch == draft.state.controller_epoch
-    if not is_ours or not hearing.is_awaited or given.number != hearing.heartbeats_sent:
+    if not is_ours or not known.is_awaited or given.number != known.heartbeats_sent:
         draft.count("other_heartbeat")
         return False
-    listened_ms = hearing.listened_ms + draft.state.settings.heartbeat_period_ms
-    draft.change(hearing=replace(hearing, listened_ms=listened_ms, is_awaited=False))
+    heartbeat_time_ms = known.heartbeat_time_ms + draft.state.settings.heartbeat_period_ms
+    draft.change(heartbeats=replace(known, heartbeat_time_ms=heartbeat_time_ms, is_awaited=False))
     return True
 
 
@@ -51,8 +53,8 @@ def explained(draft: StepDraft, record: ConsumerRecord, message: ConsumerReport)
         parts.append(f"waits for {_named(message.waits_for.what)}")
     if message.works_on is not None:
         parts.append(f"works on a {message.works_on.what.value}")
-    explained_ms = draft.listened_ms if parts else record.explained_listened_ms
-    return replace(record, explained_listened_ms=explained_ms, occupation=" and ".join(parts))
+    explained_ms = draft.heartbeat_time_ms if parts else record.explained_heartbeat_time_ms
+    return replace(record, explained_heartbeat_time_ms=explained_ms, occupation=" and ".join(parts))
 
 
 def _named(what: WaitsFor) -> str:
