@@ -11,12 +11,12 @@ from typing import Protocol
 
 import pytest
 
+from kit.deployment.in_memory import InMemoryDeployment
 from kit.kubernetes.kubernetes_bench import SimulatedBench
 from penstock.deployment import (
     DeploymentBackend,
     DeploymentState,
     DeploymentTemplate,
-    InMemoryDeployment,
     LocalProcesses,
 )
 from penstock.deployment.local_processes import LaunchPlan

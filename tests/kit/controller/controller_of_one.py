@@ -1,8 +1,13 @@
 """A real controller whose consumers a test starts itself: it believes that consumer 1 is there."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file, from another folder
+
+from kit.deployment.in_memory import InMemoryDeployment
 from penstock.controller.process import ControllerProcess
 from penstock.deployment import DeploymentTemplate
-from penstock.deployment.in_memory import InMemoryDeployment
 from penstock.model import ConsumerId
 from penstock.settings import load_settings
 
