@@ -91,8 +91,5 @@ class DeploymentBackend(Protocol):
     def delete(self, consumer: ConsumerId) -> None:
         """Shut the consumer down within its grace period. Its state directory stays."""
 
-    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        """The last lines of its log; empty when there is no log."""
-
     def repair(self) -> Sequence[Incident]:
         """Restart what died and return the incidents. Quick; called several times a second."""

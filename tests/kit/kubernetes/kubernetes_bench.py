@@ -23,9 +23,6 @@ GROUP = "bench"
 class SimulatedBench:
     """A back-end on simulated pods, whose status the test sets in place of a kubelet."""
 
-    # Simulated pods run no code, so they write no log.
-    can_log = False
-
     def __init__(
         self,
         cluster: Cluster,

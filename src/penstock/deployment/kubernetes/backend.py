@@ -51,7 +51,6 @@ from penstock.deployment.kubernetes.core.repairs import (
 )
 from penstock.deployment.kubernetes.core.status import (
     consumer_of_object,
-    current_pod,
     deployed,
     is_ending,
     labels_of,
@@ -139,15 +138,6 @@ class KubernetesDeployment:
             self._end(consumer)
             if self._plan.settings.remove_volumes:
                 self._remove_claim(consumer)
-
-    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        pods = _grouped(self._api.list_objects(PODS, self._selector)[0]).get(consumer, ())
-        pod = current_pod(pods)
-        if pod is None:
-            return []
-        name = pod["metadata"]["name"]
-        found = self._api.log_lines(name, CONTAINER, lines, previous=False)
-        return found or self._api.log_lines(name, CONTAINER, lines, previous=True)
 
     def repair(self) -> Sequence[Incident]:
         if not self._repairing.acquire(blocking=False):
