@@ -19,7 +19,7 @@ from penstock.consumer.core.step_draft import StepDraft
 
 
 def report(draft: StepDraft, given: Tick) -> None:
-    """If it is due. Reports that Kafka does not take would pile up and only tell of the past."""
+    """Send a report if due. While Kafka accepts none, skip it: it would be stale."""
     if draft.now_ms < draft.report_due_ms:
         return
     draft.report_due_ms = draft.now_ms + draft.settings.report_period_ms

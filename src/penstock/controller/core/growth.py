@@ -32,7 +32,7 @@ def note_carried(draft: StepDraft) -> None:
 def _carried_bytes_per_s(draft: StepDraft, since_ms: int) -> float | None:
     """The most that all consumers together carried since then; None when that is not known.
 
-    The most of any quarter of a trial: a group that is just starting is not what it could carry.
+    The highest quarter counts, because a starting group carries less than it can.
     """
     samples = [one for one in draft.state.carried_samples if one[0] >= since_ms]
     speeds = [
@@ -76,7 +76,7 @@ def most_consumers(draft: StepDraft) -> int:
 
 
 def judge(draft: StepDraft, group: GroupLoad, *, is_settled: bool) -> None:
-    """Look at the trial and the limit; `is_settled` when no plan is under way."""
+    """End the trial and the limit when they are over; `is_settled` when no plan is under way."""
     limit, trial = draft.state.growth_limit, draft.state.growth_trial
     if limit is not None and (
         draft.now_ms >= limit.until_ms or _has_changed(draft, limit.written_bytes_per_s)
@@ -91,7 +91,7 @@ def judge(draft: StepDraft, group: GroupLoad, *, is_settled: bool) -> None:
 def _go_on(draft: StepDraft, group: GroupLoad, trial: GrowthTrial) -> None:
     """Wait until the new consumers have had their time, then compare.
 
-    A group that is not behind and within its capacity for a quarter of it has grown enough.
+    A group that keeps up for a quarter of `growth_settle` needs no comparison.
     """
     since_ms, settle_ms = trial.settled_since_ms, draft.state.settings.growth_settle_ms
     if since_ms is None:
@@ -137,8 +137,8 @@ def learned_capacity(
 ) -> float | None:
     """What a consumer's report teaches about its capacity.
 
-    A lower figure than the known one tells of contention while growth is on trial or held, and in
-    a group that is larger than the last one of which it is known that growth helped.
+    A lower figure than the known one is contention while growth is on trial or limited, and in a
+    group that is larger than the last size at which growth helped.
     """
     if not reported_bytes_per_s:
         return known_bytes_per_s

@@ -1,9 +1,9 @@
-"""What the controller hears: its own heartbeats, and what consumers say of themselves.
+"""The controller's heartbeats through Kafka, and what consumers report that they wait for.
 
 The controller's heartbeat passes through partition 0 like every report. The next one is sent only
-after the last one came back, so that each that came back has heard everything written before it.
-While none comes back (the broker is away, the controller stood still, its reader is behind)
-heartbeat time stands still, and nobody is judged.
+after the last one came back, so a heartbeat that returned proves that every earlier message was
+read. While none comes back (the broker is away, the controller stood still, its reader is behind)
+heartbeat time stops, and no consumer is given up.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ LOST_AFTER_PERIODS = 5
 
 
 def send_heartbeat(draft: StepDraft) -> None:
-    """If one is due."""
+    """Send a heartbeat if due."""
     known = draft.state.heartbeats
     waits_ms = draft.state.settings.heartbeat_period_ms
     if known.is_awaited:

@@ -58,7 +58,7 @@ class CreationFailed(Input):
 class ConsumerIncident(Input):
     """Something happened to a consumer's deployment.
 
-    `has_ended` says that the process which spoke until now is gone: a death that is confirmed.
+    `has_ended` says that its former process is certainly gone: a death that is confirmed.
     """
 
     consumer: ConsumerId

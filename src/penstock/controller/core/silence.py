@@ -28,7 +28,7 @@ QUIET_SHARE = 0.5
 
 
 def give_up_the_silent(draft: StepDraft) -> None:
-    """A heartbeat came back: give up who is silent, or late without a reason."""
+    """Give up consumers that are silent, or late without an explanation."""
     late = {**_late_acknowledgements(draft), **_late_starts(draft), **_silent(draft)}
     creating = {
         consumer for consumer in late if draft.consumers[consumer].status is ConsumerStatus.CREATING
@@ -81,7 +81,7 @@ def now_given_up(
 
 def _silent(draft: StepDraft) -> dict[ConsumerId, str]:
     silence_ms = draft.state.settings.silence_ms
-    why = f"said nothing while heartbeats of {silence_ms} ms came back"
+    why = f"sent no message for {silence_ms / 1_000:g} s while the controller could read"
     return {
         consumer: why
         for consumer, record in draft.consumers.now.items()

@@ -96,10 +96,10 @@ class ConsumerRecord:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatState:
-    """How far the controller can hear: its heartbeats, and its heartbeat time.
+    """The controller's own heartbeats, and the heartbeat time that they count.
 
     Heartbeat time is the clock by which others are judged. It grows by one heartbeat period with
-    every heartbeat that came back, so it stands still while the controller hears nothing.
+    every heartbeat that came back, so it stops while the controller can read nothing.
     """
 
     heartbeat_time_ms: int = 0

@@ -63,14 +63,18 @@ class ControllerSection(Section):
     )
     growth_gain_min: float = option(
         0.1,
-        "The least share by which that must have risen; else the group returns to its former size.",
+        "Growth has helped when all consumers together carry at least this share more than before "
+        "it; else the group returns to its former size.",
         ge=0,
     )
     growth_retry: Duration = option(
-        600.0, "How long the group then does not grow beyond that size."
+        600.0, "How long a group whose growth did not help does not grow again."
     )
     growth_load_change: float = option(
-        0.2, "The share by which the load must change for it to grow again earlier.", ge=0
+        0.2,
+        "A group whose growth did not help may grow before `growth_retry` when the load has "
+        "changed by this share.",
+        ge=0,
     )
     creations_per_minute_max: int = option(
         20, "The most consumers created in a minute, whatever the monitor measures.", ge=1
@@ -143,8 +147,8 @@ class ControllerSection(Section):
     )
     silence: Duration = option(
         8.0,
-        "A consumer is silent, and is fenced and replaced, when the controller's heartbeats of "
-        "this long came back without a message of its own.",
+        "A consumer that sends nothing for this long, counted only while heartbeats return, is "
+        "fenced and replaced.",
         gt=0,
     )
     silent_share_max: float = option(
@@ -165,8 +169,8 @@ class ControllerSection(Section):
     )
     patience: Duration = option(
         900.0,
-        "How long a consumer is waited for that says what it waits for or works on, or of which "
-        "the deployment says that it still starts.",
+        "The longest wait for a consumer that reports what it waits for, or that the deployment "
+        "still starts.",
         gt=0,
     )
     command_resend: Duration = option(
@@ -174,8 +178,8 @@ class ControllerSection(Section):
     )
     acknowledge: Duration = option(
         20.0,
-        "How long a stop or start may stay unacknowledged, without a word why, before its "
-        "consumer is fenced.",
+        "How long a stop or start may stay unacknowledged, without an explanation from its "
+        "consumer, before that consumer is fenced.",
         gt=0,
     )
     synchronise: Duration = option(
