@@ -14,6 +14,7 @@ from penstock.errors import PenstockError
 from penstock.model import ConsumerId
 
 # A consumer that was restarted this often counts as failed, on every back-end.
+# No setting: it is a word in the status; a failed consumer is still restarted.
 FAILED_AFTER_RESTARTS = 5
 
 

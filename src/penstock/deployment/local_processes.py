@@ -38,6 +38,7 @@ from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
 # A start that takes longer waits for something else than the processor, and no longer counts.
+# No setting: `controller.starts_at_once_max` bounds the starts; this only ends a stuck one.
 START_COUNTS_AT_MOST_S = 20.0
 STARTED_NAME = "started"
 # While this file is in the group's directory, no consumer is started: a server that all of them

@@ -75,6 +75,7 @@ def _measure(draft: StepDraft) -> Measurements:
 
 # Files of an incarnation that died can be removed once the ledger has moved past them, which takes
 # until the partition is read again: so at once, then after ten seconds, a minute and ten minutes.
+# No setting: the dates change only when disk space comes back, and later ones find the rest.
 _ORPHAN_REMOVALS_MS = (0, 10_000, 60_000, 600_000)
 
 

@@ -15,6 +15,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ConsumerReport, ControllerHeartbeat, WaitsFor
 
 # A heartbeat that is away for this many periods is lost: another one takes its place.
+# No setting: a late heartbeat only delays decisions, in proportion to `heartbeat_period`.
 LOST_AFTER_PERIODS = 5
 
 

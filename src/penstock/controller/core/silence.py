@@ -24,6 +24,7 @@ from penstock.model.sentences import counted, shortened_list
 
 UP = frozenset({ConsumerStatus.READY, ConsumerStatus.LEAVING})
 # What is quiet for this share of `silence` counts when it is asked whether many are silent.
+# No setting: it follows `silence`, and only tells one fault from a shared one.
 QUIET_SHARE = 0.5
 
 
