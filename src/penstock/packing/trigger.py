@@ -3,7 +3,7 @@
     memory, decision = decide(policy, memory, group, now_ms)
     if decision.repack:
         after = algorithm.pack(problem_for(policy, group, decision.reason)).assignment
-        if is_worthwhile(policy, group, decision.reason, after): ...carry out
+        if is_worthwhile(policy, group, decision.reason, after): ...carry out (see `worthwhile`)
         memory = after_repack(memory, decision.reason, now_ms, changed=...)
 
 Two capacities keep the group calm. A consumer above `capacity_bytes_per_s` triggers a repack, but
@@ -203,7 +203,7 @@ def problem_for(
     usual = policy.packing_capacity_bytes_per_s
     load = group.load_for(reason)
     capacities = {
-        consumer: _filled_to(policy, capacity, _load_on(group.current, consumer, load))
+        consumer: _filled_to(policy, capacity, load_of_consumer(group.current, consumer, load))
         for consumer, capacity in group.capacity_by_consumer.items()
     }
     return PackingProblem(
@@ -222,47 +222,10 @@ def _filled_to(policy: TriggerPolicy, capacity: float, load: float) -> float:
     return nextafter(load, inf) if filled_to < load <= capacity else filled_to
 
 
-def _load_on(
+def load_of_consumer(
     assignment: Assignment, consumer: ConsumerId, load: Mapping[TopicPartition, float]
 ) -> float:
     return sum(load.get(partition, 0.0) for partition in assignment.get(consumer, ()))
-
-
-def is_worthwhile(
-    policy: TriggerPolicy, group: GroupLoad, reason: Reason, after: Assignment
-) -> bool:
-    """A repack for unread partitions is always worthwhile.
-
-    A packing that only saves consumers must save enough of them. One that leaves consumers over
-    their capacity must relieve the most loaded one by enough: else partitions would move without
-    end between consumers that all have too much.
-    """
-    if reason is Reason.FEWER_WOULD_DO:
-        return _working(group.current) - _working(after) >= policy.consumers_saved_min
-    if reason is not Reason.OVER_CAPACITY:
-        return reason is not Reason.CALM
-    left, before = highest_overload(policy, group, after), highest_overload(policy, group)
-    return left <= 1 or left <= before * (1 - policy.relief_min)
-
-
-def _working(assignment: Assignment) -> int:
-    return sum(1 for held in assignment.values() if held)
-
-
-def highest_overload(
-    policy: TriggerPolicy, group: GroupLoad, after: Assignment | None = None
-) -> float:
-    """Load over capacity of the most loaded consumer that a packing can help, now or `after` it."""
-    assignment, usual = group.current if after is None else after, policy.capacity_bytes_per_s
-    return max(
-        (
-            _load_on(assignment, consumer, group.load_bytes_per_s)
-            / group.capacity_by_consumer.get(consumer, usual)
-            for consumer, held in assignment.items()
-            if len(held) > 1
-        ),
-        default=0.0,
-    )
 
 
 def after_repack(

@@ -44,9 +44,9 @@ def test_an_answer_of_an_older_plan_is_not_taken() -> None:
     taken = state_of(teller).answers[ConsumerId(1)]
     again = after("a controller starts with epoch 2", "deployed: 1")
     older = taken.model_copy(update={"plan_number": state_of(again).plan_number - 1})
-    again.message_read(older)
+    again.reads(older)
     assert ConsumerId(1) not in state_of(again).answers
-    again.message_read(taken)
+    again.reads(taken)
     assert ConsumerId(1) in state_of(again).answers
 
 

@@ -15,11 +15,11 @@ from penstock.packing.trigger import (
     TriggerMemory,
     after_repack,
     decide,
-    is_worthwhile,
     load_of_assignment,
     problem_for,
     try_again,
 )
+from penstock.packing.worthwhile import is_worthwhile
 from penstock.settings import Settings
 
 POLICY = replace(

@@ -219,9 +219,9 @@ class Storyteller:
 
     def again(self) -> list[str]:
         assert self.last is not None, "nobody has spoken yet"
-        return self.message_read(self.last)
+        return self.reads(self.last)
 
-    def message_read(self, message: FromConsumer) -> list[str]:
+    def reads(self, message: FromConsumer) -> list[str]:
         self.last = message
         return self.give(inputs.ConsumerMessageRead(self.now_ms, message))
 
@@ -235,22 +235,22 @@ class Storyteller:
         rows = tuple(ReportedPartition(**row) for row in _rows(text))
         head = self._head(consumer)
         report = {**head, "report_number": 1, "phase": phase, "owned": rows, **extra}
-        return self.message_read(ConsumerReport.model_validate(report, strict=False))
+        return self.reads(ConsumerReport.model_validate(report, strict=False))
 
     def started(self, consumer: str, text: str) -> list[str]:
         rows = tuple(StartedPartition(**row) for row in _rows(text))
-        return self.message_read(StartConsumingEvent(**self._head(consumer), partitions=rows))
+        return self.reads(StartConsumingEvent(**self._head(consumer), partitions=rows))
 
     def stopped(self, consumer: str, text: str, reason: str | None) -> list[str]:
         why = StopReason(reason or "commanded")
         rows = tuple(StoppedPartition(**row, reason=why) for row in _rows(text))
-        return self.message_read(StopConsumingEvent(**self._head(consumer), partitions=rows))
+        return self.reads(StopConsumingEvent(**self._head(consumer), partitions=rows))
 
     def answers(self, consumer: str, text: str) -> list[str]:
         assert self.state is not None
         rows = tuple(OwnedPartition(**row) for row in _rows(text))
         head = self._head(consumer)
-        return self.message_read(
+        return self.reads(
             StateQueryResponse(
                 **head,
                 query_controller_epoch=self.state.controller_epoch,
@@ -262,7 +262,7 @@ class Storyteller:
     def refuses(self, consumer: str, text: str, reason: str) -> list[str]:
         assert self.state is not None
         rows = tuple(RefusedPartition(**row) for row in _rows(text))
-        return self.message_read(
+        return self.reads(
             CommandRefusedEvent(
                 **self._head(consumer),
                 refused_event_type="StartConsumingCommand",
@@ -275,9 +275,7 @@ class Storyteller:
 
     def obeyed_another(self, consumer: str, epoch: str) -> list[str]:
         head = {**self._head(consumer), "controller_epoch": int(epoch)}
-        return self.message_read(
-            ConsumerReport(**head, report_number=1, phase=ConsumerPhase.RUNNING)
-        )
+        return self.reads(ConsumerReport(**head, report_number=1, phase=ConsumerPhase.RUNNING))
 
     # What the machine did
 

@@ -29,7 +29,8 @@ from penstock.messages import Direction
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing import Packing
-from penstock.packing.trigger import Reason, after_repack, highest_overload, is_worthwhile
+from penstock.packing.trigger import Reason, after_repack
+from penstock.packing.worthwhile import highest_overload, is_worthwhile
 
 
 def enter(draft: StepDraft, code: Code, explanation: str) -> None:
