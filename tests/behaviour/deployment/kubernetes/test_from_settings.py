@@ -7,7 +7,7 @@ import pytest
 
 from kit.kubernetes.stub_api_server import StubApiServer
 from penstock.deployment.kubernetes import kubernetes_deployment
-from penstock.deployment.kubernetes.from_settings import (
+from penstock.deployment.kubernetes.process.from_settings import (
     consumer_arguments,
     read_pod_template,
     require_usable,

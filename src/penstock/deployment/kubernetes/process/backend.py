@@ -18,17 +18,6 @@ from penstock.deployment.interface import (
     Incident,
     StillEndingError,
 )
-from penstock.deployment.kubernetes.api import (
-    CLAIMS,
-    DEPLOYMENTS,
-    PODS,
-    Api,
-    ConflictError,
-    Object,
-    Resource,
-)
-from penstock.deployment.kubernetes.background_calls import BackgroundCalls
-from penstock.deployment.kubernetes.condition_writer import ConditionWriter
 from penstock.deployment.kubernetes.core.manifests import (
     PodPlan,
     claim_manifest,
@@ -55,8 +44,19 @@ from penstock.deployment.kubernetes.core.status import (
     is_ending,
     labels_of,
 )
-from penstock.deployment.kubernetes.events import EventWriter
-from penstock.deployment.kubernetes.watched_objects import WatchedObjects
+from penstock.deployment.kubernetes.process.api import (
+    CLAIMS,
+    DEPLOYMENTS,
+    PODS,
+    Api,
+    ConflictError,
+    Object,
+    Resource,
+)
+from penstock.deployment.kubernetes.process.background_calls import BackgroundCalls
+from penstock.deployment.kubernetes.process.condition_writer import ConditionWriter
+from penstock.deployment.kubernetes.process.events import EventWriter
+from penstock.deployment.kubernetes.process.watched_objects import WatchedObjects
 from penstock.model import ConsumerId
 
 # How long a deletion waits for the pod to end before it raises StillEndingError.

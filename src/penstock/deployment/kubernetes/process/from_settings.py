@@ -14,12 +14,12 @@ from typing import Any
 import yaml
 
 from penstock.deployment.interface import DeploymentTemplate
-from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
-from penstock.deployment.kubernetes.backend import KubernetesDeployment
 from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.core.refusals import Right
-from penstock.deployment.kubernetes.credentials import Access, access
+from penstock.deployment.kubernetes.process.api import DEPLOYMENTS, Api
+from penstock.deployment.kubernetes.process.backend import KubernetesDeployment
+from penstock.deployment.kubernetes.process.credentials import Access, access
 from penstock.deployment.launching import template_arguments
 from penstock.errors import SettingsError
 from penstock.settings import LoadedSettings, Settings
