@@ -13,11 +13,11 @@ from kit.generated_files import ROOT
 from kit.planted_bug import PlantedBug
 from penstock.controller.core.invariants import InvariantError
 from penstock.laboratory.exhaustive_model.search import explore
-from penstock.laboratory.protocol_simulation.campaign import run
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
+from penstock.laboratory.protocol_simulation.run_scenario import run
 from penstock.laboratory.protocol_simulation.scenario import scenario
 
-pytestmark = pytest.mark.campaign
+pytestmark = pytest.mark.slow
 
 STORIES = ROOT / "tests" / "stories"
 BEHAVIOUR = ROOT / "tests" / "behaviour"

@@ -13,7 +13,7 @@ from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason
-from penstock.deployment.kubernetes.from_settings import require_usable
+from penstock.deployment.kubernetes.process.from_settings import require_usable
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.settings.load import load_settings

@@ -5,9 +5,14 @@ With `--standby` it waits while another controller leads.
 
 import sys
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file, from another folder
+
+from kit.deployment.in_memory import InMemoryDeployment
 from penstock.controller.process import ControllerProcess
 from penstock.deployment import DeploymentTemplate
-from penstock.deployment.in_memory import InMemoryDeployment
 from penstock.model import ConsumerId
 from penstock.settings import load_settings
 from penstock.telemetry.logs import configure_logs

@@ -38,7 +38,7 @@ class LogEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntries:
+class LedgerReading:
     """A partition that Kafka does not have is in neither."""
 
     entries: Mapping[TopicPartition, LedgerEntry]
@@ -131,7 +131,7 @@ class ExternalSystems:
                 ids[name] = None
         return LogEnds(ends, ids)
 
-    def read_ledger(self, partitions: Iterable[TopicPartition]) -> LedgerEntries:
+    def read_ledger(self, partitions: Iterable[TopicPartition]) -> LedgerReading:
         """Where each partition goes on. A partition that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
@@ -160,7 +160,7 @@ class ExternalSystems:
                     view.leader_epochs.get(one),
                     epoch_ends.offsets.get(one),
                 )
-        return LedgerEntries(entries, failures)
+        return LedgerReading(entries, failures)
 
     def _look_up_epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> OffsetLookup:
         if not epochs:

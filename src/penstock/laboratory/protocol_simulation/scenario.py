@@ -57,7 +57,7 @@ SIZE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SimulatedFault:
     """`pick` chooses the victim, `size` how long or how much."""
 
     at_ms: int
@@ -76,7 +76,7 @@ OUTAGES_MS: dict[FaultKind, tuple[int, int]] = {
 }
 
 
-def outage_ms(fault: Fault) -> int:
+def outage_ms(fault: SimulatedFault) -> int:
     """How long an outage lasts."""
     least_ms, most_ms = OUTAGES_MS[fault.kind]
     return least_ms + (most_ms - least_ms) * fault.size // SIZE_MAX
@@ -90,7 +90,7 @@ class Scenario:
     consumers_max: int
     faults_until_ms: int
     delivery_faults: DeliveryFaults
-    faults: tuple[Fault, ...]
+    faults: tuple[SimulatedFault, ...]
     is_fenced_by_broker: bool = True
     restarts_consumers: bool = True
     # What one consumer really carries, and all of them together, in capacities of the settings; 0
@@ -120,6 +120,7 @@ SETTINGS = changed_settings(
         "controller.acknowledge": "6s",
         "controller.heartbeat_period": "500ms",
         "controller.silence": "3500ms",
+        "consumer.report_period": "1s",
         "controller.give_up_period": "3s",
         "controller.packing_timeout": "2s",
         "controller.list_period": "5s",
@@ -162,7 +163,7 @@ def scenario(seed: int) -> Scenario:
     faults = tuple(
         sorted(
             (
-                Fault(
+                SimulatedFault(
                     at_ms=chance.randint(2_500, faults_until_ms),
                     kind=chance.choice(_KINDS),
                     pick=chance.randint(0, 1_000),
@@ -205,11 +206,11 @@ def scenario(seed: int) -> Scenario:
     )
 
 
-def _outages(chance: random.Random, until_ms: int) -> tuple[Fault, ...]:
+def _outages(chance: random.Random, until_ms: int) -> tuple[SimulatedFault, ...]:
     if chance.random() >= OUTAGE_SHARE:
         return ()
     return tuple(
-        Fault(
+        SimulatedFault(
             at_ms=chance.randint(2_500, until_ms),
             kind=chance.choice(tuple(OUTAGES_MS)),
             size=chance.randint(0, SIZE_MAX),
