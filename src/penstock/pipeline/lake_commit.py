@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
@@ -169,8 +168,7 @@ class LakeTable:
             )
             named = (file.path for file in active_files(table))
             return LogSnapshot(
-                self._entries.of(table, sorted(application_ids)),
-                frozenset([*named, *(unquote(path) for path in removed)]),
+                self._entries.of(table, sorted(application_ids)), frozenset([*named, *removed])
             )
 
     def writer_features(self) -> frozenset[str]:
@@ -203,7 +201,9 @@ class LakeTable:
             gone = table.vacuum(dry_run=False, enforce_retention_duration=False)
             table.update_incremental()
             table.create_checkpoint()
-            table.cleanup_metadata()
+            cleans_up = table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true")
+            if cleans_up.lower() != "false":
+                table.cleanup_metadata()
             return len(gone)
 
     def open_for(self, schema_json: str, partition_by: Sequence[str]) -> None:

@@ -5,7 +5,8 @@ import errno
 import itertools
 import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, upkeep
@@ -259,3 +260,41 @@ def test_orphans_are_removed_though_files_cannot_be_joined(tmp_path: Path) -> No
     with pytest.raises(LakeRefusedError, match="bad"):
         list(keep_up(_lake(tmp_path)))
     assert not orphan.exists()
+
+
+KINDS = ["a b", "a:b", "50%", "ü", "x%3Ay", "a+b", "a#b", "a?b"]
+
+
+def test_replaced_files_with_escaped_names_stay_for_the_retention(tmp_path: Path) -> None:
+    """A reader of the version before a compaction still finds every file."""
+    table = LakeTable(_lake(tmp_path), "orders")
+    for kind in KINDS * 2:
+        _add(table, kind)
+    version = DeltaTable(tmp_path / "orders").version()
+    (report,) = keep_up(_lake(tmp_path))
+    assert (report.files_after, report.orphans_removed) == (len(KINDS), 0)
+    for at in (None, version):
+        rows = DeltaTable(tmp_path / "orders", version=at).to_pyarrow_table()
+        assert sorted(rows["kind"].to_pylist()) == sorted(KINDS * 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "left"), [({}, 1), ({"delta.enableExpiredLogCleanup": "false"}, 6)]
+)
+def test_a_table_that_keeps_its_log_keeps_it(
+    tmp_path: Path, said: Mapping[str, str], left: int
+) -> None:
+    """Log entries whose time is over are removed only where the table allows it."""
+    write_deltalake(
+        tmp_path / "orders",
+        pa.table({"n": [0]}),
+        configuration={"delta.logRetentionDuration": "interval 1 days", **said},
+    )
+    for number in range(5):
+        write_deltalake(tmp_path / "orders", pa.table({"n": [number]}), mode="append")
+    log = tmp_path / "orders" / "_delta_log"
+    long_ago_s = time.time() - 5 * 86_400
+    for entry in log.glob("*.json"):
+        os.utime(entry, (long_ago_s, long_ago_s))
+    LakeTable(_lake(tmp_path), "orders").vacuum()
+    assert len(list(log.glob("*.json"))) == left
