@@ -15,6 +15,7 @@ from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline import (
     BatchResult,
+    LakeRefusedError,
     Pipeline,
     PlannedRange,
     RecordUnreadableError,
@@ -106,11 +107,11 @@ class Carried:
         self.ways.append(way)
         return _Files(self._wrong, way)
 
-    def carry(self, *places: TopicPartition) -> BatchResult:
-        """From the ledger up to the end."""
+    def carry(self, *places: TopicPartition, to: int = RECORDS) -> BatchResult:
+        """From the ledger up to the end, or up to an offset."""
         ledger = self.pipeline.next_offsets(dict.fromkeys(places, "id"))
         planned = [
-            PlannedRange(OffsetRange(one, ledger[one] or 0, RECORDS), "id", ledger[one])
+            PlannedRange(OffsetRange(one, ledger[one] or 0, to), "id", ledger[one])
             for one in places
         ]
         return self.pipeline.carry(planned, writer=Writer(1, 1))
@@ -303,3 +304,53 @@ def test_a_writer_that_lost_its_partition_keeps_no_dead_letter(
     result = carried.carry(OTHERS)
     assert isinstance(result.failures[OTHERS], StaleWriterError)
     assert carried.letters() == []
+
+
+def _dead_letters_unreadable(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    right = LakeTable.next_offsets
+
+    def raises(self: LakeTable, names: Iterable[str]) -> dict[str, int | None]:
+        if self.name == "g_dead_letters":
+            raise error
+        return right(self, names)
+
+    monkeypatch.setattr(LakeTable, "next_offsets", raises)
+
+
+@pytest.mark.parametrize(
+    "error", [_Panic("native"), ValueError("odd"), SystemExit(1), LakeRefusedError("away")]
+)
+def test_unreadable_dead_letters_put_off_the_partitions_that_need_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """Of a partition whose letters were looked for before, none can have come since."""
+    carried = Carried(tmp_path, lambda *_: None)
+    assert carried.carry(OTHERS, to=5).carried == {OTHERS: 5}
+    with monkeypatch.context() as patched:
+        _dead_letters_unreadable(patched, error)
+        letters = carried.pipeline.table("g_dead_letters")
+        result = carried.carry(OTHERS, ORDERS[0])
+    assert result.carried == {OTHERS: RECORDS}
+    (failure,) = result.failures.values()
+    assert set(result.failures) == {ORDERS[0]}
+    assert isinstance(failure, LakeRefusedError)
+    assert not failure.is_lasting
+    assert carried.pipeline.table("g_dead_letters") is not letters, "it is opened anew"
+    assert carried.carry(ORDERS[0]).carried == {ORDERS[0]: RECORDS}
+
+
+def test_a_kept_letter_does_not_land_in_its_table_while_letters_are_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new owner whose records all pass must not carry one that an earlier owner has kept."""
+
+    def die(point: str) -> None:
+        if point == "dead-letters-committed":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Carried(tmp_path, fails_at(OTHERS, 4), at_point=die).carry(OTHERS)
+    carried = Carried(tmp_path, lambda *_: None)
+    _dead_letters_unreadable(monkeypatch, LakeRefusedError("away"))
+    assert set(carried.carry(OTHERS).failures) == {OTHERS}
+    assert carried.offsets(OTHERS) == [0, 1, 2, 3]
