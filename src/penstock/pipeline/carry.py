@@ -87,8 +87,6 @@ class Pipeline:
         self._ways = Ways(settings, lambda: self._clock())  # noqa: PLW0108 -- a test sets another
         # The claim under which dead letters of each partition were looked for.
         self._claims_looked_up: dict[TopicPartition, Claim | None] = {}
-        # Partitions of which some are kept that the table's ledger has not reached.
-        self._has_kept: frozenset[TopicPartition] = frozenset()
         # Partitions that are carried in parts now.
         self._in_parts: set[TopicPartition] = set()
 
@@ -161,8 +159,7 @@ class Pipeline:
             self._log.warning("dead_letters_not_read", error=str(reason))
             return {one.partition: reason for one in new}
         ahead = {one.partition for one in new if (ledger[one.partition] or 0) > one.range.start}
-        self._ways.note_unreadable(ahead)
-        self._has_kept = (self._has_kept - {one.partition for one in new}) | ahead
+        self._ways.has_kept = (self._ways.has_kept - {one.partition for one in new}) | ahead
         looked_up |= {one.partition: one.claim for one in new if one.partition not in ahead}
         return {}
 
@@ -215,7 +212,7 @@ class Pipeline:
             self.table(self._settings.lake.dead_letter_table),
             self._at_point,
             reads_in_workers=way is Way.WORKERS_READ,
-            has_kept=self._has_kept,
+            has_kept=self._ways.has_kept,
         )
 
     def _table_batch(
@@ -277,7 +274,7 @@ class Pipeline:
         return None
 
     def _carry_in_parts(self, name: str, one: PlannedRange, writer: Writer) -> BatchResult:
-        is_quick = name in self._ways.quick_tables({name: [one]})
+        is_quick = self._ways.passes_through(name, one)
 
         def carry(part: PlannedRange) -> BatchResult:
             # A single record is tried by all ways; a longer part by the one that takes the most.

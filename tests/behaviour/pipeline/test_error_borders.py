@@ -32,7 +32,7 @@ from penstock.pipeline.run_batch import TableBatch, Written
 from penstock.pipeline.ways import Way
 from penstock.pipeline.written_files import written_files
 from penstock.settings import Settings
-from penstock.settings.sections import LakeSettings
+from penstock.settings.sections import LakeSettings, SparkSettings
 
 COLUMNS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 RECORDS = 10
@@ -96,8 +96,13 @@ class _Files:
 class Carried:
     """A pipeline over the given fault, and what is in its lake."""
 
-    def __init__(self, root: Path, wrong: Wrong, **options: Any) -> None:
-        self.settings = Settings(lake=LakeSettings(root=str(root), group="g"))
+    def __init__(
+        self, root: Path, wrong: Wrong, workers_retry: str = "10m", **options: Any
+    ) -> None:
+        self.settings = Settings(
+            lake=LakeSettings(root=str(root), group="g"),
+            spark=SparkSettings.model_validate({"workers_retry": workers_retry}),
+        )
         self.pipeline = Pipeline(self.settings, None, source=_Source(), **options)
         self.ways: list[Way] = []
         self.pipeline._writer = self._writer  # type: ignore[method-assign] # stands for Spark
@@ -354,3 +359,18 @@ def test_a_kept_letter_does_not_land_in_its_table_while_letters_are_unreadable(
     _dead_letters_unreadable(monkeypatch, LakeRefusedError("away"))
     assert set(carried.carry(OTHERS).failures) == {OTHERS}
     assert carried.offsets(OTHERS) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("wrong", [lambda *_: None, fails_at(OTHERS, 6)], ids=["fine", "in parts"])
+def test_a_range_with_kept_letters_never_passes_through(tmp_path: Path, wrong: Wrong) -> None:
+    """Only the way through a DataFrame leaves them out; also when workers are retried at once."""
+
+    def die(point: str) -> None:
+        if point == "dead-letters-committed":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Carried(tmp_path, fails_at(OTHERS, 4), at_point=die).carry(OTHERS)
+    carried = Carried(tmp_path, wrong, workers_retry="0s")
+    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
+    assert set(carried.ways) == {Way.CONNECTOR}
