@@ -37,6 +37,7 @@ from penstock.pipeline.failures import (
     ENDS_THE_PROCESS,
     PartitionsUnreadableError,
     RecordUnreadableError,
+    SchemaChangedError,
     TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
@@ -337,8 +338,9 @@ class Pipeline:
                 table.drop(error)
             except (PenstockError, OSError) as failed:  # orphans are found later
                 self._log.warning("batch_not_dropped", folder=table.folder, error=str(failed))
-            if not isinstance(error, Exception):
-                # Native code panicked: what it holds of the table cannot be trusted any more.
+            if isinstance(error, SchemaChangedError) or not isinstance(error, Exception):
+                # The table, or the rows, are others now. Or native code panicked: what it holds
+                # of the table cannot be trusted any more.
                 self._forget(table.table.name)
 
     def _forget(self, table: str) -> None:

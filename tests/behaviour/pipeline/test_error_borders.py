@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from penstock.kafka_io.administration import TopicLookup, TopicView
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
@@ -19,6 +19,7 @@ from penstock.pipeline import (
     Pipeline,
     PlannedRange,
     RecordUnreadableError,
+    SchemaChangedError,
     StaleWriterError,
     UnforeseenError,
     Writer,
@@ -374,3 +375,21 @@ def test_a_range_with_kept_letters_never_passes_through(tmp_path: Path, wrong: W
     carried = Carried(tmp_path, wrong, workers_retry="0s")
     assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
     assert set(carried.ways) == {Way.CONNECTOR}
+
+
+def test_a_table_that_was_replaced_is_opened_anew_by_the_next_batch(tmp_path: Path) -> None:
+    """The batch that was under way is refused; the next one looks at the table as it is now."""
+
+    def replace(point: str) -> None:
+        rows = pa.table({"topic": ["x"], "partition": pa.array([0], pa.int32())})
+        if point == "files-written" and len(carried.rows("others")) == 5:
+            write_deltalake(tmp_path / "others", rows, mode="overwrite", schema_mode="overwrite")
+
+    carried = Carried(tmp_path, lambda *_: None, at_point=replace)
+    assert carried.carry(OTHERS, to=5).carried == {OTHERS: 5}
+    (failure,) = carried.carry(OTHERS).failures.values()
+    assert isinstance(failure, SchemaChangedError)
+    assert "offset" in str(failure)
+    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
+    rows = DeltaTable(tmp_path / "others").to_pyarrow_table()
+    assert set(rows["offset"].to_pylist()) == {None, 5, 6, 7, 8, 9}
