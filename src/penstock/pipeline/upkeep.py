@@ -47,16 +47,22 @@ class UpkeepReport:
     left_alone: str = ""
 
 
-def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepReport]:
+def keep_up(
+    lake: LakeSettings, tables: Sequence[str] = (), *, skips_others: bool = False
+) -> Iterator[UpkeepReport]:
     """Maintain the named tables, or all that this group writes.
 
-    A named table that this group does not write is refused. Whatever goes wrong with one table
-    does not hold up the others: it is raised when they are done.
+    A named table that this group does not write is refused, or skipped with `skips_others`.
+    Whatever goes wrong with one table does not hold up the others: it is raised when they are
+    done.
     """
     failures: dict[str, BaseException] = {}
-    for name in tables or tables_of(lake):
+    for name in tables or _all_tables(lake):
         try:
-            report = _keep_up_if_ours(lake, LakeTable(lake, name))
+            is_ours = is_written_by(lake, name)
+            if not is_ours and (skips_others or not tables):
+                continue
+            report = _keep_up_if_ours(lake, LakeTable(lake, name), is_ours=is_ours)
         except ENDS_THE_PROCESS:
             raise
         except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
@@ -91,9 +97,14 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
 
 
-def tables_of(lake: LakeSettings) -> list[str]:
-    """The tables below the root that this group has written to."""
-    return [name for name in table_names(lake) if is_written_by(lake, name)]
+def _all_tables(lake: LakeSettings) -> list[str]:
+    try:
+        return table_names(lake)
+    except OSError as error:
+        raise LakeRefusedError(
+            f"The tables in {lake.root} cannot be listed: {_one_line(error)}",
+            remedy="Check that it exists and may be read.",
+        ) from error
 
 
 def is_written_by(lake: LakeSettings, name: str) -> bool:
@@ -101,11 +112,11 @@ def is_written_by(lake: LakeSettings, name: str) -> bool:
     return TableStorage(lake, name).has_folder(f"data/{lake.group}")
 
 
-def _keep_up_if_ours(lake: LakeSettings, table: LakeTable) -> UpkeepReport | None:
+def _keep_up_if_ours(lake: LakeSettings, table: LakeTable, *, is_ours: bool) -> UpkeepReport | None:
     """None for a table that does not exist yet."""
     if not table.exists():
         return None
-    if not is_written_by(lake, table.name):
+    if not is_ours:
         raise LakeRefusedError(
             f"Group {lake.group} does not write the table {table.name}, so it does not maintain "
             "it.",
@@ -154,7 +165,7 @@ def remove_orphans_of(lake: LakeSettings, consumer_id: int) -> int:
     """
     removed = 0
     failures: dict[str, BaseException] = {}
-    for name in tables_of(lake):
+    for name in _all_tables(lake):
         try:
             removed += remove_orphans(LakeTable(lake, name), lake.group, of_consumer=consumer_id)
         except ENDS_THE_PROCESS:

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, upkeep
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.pipeline.written_files import written_files
 from penstock.settings.sections import LakeSettings
@@ -109,6 +110,54 @@ def test_upkeep_goes_on_behind_a_table_that_fails(
     with told if is_told else contextlib.nullcontext():
         reports.extend(keep_up(_lake(tmp_path), named))
     assert [(one.table, one.files_after) for one in reports] == [("good", 1)]
+
+
+def test_a_consumer_leaves_a_table_alone_that_its_group_has_not_written_yet(tmp_path: Path) -> None:
+    """Another group may write it, and no record of ours has come: that is no failure."""
+    for name in ("bad", "good"):
+        _filled(tmp_path, name)
+    _not_ours(tmp_path)
+    reports = keep_up(_lake(tmp_path), ["bad", "good"], skips_others=True)
+    assert [one.table for one in reports] == ["good"]
+
+
+def test_a_lake_that_cannot_be_listed_is_an_error_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of another kind would end the consumer that asked."""
+
+    def away(*_: Any) -> Any:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(upkeep, "table_names", away)
+    with pytest.raises(LakeRefusedError, match="no answer"):
+        list(keep_up(_lake(tmp_path)))
+    with pytest.raises(LakeRefusedError, match="no answer"):
+        remove_orphans_of(_lake(tmp_path), 1)
+
+
+def test_a_folder_that_cannot_be_listed_concerns_its_table_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the group writes a table is asked of each table by itself."""
+    for name in ("bad", "good"):
+        _filled(tmp_path, name)
+    orphan, right = _orphan(tmp_path, "good"), TableStorage.has_folder
+
+    def forbidden(self: TableStorage, path: str) -> bool:
+        if self.uri.endswith("bad"):
+            raise PermissionError(path)
+        return right(self, path)
+
+    monkeypatch.setattr(TableStorage, "has_folder", forbidden)
+    reports = keep_up(_lake(tmp_path))
+    assert next(reports).orphans_removed == 1
+    assert not orphan.exists()
+    with pytest.raises(LakeRefusedError, match="table bad"):
+        next(reports)
+    orphan.parent.mkdir(parents=True)
+    orphan.touch()
+    assert remove_orphans_of(_lake(tmp_path), 1) == 1
 
 
 @pytest.mark.parametrize("kind", [TypeError, _Panic, SystemExit])
