@@ -141,8 +141,13 @@ def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
         reason = "another process of this group compacts it now"
     except Exception as error:  # noqa: BLE001 -- raised below: a full disk needs space first
         failed = error
+    vacuumed = 0
+    try:
+        vacuumed = table.vacuum()
+    except Exception as error:  # noqa: BLE001 -- raised below, as above
+        failed = failed or error
     # Last, because a checkpoint may have dropped the log's memory of a file that was replaced.
-    vacuumed, orphans = table.vacuum(), remove_orphans(table, lake.group)
+    orphans = remove_orphans(table, lake.group)
     if failed is not None:
         raise failed
     return UpkeepReport(

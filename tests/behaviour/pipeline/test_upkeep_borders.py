@@ -301,11 +301,21 @@ def test_a_compaction_without_space_gives_it_back(small_disk: Path) -> None:
     assert _rows(small_disk, "orders") == 11
 
 
-def test_orphans_are_removed_though_files_cannot_be_joined(tmp_path: Path) -> None:
-    """A damaged file keeps a table from being compacted, not from giving space back."""
+def _no_vacuum(*_: Any) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("step", ["join", "vacuum"])
+def test_orphans_are_removed_though_an_earlier_step_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A damaged file or a full disk does not keep a table from giving space back."""
     _filled(tmp_path, "bad")
-    _damaged_file(tmp_path)
     orphan = _orphan(tmp_path, "bad")
+    if step == "join":
+        _damaged_file(tmp_path)
+    else:
+        monkeypatch.setattr(LakeTable, "vacuum", _no_vacuum)
     with pytest.raises(LakeRefusedError, match="bad"):
         list(keep_up(_lake(tmp_path)))
     assert not orphan.exists()
