@@ -75,7 +75,7 @@ def _rows(root: Path, name: str) -> int:
 
 def _orphan(root: Path, name: str) -> Path:
     """A file of consumer 1 that can never be committed."""
-    path = root / name / "data/g/1-1/5.id.0.new/topic-id/part-0.parquet"
+    path = root / name / "data/g/1-1/0.id.0.new/topic-id/part-0.parquet"
     path.parent.mkdir(parents=True)
     path.touch()
     return path
@@ -311,11 +311,11 @@ def test_orphans_are_removed_though_an_earlier_step_fails(
 ) -> None:
     """A damaged file or a full disk does not keep a table from giving space back."""
     _filled(tmp_path, "bad")
-    orphan = _orphan(tmp_path, "bad")
     if step == "join":
         _damaged_file(tmp_path)
     else:
         monkeypatch.setattr(LakeTable, "vacuum", _no_vacuum)
+    orphan = _orphan(tmp_path, "bad")
     with pytest.raises(LakeRefusedError, match="bad"):
         list(keep_up(_lake(tmp_path)))
     assert not orphan.exists()
