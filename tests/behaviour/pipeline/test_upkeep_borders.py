@@ -282,6 +282,22 @@ def test_a_join_that_cannot_be_committed_leaves_no_file_on_a_disk(
     assert _rows(tmp_path, "orders") == 3
 
 
+def test_a_join_whose_commit_may_still_arrive_keeps_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object store may take a commit whose answer was lost, and then the file must be there."""
+    table = _filled(tmp_path, "orders")
+
+    def without_answer(self: LakeTable, *_: Any, **__: Any) -> int:
+        self.storage.is_local = False
+        raise LakeRefusedError("no answer")
+
+    monkeypatch.setattr(LakeTable, "commit", without_answer)
+    with pytest.raises(LakeRefusedError, match="no answer"):
+        compaction.compact(table, _lake(tmp_path), 2**27)
+    assert len(list((tmp_path / "orders/data/g/compaction").rglob("*.parquet"))) == 1
+
+
 def test_a_compaction_without_space_gives_it_back(small_disk: Path) -> None:
     """Files that do not fit twice on the disk cannot be joined, and consumers go on writing."""
     lake = _lake(small_disk)
