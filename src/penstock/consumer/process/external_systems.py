@@ -109,9 +109,10 @@ class ExternalSystems:
         return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
 
     def keep_tables(self, topics: Iterable[str]) -> list[UpkeepReport]:
-        """Join small files and remove what is no longer needed."""
+        """Join small files and remove what is no longer needed, where this group has written."""
         lake = self._settings.lake
-        return list(keep_up(lake, sorted({lake.table_of(topic).table for topic in topics})))
+        names = sorted({lake.table_of(topic).table for topic in topics})
+        return list(keep_up(lake, names, skips_others=True))
 
     def read_ends(self, partitions: Sequence[TopicPartition]) -> LogEnds:
         """How far each partition's committed records reach, and why others cannot be looked up.
