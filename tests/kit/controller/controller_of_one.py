@@ -4,8 +4,6 @@ With `--standby` it waits while another controller leads.
 """
 
 import sys
-
-import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file, from another folder
