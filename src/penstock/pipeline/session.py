@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import SettingsError, UnreachableError
+from penstock.errors import PenstockError, SettingsError, UnreachableError
 from penstock.extras import Extra, install_command
 from penstock.jars import jar_paths, spark_sets
 from penstock.settings.sections import SparkSettings
@@ -24,6 +24,9 @@ from penstock.settings.sections import SparkSettings
 # About three seconds in all. By default the client retries for ten minutes, also at exit; a failed
 # batch is planned again anyway.
 CONNECT_RETRIES = 4
+# What a call to a server that is away, or that is starting or ending, ends with.
+_SERVER_AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED"})
+QUOTED_CHARACTERS = 500
 REDACTION = "(?i)secret|password|token|access[.]?key|credential|jaas"
 
 
@@ -136,11 +139,24 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
     except PySparkException as error:
         if session_id:
             raise  # the shared session's caller tells an expired session from other failures
-        raise UnreachableError(
+        raise _not_opened(spark, error) from error
+    return session  # type: ignore[no-any-return] # as above
+
+
+def _not_opened(spark: SparkSettings, error: PySparkException) -> PenstockError:
+    """A server that does not answer may come; one that refuses would refuse again."""
+    # Only errors of calls to a server have a code.
+    code = getattr(error, "getGrpcStatusCode", lambda: None)()
+    if code is not None and code.name in _SERVER_AWAY:
+        return UnreachableError(
             f"No Spark Connect server answers at {spark.master}.",
             remedy="Start one with `penstock spark start`, or correct spark.master.",
-        ) from error
-    return session  # type: ignore[no-any-return] # as above
+        )
+    reason = " ".join(str(error).split())[:QUOTED_CHARACTERS]
+    return SettingsError(
+        f"The Spark Connect server at {spark.master} opens no session: {reason}",
+        remedy="Correct spark.master or spark.options.",
+    )
 
 
 def disconnect(session: Any) -> None:
