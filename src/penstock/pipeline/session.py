@@ -23,7 +23,14 @@ from penstock.settings.sections import SparkSettings
 
 # About three seconds in all. By default the client retries for ten minutes, also at exit; a failed
 # batch is planned again anyway.
-CONNECT_RETRIES = 4
+CONNECT_RETRIES, CONNECT_RETRY_MS_MAX = 5, 1_000
+# By default all connections of a process to one address share their pauses between attempts, which
+# grow to two minutes while a server is away: a new session would wait for the pause of a lost one.
+_CHANNEL_OPTIONS = {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.initial_reconnect_backoff_ms": 200,
+    "grpc.max_reconnect_backoff_ms": CONNECT_RETRY_MS_MAX,
+}
 # What a call to a server that is away, or that is starting or ending, ends with.
 _SERVER_AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED"})
 QUOTED_CHARACTERS = 500
@@ -124,19 +131,25 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
     """
     # Spark's client for Connect servers is not needed with a JVM in this process.
     from pyspark.sql.connect import session as connect  # noqa: PLC0415 -- see above
+    from pyspark.sql.connect.client.core import ChannelBuilder  # noqa: PLC0415 -- see above
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- see above
 
+    options = {**dict(ChannelBuilder.GRPC_DEFAULT_OPTIONS), **_CHANNEL_OPTIONS}
+    ChannelBuilder.GRPC_DEFAULT_OPTIONS = list(options.items())
     builder: Any = SparkSession.builder
+    session: Any = None
     try:
-        session: Any
         if session_id:
             session = connect.SparkSession(connect_address(spark.master, session_id))
         else:
             session = builder.remote(spark.master).create()
-        session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
+        policy = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=CONNECT_RETRY_MS_MAX)
+        session.client.set_retry_policies([policy])
         for option, value in {**session_options(), **spark.options}.items():
             _set(session, option, value)
     except PySparkException as error:
+        if session is not None:
+            disconnect(session)
         if session_id:
             raise  # the shared session's caller tells an expired session from other failures
         raise _not_opened(spark, error) from error

@@ -1,6 +1,9 @@
 """A Spark server that is away may come; one that refuses a session would refuse again."""
 
 import socket
+import subprocess
+import sys
+import time
 
 import pytest
 from pyspark.errors import PySparkException
@@ -55,6 +58,41 @@ def test_nobody_listens() -> None:
         port = probe.getsockname()[1]
         with pytest.raises(UnreachableError, match="No Spark Connect server answers"):
             start_session(SparkSettings(master=f"sc://127.0.0.1:{port}"))
+
+
+# In a process of its own, which can be ended while it asks.
+ASKING = """
+import sys
+from penstock.errors import UnreachableError
+from penstock.pipeline.session import start_session
+from penstock.settings.sections import SparkSettings
+print("asks", flush=True)
+while True:
+    try:
+        start_session(SparkSettings(master=sys.argv[1]))
+    except UnreachableError:
+        pass
+"""
+
+
+def test_a_server_that_is_back_is_found_soon() -> None:
+    """After many refused connections the next attempt comes within two seconds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = probe.getsockname()
+    command = [sys.executable, "-c", ASKING, f"sc://127.0.0.1:{address[1]}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            for away_s in (15, 3):
+                time.sleep(away_s)  # nobody listens meanwhile
+                with socket.create_server(address) as back:
+                    back.settimeout(2.5)
+                    connection, _ = back.accept()
+                    connection.close()
+        finally:
+            child.kill()
 
 
 def test_an_address_that_is_none_is_a_setting() -> None:
