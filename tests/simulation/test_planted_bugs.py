@@ -78,9 +78,12 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "older answer used": ("test_an_answer_for_an_older_start_is_ignored_and_asked_again",),
     "look-up repeated at once": ("test_a_failed_read_is_repeated_at_growing_intervals",),
     "retried at once": ("test_a_put_off_partition_waits_with_growing_pauses_and_the_others_go_on",),
+    "wait not cut short": ("test_an_outage_ends_for_all_at_once",),
+    "outage counts as own": ("test_a_server_that_is_away_at_first_is_waited_for",),
+    "absent server ends the process": ("test_a_server_that_is_away_at_first_is_waited_for",),
     "ledger offset not moved": ("seed 1",),
     "lost Spark counts as up": (
-        "test_a_lost_server_is_started_again_with_growing_pauses",
+        "test_a_lost_server_is_started_again_with_short_pauses",
         "seed 32",
     ),
     "lost JVM endured": ("test_a_lost_jvm_of_our_own_ends_the_process_after_three_batches",),

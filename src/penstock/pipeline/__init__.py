@@ -7,6 +7,7 @@ ranges and hands them to `Pipeline.carry`. Who owns a partition is decided elsew
 from penstock.pipeline.batch import BatchResult, Claim, PlannedRange, Timings, Writer
 from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.failures import (
+    LakeAwayError,
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
@@ -27,6 +28,7 @@ from penstock.pipeline.session import start_session
 __all__ = [
     "BatchResult",
     "Claim",
+    "LakeAwayError",
     "LakeRefusedError",
     "LogTruncatedError",
     "OffsetOutOfRangeError",

@@ -3,12 +3,13 @@
 import pytest
 
 from penstock.consumer.core.inputs import PartitionFailure, StageTimes
-from penstock.consumer.process.batch_results import batch_ended, waits_for
+from penstock.consumer.process.batch_results import away_for_all, batch_ended, waits_for
 from penstock.errors import PenstockError, UnreachableError
 from penstock.messages import StopReason, WaitsFor
 from penstock.model import TopicPartition
 from penstock.pipeline import (
     BatchResult,
+    LakeAwayError,
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
@@ -19,6 +20,7 @@ from penstock.pipeline import (
     TopicMadeAgainError,
     TransformationFailedError,
 )
+from penstock.pipeline.failures import KafkaNotReadError, WorkerDiedError, lake_refusal
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -50,6 +52,48 @@ def test_what_passes_has_no_reason(error: PenstockError) -> None:
     (failure,) = batch_ended(BatchResult(failures={A: error}), 0).failures.values()
     assert failure.reason is None
     assert failure.is_spark_lost == isinstance(error, SparkFailedError)
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (UnreachableError("x"), WaitsFor.KAFKA),
+        (LakeAwayError("x"), WaitsFor.LAKE),
+        (SparkFailedError("x"), WaitsFor.SPARK),
+        (LakeRefusedError("x"), None),
+        (WorkerDiedError("x"), None),
+        (KafkaNotReadError("x"), None),
+        (PenstockError("x"), None),
+    ],
+)
+def test_what_is_away_for_all_is_told_from_what_one_partition_lacks(
+    error: PenstockError, what: WaitsFor | None
+) -> None:
+    """A full table, a dead worker and an unknown failure may be of one partition alone."""
+    (failure,) = batch_ended(BatchResult(failures={A: error}), 0).failures.values()
+    assert failure.shared is what
+    assert away_for_all(error, error) is what
+
+
+def test_two_kinds_of_failures_are_not_one_outage() -> None:
+    """And nothing is away when nothing failed."""
+    assert away_for_all(UnreachableError("x"), LakeAwayError("x")) is None
+    assert away_for_all() is None
+
+
+@pytest.mark.parametrize(
+    ("said", "is_away"),
+    [
+        (OSError("Generic S3 error\n error sending request\n tcp connect error"), True),
+        (OSError("Server returned non-2xx status code: 503 Service Unavailable"), True),
+        (OSError(28, "No space left on device"), False),
+        (ValueError("error sending request"), False),
+        (None, False),
+    ],
+)
+def test_a_lake_that_does_not_answer_is_away_for_all(said: Exception | None, is_away: bool) -> None:
+    """A full disk or a broken log may be of one table."""
+    assert (lake_refusal(said) is LakeAwayError) == is_away
 
 
 def test_figures_of_the_batch_come_along() -> None:

@@ -101,9 +101,9 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
 
 
 def _put_off(draft: StepDraft, put_off: Failures) -> None:
-    for partition in put_off:
+    for partition, failure in put_off.items():
         row = draft.progress[partition]
-        draft.progress[partition] = row.put_off(draft.settings, draft.now_ms)
+        draft.progress[partition] = row.put_off(draft.settings, draft.now_ms, failure.shared)
     for text in sorted({str(failure.error) for failure in put_off.values()}):
         draft.log(LogLevel.WARNING, "batch_put_off", error=text, partitions=len(put_off))
 

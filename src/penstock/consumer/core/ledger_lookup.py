@@ -1,7 +1,8 @@
 """When to read the ledger, and what its entries mean.
 
 It is read for a partition that is to be started, and again when a batch ended without a known
-outcome. What Kafka or the lake does not answer is asked again, at growing intervals.
+outcome. What Kafka or the lake does not answer is asked again, at growing intervals; if it is away
+for all, the intervals stay short.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from penstock.consumer.core import owned_partitions
 from penstock.consumer.core.effects import LogLevel, ReadLedger
 from penstock.consumer.core.inputs import LedgerNotRead, LedgerRead
 from penstock.consumer.core.occupation import begin_wait, end_wait
-from penstock.consumer.core.partition_progress import retry_wait_ms
+from penstock.consumer.core.partition_progress import next_retry
 from penstock.consumer.core.state import LedgerLookup
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import StopReason, WaitsFor
@@ -56,7 +57,7 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
             continue
         entry = given.entries.get(partition)
         if partition in given.failures:
-            _put_off(draft, partition)
+            _put_off(draft, partition, given.shared)
         elif entry is None:
             _missing(draft, partition)
         elif partition in draft.lookups:
@@ -86,10 +87,10 @@ def _missing(draft: StepDraft, partition: TopicPartition) -> None:
     owned_partitions.give_up(draft, partition, StopReason.TOPIC_DELETED, offset, gone)
 
 
-def _again(draft: StepDraft, lookup: LedgerLookup) -> LedgerLookup:
-    failures = lookup.failures + 1
-    not_before_ms = draft.now_ms + retry_wait_ms(draft.settings, failures)
-    return replace(lookup, failures=failures, not_before_ms=not_before_ms)
+def _again(draft: StepDraft, lookup: LedgerLookup, shared: WaitsFor | None) -> LedgerLookup:
+    failures, wait_ms = next_retry(draft.settings, lookup.failures, shared)
+    not_before_ms = draft.now_ms + wait_ms
+    return replace(lookup, failures=failures, not_before_ms=not_before_ms, shared=shared)
 
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
@@ -97,15 +98,16 @@ def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
     begin_wait(draft, given.waits_for)
     _log_not_read(draft, len(given.asked), str(given.error))
     for partition in given.asked:
-        _put_off(draft, partition)
+        _put_off(draft, partition, given.shared)
 
 
 def _log_not_read(draft: StepDraft, partitions: int, error: str) -> None:
     draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=error)
 
 
-def _put_off(draft: StepDraft, partition: TopicPartition) -> None:
+def _put_off(draft: StepDraft, partition: TopicPartition, shared: WaitsFor | None = None) -> None:
     if partition in draft.lookups:
-        draft.lookups[partition] = _again(draft, draft.lookups[partition])
+        draft.lookups[partition] = _again(draft, draft.lookups[partition], shared)
     elif partition in draft.progress:
-        draft.progress[partition] = draft.progress[partition].put_off(draft.settings, draft.now_ms)
+        row = draft.progress[partition]
+        draft.progress[partition] = row.put_off(draft.settings, draft.now_ms, shared)

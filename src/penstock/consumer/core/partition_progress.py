@@ -9,16 +9,31 @@ from dataclasses import dataclass, field, replace
 from penstock.consumer.core.inputs import StageTimes
 from penstock.consumer.core.ranges import BYTES_PER_OFFSET_GUESS, Waiting
 from penstock.consumer.core.settings import CoreSettings
-from penstock.messages import CycleMeasurement, ReportedPartition
+from penstock.messages import CycleMeasurement, ReportedPartition, WaitsFor
 from penstock.model import Epoch, TopicPartition
 
 # What a record costs in the log beyond its key and value, when the log's size is not known.
 _RECORD_FRAMING_BYTES = 12.0
 
 
+# What all partitions need is asked for again soon: nothing else tells that it is back.
+_SHARED_LONGEST_MS = {WaitsFor.KAFKA: 1_000, WaitsFor.SPARK: 1_000, WaitsFor.LAKE: 2_000}
+
+
 def retry_wait_ms(settings: CoreSettings, failures: int) -> int:
     """The first wait, then twice as long each time, up to the longest."""
     return min(settings.retry_longest_ms, settings.retry_first_ms << min(failures - 1, 20))
+
+
+def next_retry(settings: CoreSettings, failures: int, shared: WaitsFor | None) -> tuple[int, int]:
+    """One failure more: how many count now, and how long to wait.
+
+    `shared` is what is away for all. Its absence says nothing about the partition: once its longest
+    wait is reached, further failures do not count.
+    """
+    wait_ms = retry_wait_ms(settings, failures + 1)
+    longest_ms = wait_ms if shared is None else _SHARED_LONGEST_MS[shared]
+    return (failures + 1, wait_ms) if wait_ms <= longest_ms else (failures, longest_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,8 @@ class PartitionProgress:
     last_batch_number: int = 0
     failures: int = 0
     not_before_ms: int = 0
+    # What was away for all when it was put off last; None if the failure was its own.
+    shared: WaitsFor | None = None
     # It is unknown whether the last batch was committed: the ledger must be read first.
     is_unsettled: bool = False
     offsets_read: int = 0
@@ -51,11 +68,18 @@ class PartitionProgress:
             return max(1.0, decoded_bytes_per_offset + _RECORD_FRAMING_BYTES)
         return BYTES_PER_OFFSET_GUESS
 
-    def put_off(self, settings: CoreSettings, now_ms: int) -> "PartitionProgress":
+    def put_off(
+        self, settings: CoreSettings, now_ms: int, shared: WaitsFor | None = None
+    ) -> "PartitionProgress":
         """A failure that passes: read the ledger later, and only then go on."""
-        failures = self.failures + 1
-        not_before_ms = now_ms + retry_wait_ms(settings, failures)
-        return replace(self, failures=failures, not_before_ms=not_before_ms, is_unsettled=True)
+        failures, wait_ms = next_retry(settings, self.failures, shared)
+        return replace(
+            self,
+            failures=failures,
+            not_before_ms=now_ms + wait_ms,
+            shared=shared,
+            is_unsettled=True,
+        )
 
     def doubted(self, now_ms: int) -> "PartitionProgress":
         """It may not be the log it was: read the ledger now, and only then go on."""
