@@ -4,7 +4,7 @@ import pytest
 
 from kit.consumer.consumer_script import USUAL, A, B, Script, passes
 from penstock.consumer.core import inputs
-from penstock.consumer.core.effects import ReadEnds, ReadLedger, StartSpark
+from penstock.consumer.core.effects import ReadEnds, ReadLedger, ReadLogSizes, StartSpark
 from penstock.consumer.core.inputs import LedgerEntry, PartitionFailure
 from penstock.consumer.core.partition_progress import next_retry
 from penstock.errors import UnreachableError
@@ -144,6 +144,21 @@ def test_a_batch_lost_with_spark_is_settled_before_spark_is_back() -> None:
         script.spark()
         assert script.did(ReadEnds)
         script.carrying(A)
+
+
+def test_nothing_else_is_asked_before_the_first_look_after_an_outage() -> None:
+    """Log sizes that are known can wait: they are asked for by the thread that looks."""
+    script = Script().owning(A)
+    script.sizes({A: 100.0})
+    script.carrying(A)
+    script.batch_ends(failures={A: lost(WaitsFor.KAFKA)})
+    until_asked(script)
+    script.ledger(A, "1.1", 10)
+    assert script.did(ReadEnds) == [ReadEnds((A,))]
+    assert not script.did(ReadLogSizes)
+    script.start((B, "1.2"))
+    script.ledger(B, "1.2", 10)
+    assert script.did(ReadLogSizes) == [ReadLogSizes((A, B))], "a new one is weighed at once"
 
 
 def test_failures_of_one_table_wait_longer_each_time_whatever_comes_back() -> None:

@@ -64,7 +64,10 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
             owned_partitions.start_reading(draft, partition, entry)
         else:
             owned_partitions.settle(draft, partition, entry)
-    draft.log_sizes = replace(draft.log_sizes, next_ms=min(draft.log_sizes.next_ms, draft.now_ms))
+    if any(row.log_bytes_per_offset is None for row in draft.progress.values()):
+        # Of what is known nothing is asked: after an outage the look for records would wait for it.
+        sizes = draft.log_sizes
+        draft.log_sizes = replace(sizes, next_ms=min(sizes.next_ms, draft.now_ms))
     draft.look_soon()
 
 
