@@ -16,7 +16,7 @@ demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo
 
 # A first run compiles the test cluster at low priority beside what needs neither broker nor Spark.
-test: setup ## Run every check and test; of the live and kubernetes_long campaigns only the short forms
+test: setup ## Run every check and test; of the long tests (live, kubernetes_long) only the short forms
 	@$(MAKE) --no-print-directory --jobs=2 kubernetes lint-and-test-pure
 	@$(MAKE) --no-print-directory test-real
 	@$(MAKE) --no-print-directory test-kubernetes-short
@@ -46,9 +46,9 @@ COMMA := ,
 NO_PARTS := not broker and not spark and not live and not kubernetes
 
 test-pure: setup ## The tests that need neither broker nor Spark, on all cores
-	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and not campaign" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and not slow" --cov --cov-report=
 	$(BIN)/coverage report --fail-under=100 --include="$(subst $(EMPTY) $(EMPTY),$(COMMA),$(PURE))"
-	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and campaign"
+	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and slow"
 
 s3-server: setup ## Compile the tests' S3 server once, where there is Go (two minutes)
 	@$(BIN)/python tests/kit/lake/s3_server.py
@@ -76,7 +76,7 @@ campaign: setup ## A live group under random faults (SEED=n MINUTES=m LOADED=1),
 	$(BIN)/penstock campaign --seed $(SEED) --minutes $(MINUTES) $(if $(LOADED),--busy 2 --out out/campaign-loaded)
 
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group kubernetes; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group first_start kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/development/studies; best on a quiet machine
 	$(BIN)/penstock study packing
@@ -87,7 +87,7 @@ studies: setup ## Run every study again and write docs/development/studies; best
 # PACKAGE is a folder of tests/behaviour; without it, all of them.
 quick: $(READY) ## The one-minute loop: style, types, and the tests of one package (PACKAGE=controller)
 	$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q -n $(WORKERS) -m "$(NO_PARTS) and not campaign" tests/behaviour/$(PACKAGE) tests/stories tests/documentation
+	$(BIN)/pytest -q -n $(WORKERS) -m "$(NO_PARTS) and not slow" tests/behaviour/$(PACKAGE) tests/stories tests/documentation
 
 fmt: setup ## Format the code
 	$(BIN)/ruff format .

@@ -18,8 +18,10 @@ from contextlib import contextmanager
 from itertools import count, cycle
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from kit.deployment.in_memory import InMemoryDeployment
 from penstock.controller.process import ControllerProcess
-from penstock.deployment.in_memory import InMemoryDeployment
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.followed_topics import FollowedTopics
 from penstock.kafka_io.measurement_topic import MeasurementPublisher

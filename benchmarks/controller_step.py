@@ -82,7 +82,7 @@ class Group:
             "plan_number": self.state.plan_number,
         }
 
-    def report(self, consumer: int) -> inputs.ConsumerSpoke:
+    def report(self, consumer: int) -> inputs.ConsumerMessageRead:
         held = sorted(self.state.held_by.get(ConsumerId(consumer), ()))
         rows = tuple(
             ReportedPartition(
@@ -99,7 +99,7 @@ class Group:
             phase=ConsumerPhase.RUNNING,
             owned=rows,
         )
-        return inputs.ConsumerSpoke(self.state.now_ms, message)
+        return inputs.ConsumerMessageRead(self.state.now_ms, message)
 
     def started(self, consumer: int, rows: list[tuple[TopicPartition, str]]) -> inputs.Input:
         named = tuple(
@@ -107,7 +107,7 @@ class Group:
             for p, e in rows
         )
         event = StartConsumingEvent(**self.head(consumer), partitions=named)
-        return inputs.ConsumerSpoke(self.state.now_ms, event)
+        return inputs.ConsumerMessageRead(self.state.now_ms, event)
 
     def stopped(self, consumer: int, rows: list[tuple[TopicPartition, str]]) -> inputs.Input:
         named = tuple(
@@ -115,7 +115,7 @@ class Group:
             for p, e in rows
         )
         event = StopConsumingEvent(**self.head(consumer), partitions=named)
-        return inputs.ConsumerSpoke(self.state.now_ms, event)
+        return inputs.ConsumerMessageRead(self.state.now_ms, event)
 
     def settle(self) -> None:
         """Everyone reports and acknowledges what it was told to start."""

@@ -29,7 +29,7 @@ AFTER_S = 15.0
 
 
 def harmed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Consumers that were told to end since then, and those that were up and have a new life.
+    """Consumers that were told to end since then, and those that were up and were started again.
 
     One that only just starts cannot go on without a broker: it ends and is started again.
     """

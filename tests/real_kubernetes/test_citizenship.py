@@ -13,9 +13,9 @@ from kit.kubernetes.kubernetes_bench import GROUP, SimulatedBench
 from kit.kubernetes.kubernetes_cluster import Cluster, until
 from penstock.deployment import DeploymentError, DeploymentState, DeploymentTemplate, Incident
 from penstock.deployment.kubernetes import KubernetesDeployment
-from penstock.deployment.kubernetes.api import Api
 from penstock.deployment.kubernetes.core.manifests import Owner
 from penstock.deployment.kubernetes.core.refusals import MissingRightError, NameTakenError
+from penstock.deployment.kubernetes.process.api import Api
 from penstock.model import ConsumerId
 
 pytestmark = pytest.mark.kubernetes

@@ -16,7 +16,6 @@ from penstock.deployment.kubernetes.core.names import CONSUMER_LABEL
 from penstock.jars import USUAL_SETS, fetch
 from penstock.local_group import LocalGroup
 from penstock.messages import StartConsumingCommand
-from penstock.model import ConsumerId
 from penstock.settings import load_settings
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.timeout(400)]
@@ -190,10 +189,8 @@ def test_a_volume_that_is_mounted_twice_is_held_by_one(live: LiveGroup, pods: Po
         pods.cluster.must("DELETE", f"{base}/twin")
 
 
-def test_the_log_of_a_consumer_is_had_through_the_back_end(
-    live: LiveGroup, pods: PodsGroup
-) -> None:
-    """The back-end returns a consumer's log, also with an explicit token file."""
+def test_the_back_end_works_with_a_token_file(live: LiveGroup, pods: PodsGroup) -> None:
+    """It lists the consumers with an explicit address and token; their logs have their start."""
     number = min(consumers(live))
     token = pods.settings_file.with_name("token")
     token.write_text(pods.cluster.token(pods.namespace), encoding="utf-8")
@@ -207,9 +204,7 @@ def test_the_log_of_a_consumer_is_had_through_the_back_end(
     loaded = load_settings(pods.settings_file, flags, environment={})
     backend = kubernetes_deployment(loaded)
     try:
-        lines = backend.logs(ConsumerId(number), lines=500)
-        assert any("consumer_starts" in line for line in lines)
-        assert len(backend.logs(ConsumerId(number), lines=1)) == 1
+        assert "consumer_starts" in pods.log_of_pod(pods.consumer_pod(number))
         assert set(backend.list_consumers()) == consumers(live)
     finally:
         backend.close()

@@ -60,7 +60,6 @@ def lifecycle_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -
     until(
         lambda: any("ended with code" in one.explanation for one in backend.repair()), "restarted"
     )
-    backend.logs(ONE)
     backend.create(TWO, FIRST)
 
     backend.list_consumers()

@@ -1,6 +1,5 @@
 """Fixtures for tests that carry records with real Spark from a real broker."""
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,20 +40,3 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark
     """One Spark with delta-spark, as other users of a lake run it."""
     with DeltaSpark(tmp_path_factory.mktemp("delta-spark")) as running:
         yield running
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MiB; where none can be mounted the test is skipped with the reason."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)

@@ -144,3 +144,24 @@ def test_a_disk_that_fills_during_a_compaction(
     assert not carrier.carry_all(topic).failures
     assert _offsets(carrier, topic) == [*range(10)]
     assert carrier.verify(topic).is_exact
+
+
+def test_a_compaction_that_fills_the_disk_itself(
+    make_carrier: MakeCarrier, small_disk: Path
+) -> None:
+    """It gives back what it took, so that the writer goes on without anybody's help."""
+    carrier, topic = _half_carried(make_carrier, small_disk)
+    for _ in range(4):
+        assert not carrier.carry(carrier.plan(topic, at_most=1)).failures
+    # Less than the eight files together, more than a batch and what upkeep adds to the log.
+    _fill(small_disk, left_bytes=7 * VALUE_BYTES)
+    for _ in range(3):
+        with pytest.raises(LakeRefusedError, match="could not be maintained"):
+            list(keep_up(carrier.settings.lake))
+    assert not carrier.carry(carrier.plan(topic, at_most=1)).failures
+    assert _offsets(carrier, topic) == [*range(9)]
+    _free(small_disk)
+    (report,) = keep_up(carrier.settings.lake)
+    assert report.files_after == 1
+    assert not carrier.carry_all(topic).failures
+    assert carrier.verify(topic).is_exact

@@ -19,7 +19,7 @@ from penstock.settings import Settings, load_settings
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
-    pytest.mark.campaign,
+    pytest.mark.slow,
     pytest.mark.timeout(400),
 ]
 # This seed harms consumer, controller, monitor and broker, makes a topic and grows it.

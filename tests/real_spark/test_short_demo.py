@@ -9,7 +9,7 @@ from kit.group.demo import assert_the_demo_succeeds
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
-    pytest.mark.campaign,
+    pytest.mark.slow,
     pytest.mark.timeout(300),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.laboratory.exhaustive_model.search import Explored, explore
 
-pytestmark = pytest.mark.campaign
+pytestmark = pytest.mark.slow
 
 GROUPS = [
     (0, 2, Explored(states=594, endings=1)),

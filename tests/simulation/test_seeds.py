@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
 from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
+from penstock.laboratory.protocol_simulation.run_scenario import SeedResult, run
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
-pytestmark = pytest.mark.campaign
+pytestmark = pytest.mark.slow
 
 SEEDS = 2_000
 SEEDS_PER_TEST = 25
@@ -68,7 +68,7 @@ def test_too_few_faults_are_void() -> None:
 def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
     """The order of hashes does not matter (S12)."""
     script = (
-        "from penstock.laboratory.protocol_simulation.campaign import run\n"
+        "from penstock.laboratory.protocol_simulation.run_scenario import run\n"
         "from penstock.laboratory.protocol_simulation.scenario import scenario\n"
         "print(run(scenario(3)).trace)"
     )

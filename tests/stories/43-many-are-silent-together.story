@@ -54,7 +54,7 @@ consumer 1 reports orders-0@1.1
 the controller hears itself for 5000 ms
 consumer 1 reports orders-0@1.1
 the controller hears itself for 5000 ms
-  consumer_fenced: consumer 2 said nothing while heartbeats of 8000 ms came back: fenced, 1 partition to start elsewhere
+  consumer_fenced: consumer 2 sent no message for 8 s while the controller could read: fenced, 1 partition to start elsewhere
   > save
   > delete consumer 2
 consumer 1 reports orders-0@1.1

@@ -27,10 +27,10 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
-    is_worthwhile,
     load_of_assignment,
     problem_for,
 )
+from penstock.packing.worthwhile import is_worthwhile
 from penstock.settings import Settings
 
 # How often a calm group is reported.

@@ -1,6 +1,5 @@
-"""Starts and ends consumers: one interface, three back-ends, and one contract test for all."""
+"""Starts and ends consumers: one interface, two back-ends, and one contract test for both."""
 
-from penstock.deployment.in_memory import InMemoryDeployment
 from penstock.deployment.interface import (
     DeployedConsumer,
     DeploymentBackend,
@@ -18,7 +17,6 @@ __all__ = [
     "DeploymentError",
     "DeploymentState",
     "DeploymentTemplate",
-    "InMemoryDeployment",
     "Incident",
     "LocalProcesses",
     "StillEndingError",

@@ -14,6 +14,7 @@ from penstock.errors import PenstockError
 from penstock.model import ConsumerId
 
 # A consumer that was restarted this often counts as failed, on every back-end.
+# No setting: it is a word in the status; a failed consumer is still restarted.
 FAILED_AFTER_RESTARTS = 5
 
 
@@ -90,9 +91,6 @@ class DeploymentBackend(Protocol):
 
     def delete(self, consumer: ConsumerId) -> None:
         """Shut the consumer down within its grace period. Its state directory stays."""
-
-    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        """The last lines of its log; empty when there is no log."""
 
     def repair(self) -> Sequence[Incident]:
         """Restart what died and return the incidents. Quick; called several times a second."""

@@ -38,6 +38,7 @@ from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
 # A start that takes longer waits for something else than the processor, and no longer counts.
+# No setting: `controller.starts_at_once_max` bounds the starts; this only ends a stuck one.
 START_COUNTS_AT_MOST_S = 20.0
 STARTED_NAME = "started"
 # While this file is in the group's directory, no consumer is started: a server that all of them
@@ -139,14 +140,6 @@ class LocalProcesses:
                     stop(note.process, grace_s=self._grace_s)
                 self._note_file(consumer).unlink(missing_ok=True)
 
-    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        log = self._folder(consumer) / "consumer.log"
-        if not log.is_file():
-            return []
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 200 * lines - 10_000))
-            return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
-
     def repair(self) -> Sequence[Incident]:
         incidents, failures = self._start_who_is_due()
         # Who could not be started has no process.
@@ -154,9 +147,9 @@ class LocalProcesses:
         return [*incidents, *not_started]
 
     def _start_who_is_due(self) -> tuple[list[Incident], dict[ConsumerId, DeploymentError]]:
-        """Start who waits or has died, the longest waiting first, as many as may start now.
+        """Start waiting and dead consumers, the longest waiting first, as many as may start now.
 
-        A death is told at once, also when there is no room for a restart.
+        A death is reported at once, even if its restart must wait.
         """
         incidents: list[Incident] = []
         failures: dict[ConsumerId, DeploymentError] = {}
@@ -198,9 +191,8 @@ class LocalProcesses:
         if note.process is not None:
             restarts = restarts_after(note.restarts, self._monotonic() - note.started_monotonic_s)
             stop(note.process, grace_s=0)  # it is dead: this removes it from the process table
-            last = next(iter(self.logs(consumer, lines=1)), "")
-            then = "was started again" if may_start else "waits for its turn"
-            explanation = f"died and {then} ({restarts}). Last line: {last}"
+            then = "was started again" if may_start else "waits until others have started"
+            explanation = f"died and {then} ({restarts}). Last line: {self._last_line(consumer)}"
             incidents.append(Incident(consumer, explanation, has_ended=True))
             note = replace(note, process=None, restarts=restarts)
             with self._not_started(consumer):
@@ -212,6 +204,15 @@ class LocalProcesses:
                 self._note_file(consumer).unlink(missing_ok=True)  # whoever wants it asks again
                 raise
         return incidents
+
+    def _last_line(self, consumer: ConsumerId) -> str:
+        log = self._folder(consumer) / "consumer.log"
+        if not log.is_file():
+            return ""
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 10_000))
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
+        return lines[-1] if lines else ""
 
     def _is_due(self, note: _Note) -> bool:
         since_s = self._monotonic() - note.started_monotonic_s
@@ -308,7 +309,7 @@ def _number(folder_name: str) -> ConsumerId | None:
 
 def _detail(note: _Note) -> str:
     if note.process is None:
-        return "waits for its turn to start"
+        return "waits until others have started"
     if note.is_alive:
         return f"process {note.process.pid}"
     return f"process {note.process.pid} ended; {note.restarts} restarts"

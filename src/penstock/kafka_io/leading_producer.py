@@ -16,6 +16,8 @@ from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.kafka_io.failures import as_penstock_error, kafka_failures
 from penstock.settings.sections import KafkaSettings
 
+# No setting: a transaction takes milliseconds, and is repeated after it failed. A successor ends
+# the open one of its predecessor at once, whatever this is.
 TRANSACTION_TIMEOUT_S = 10.0
 _FENCING = {
     KafkaError._FENCED,

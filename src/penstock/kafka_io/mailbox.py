@@ -27,6 +27,7 @@ from penstock.settings.sections import KafkaSettings
 # incarnations, and would be refused.
 BACKLOG_MAX = 1_000
 # A query that waits longer for its commands is dropped; the controller asks again.
+# No setting: it decides nothing, because `controller.command_resend` repeats the query.
 QUERY_HELD_MAX_S = 5.0
 # How soon a held query is looked at again.
 _HELD_WAIT_S = 0.05

@@ -119,8 +119,8 @@ class MeasurementReader:
                 return self._newest
         before = self._newest
         while True:
-            # That the end is reached is told up to half a second after the last record. To ask for
-            # it again and again without waiting would take a core until then.
+            # The client reports the end up to 0.5 s after the last record. Asking for it again and
+            # again without waiting would take a core until then.
             left_s = max(0.0, deadline_s - self._clock())
             self._read_on(min(_WAIT_S, left_s) if self._at_end else _WAIT_S)
             left_s = deadline_s - self._clock()

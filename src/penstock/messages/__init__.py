@@ -28,7 +28,7 @@ from penstock.messages.fields import (
     Message,
     ToConsumer,
 )
-from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim
+from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim, LeadershipEnd
 from penstock.messages.refusal import Refusal, RefusalCode
 from penstock.messages.report import (
     ConsumerPhase,
@@ -72,6 +72,7 @@ __all__ = [
     "FailedPartition",
     "FromConsumer",
     "LeadershipClaim",
+    "LeadershipEnd",
     "Message",
     "OwnedPartition",
     "PartAssembler",

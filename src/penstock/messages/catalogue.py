@@ -8,7 +8,7 @@ from penstock.messages.events import (
     StopConsumingEvent,
 )
 from penstock.messages.fields import Message
-from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim
+from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim, LeadershipEnd
 from penstock.messages.report import ConsumerReport
 from penstock.messages.service import (
     ChangeSettings,
@@ -30,6 +30,7 @@ MESSAGE_TYPES: tuple[type[Message], ...] = (
     ConsumerReport,
     LeadershipClaim,
     ControllerHeartbeat,
+    LeadershipEnd,
     WriteSpeedMeasurement,
     UpdateDeployments,
     ChangeSettings,

@@ -1,4 +1,4 @@
-"""What a controller writes to its own partition: its claim to lead, and its heartbeats.
+"""What a controller writes to its own partition: its claim to lead, heartbeats, and its end.
 
 The claim's offset in the controller's partition becomes the controller's epoch, so epochs only
 rise. A heartbeat that came back through the log shows that the controller can hear its consumers.
@@ -30,3 +30,12 @@ class ControllerHeartbeat(Message):
 
     controller_epoch: Ordinal
     heartbeat_number: Ordinal
+
+
+class LeadershipEnd(Message):
+    """Written by a controller that ends in order, so that a standby need not wait."""
+
+    topic_role: ClassVar[str] = "controller"
+    header_fields: ClassVar[tuple[str, ...]] = ("controller_epoch",)
+
+    controller_epoch: Ordinal

@@ -3,7 +3,7 @@
     memory, decision = decide(policy, memory, group, now_ms)
     if decision.repack:
         after = algorithm.pack(problem_for(policy, group, decision.reason)).assignment
-        if is_worthwhile(policy, group, decision.reason, after): ...carry out
+        if is_worthwhile(policy, group, decision.reason, after): ...carry out (see `worthwhile`)
         memory = after_repack(memory, decision.reason, now_ms, changed=...)
 
 Two capacities keep the group calm. A consumer above `capacity_bytes_per_s` triggers a repack, but
@@ -47,7 +47,7 @@ class GroupLoad:
     partition is its established write speed and, in the live group, a share of its backlog; a
     consumer's is that with the write speeds of the moment. `highest_bytes_per_s` is the highest
     load of a partition lately, where it was above the load. `is_fresh` is whether the load was
-    measured lately.
+    measured lately; `measured_ms_ago` is None before the first measurement.
     """
 
     current: Assignment
@@ -58,6 +58,7 @@ class GroupLoad:
     vanished: tuple[TopicPartition, ...] = ()
     highest_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     is_fresh: bool = True
+    measured_ms_ago: int | None = 0
     is_behind: bool = False
 
     def load_for(self, reason: Reason) -> Mapping[TopicPartition, float]:
@@ -180,9 +181,10 @@ def decide(
     if decision is not None:
         return memory, decision
     if not group.is_fresh:
-        return memory, _calm("the last measurement is too old to act on")
+        return memory, _calm(_how_old(group.measured_ms_ago))
     if _is_within(memory.repacked_at_ms, policy.plan_interval_ms, now_ms):
-        return memory, _calm("the last plan was made a moment ago")
+        least = f"{policy.plan_interval_ms / 1_000:g} s"
+        return memory, _calm(f"the last plan was made less than {least} ago")
     if not _is_within(memory.no_gain_at_ms, policy.no_gain_wait_ms, now_ms):
         decision = _over_maximum(policy, group) or _over_capacity(policy, memory, group, now_ms)
     return (memory, decision) if decision else _scale_down(policy, memory, group, now_ms)
@@ -194,11 +196,14 @@ def problem_for(
     reason: Reason,
     forecast_bytes_per_s: Mapping[TopicPartition, float] | None = None,
 ) -> PackingProblem:
-    """The packer's question: fill to the target, and leave alone who is between the capacities."""
+    """The packer's question: fill consumers to the target.
+
+    Consumers between target and capacity keep their partitions.
+    """
     usual = policy.packing_capacity_bytes_per_s
     load = group.load_for(reason)
     capacities = {
-        consumer: _filled_to(policy, capacity, _load_on(group.current, consumer, load))
+        consumer: _filled_to(policy, capacity, load_of_consumer(group.current, consumer, load))
         for consumer, capacity in group.capacity_by_consumer.items()
     }
     return PackingProblem(
@@ -217,46 +222,10 @@ def _filled_to(policy: TriggerPolicy, capacity: float, load: float) -> float:
     return nextafter(load, inf) if filled_to < load <= capacity else filled_to
 
 
-def _load_on(
+def load_of_consumer(
     assignment: Assignment, consumer: ConsumerId, load: Mapping[TopicPartition, float]
 ) -> float:
     return sum(load.get(partition, 0.0) for partition in assignment.get(consumer, ()))
-
-
-def is_worthwhile(
-    policy: TriggerPolicy, group: GroupLoad, reason: Reason, after: Assignment
-) -> bool:
-    """Repairs of what is unread always are.
-
-    A packing that only saves consumers must save enough of them. One that leaves consumers over
-    their capacity must relieve the most loaded one by enough: else partitions would move without
-    end between consumers that all have too much.
-    """
-    if reason is Reason.FEWER_WOULD_DO:
-        return _working(group.current) - _working(after) >= policy.consumers_saved_min
-    if reason is not Reason.OVER_CAPACITY:
-        return reason is not Reason.CALM
-    left = _highest_overload(policy, group, after)
-    before = _highest_overload(policy, group, group.current)
-    return left <= 1 or left <= before * (1 - policy.relief_min)
-
-
-def _working(assignment: Assignment) -> int:
-    return sum(1 for held in assignment.values() if held)
-
-
-def _highest_overload(policy: TriggerPolicy, group: GroupLoad, assignment: Assignment) -> float:
-    """Load over capacity of the most loaded consumer that a packing can help."""
-    usual = policy.capacity_bytes_per_s
-    return max(
-        (
-            _load_on(assignment, consumer, group.load_bytes_per_s)
-            / group.capacity_by_consumer.get(consumer, usual)
-            for consumer, held in assignment.items()
-            if len(held) > 1
-        ),
-        default=0.0,
-    )
 
 
 def after_repack(
@@ -281,6 +250,12 @@ def try_again(memory: TriggerMemory) -> TriggerMemory:
 
 def _calm(explanation: str) -> TriggerDecision:
     return TriggerDecision(Reason.CALM, explanation)
+
+
+def _how_old(measured_ms_ago: int | None) -> str:
+    if measured_ms_ago is None:
+        return "nothing is measured yet"
+    return f"the last measurement is {measured_ms_ago / 1_000:.1f} s old, too old to act on"
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
@@ -344,7 +319,7 @@ def _note_backlog(
 def _over_capacity(
     policy: TriggerPolicy, memory: TriggerMemory, group: GroupLoad, now_ms: int
 ) -> TriggerDecision | None:
-    """Who is over its capacity for long enough, also by speeds that last."""
+    """Consumers over capacity for `over_capacity_for`, by established speeds too."""
     over = sorted(
         consumer
         for consumer, since_ms in memory.over_since_ms.items()

@@ -37,12 +37,13 @@ from penstock.pipeline.failures import (
     ENDS_THE_PROCESS,
     PartitionsUnreadableError,
     RecordUnreadableError,
+    SchemaChangedError,
     TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
-from penstock.pipeline.ledger import LedgerView, next_offsets, read_ledger
+from penstock.pipeline.ledger import LedgerView, ledger_not_read, next_offsets, read_ledger
 from penstock.pipeline.narrowing import OF_ONE_RECORD, Narrowing, add_dead_letter
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter
@@ -86,9 +87,7 @@ class Pipeline:
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         self._ways = Ways(settings, lambda: self._clock())  # noqa: PLW0108 -- a test sets another
         # The claim under which dead letters of each partition were looked for.
-        self._minded: dict[TopicPartition, Claim | None] = {}
-        # Partitions of which some are kept that the table's ledger has not reached.
-        self._has_kept: frozenset[TopicPartition] = frozenset()
+        self._claims_looked_up: dict[TopicPartition, Claim | None] = {}
         # Partitions that are carried in parts now.
         self._in_parts: set[TopicPartition] = set()
 
@@ -120,37 +119,50 @@ class Pipeline:
     def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
         """Carry what can be carried; failures are in the result, by partition."""
         by_table: dict[str, list[PlannedRange]] = {}
-        refused = {one.partition: _without_id(one) for one in planned if not one.has_topic_id}
-        for one in sorted(planned):
-            if one.partition in refused:
-                continue
-            if len(one.range) or one.range.start != one.ledger_offset:
+        refused: dict[TopicPartition, PenstockError] = {
+            one.partition: _without_id(one) for one in planned if not one.has_topic_id
+        }
+        with_work = [
+            one
+            for one in sorted(planned)
+            if one.partition not in refused
+            and (len(one.range) or one.range.start != one.ledger_offset)
+        ]
+        refused |= self._find_kept_dead_letters(with_work)
+        for one in with_work:
+            if one.partition not in refused:
                 name = self._settings.lake.table_of(one.partition.topic).table
                 by_table.setdefault(name, []).append(one)
-        self._mind_dead_letters([one for some in by_table.values() for one in some])
         result = self._side_by_side(self._ways.groups(by_table), writer)
         return BatchResult(failures=refused) + result
 
-    def _mind_dead_letters(self, planned: Sequence[PlannedRange]) -> None:
+    def _find_kept_dead_letters(
+        self, planned: Sequence[PlannedRange]
+    ) -> dict[TopicPartition, PenstockError]:
         """Once per start of a partition: look whether dead letters of the range are kept already.
 
         An earlier owner may have kept a record, and died before its table's commit. The way
-        through a DataFrame leaves such a record out.
+        through a DataFrame leaves such a record out. While the dead letters cannot be read, the
+        partitions in the answer must wait: a record that is kept would also land in its table.
         """
-        new = [one for one in planned if self._minded.get(one.partition, _NO_CLAIM) != one.claim]
+        looked_up = self._claims_looked_up
+        new = [one for one in planned if looked_up.get(one.partition, _NO_CLAIM) != one.claim]
         if not new:
-            return
+            return {}
         lake = self._settings.lake
         try:
             ledger = ledger_of_dead_letters(self.table(lake.dead_letter_table), lake.group, new)
-        except PenstockError as error:
-            # Records without a transformation do not wait for the dead letters' table.
-            self._log.warning("dead_letters_not_read", error=str(error))
-            return
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
+            self._forget(lake.dead_letter_table)
+            reason = ledger_not_read(lake.dead_letter_table, error)
+            self._log.warning("dead_letters_not_read", error=str(reason))
+            return {one.partition: reason for one in new}
         ahead = {one.partition for one in new if (ledger[one.partition] or 0) > one.range.start}
-        self._ways.note_unreadable(ahead)
-        self._has_kept = (self._has_kept - {one.partition for one in new}) | ahead
-        self._minded |= {one.partition: one.claim for one in new if one.partition not in ahead}
+        self._ways.has_kept = (self._ways.has_kept - {one.partition for one in new}) | ahead
+        looked_up |= {one.partition: one.claim for one in new if one.partition not in ahead}
+        return {}
 
     def interrupt(self) -> None:
         """Make the running batch fail; called from another thread."""
@@ -201,7 +213,7 @@ class Pipeline:
             self.table(self._settings.lake.dead_letter_table),
             self._at_point,
             reads_in_workers=way is Way.WORKERS_READ,
-            has_kept=self._has_kept,
+            has_kept=self._ways.has_kept,
         )
 
     def _table_batch(
@@ -263,7 +275,7 @@ class Pipeline:
         return None
 
     def _carry_in_parts(self, name: str, one: PlannedRange, writer: Writer) -> BatchResult:
-        is_quick = name in self._ways.quick_tables({name: [one]})
+        is_quick = self._ways.passes_through(name, one)
 
         def carry(part: PlannedRange) -> BatchResult:
             # A single record is tried by all ways; a longer part by the one that takes the most.
@@ -314,7 +326,8 @@ class Pipeline:
             add_dead_letter(letters, lake.group, table, str(reason), content)
             table.commit([], self._at_point)
         except BaseException as error:
-            self._minded.pop(one.partition, None)  # the letter may be there without the commit
+            # The letter may be there without the commit.
+            self._claims_looked_up.pop(one.partition, None)
             self._drop([table], error)
             raise
         self._log.warning("record_not_carried", range=str(one.range), error=str(reason))
@@ -325,8 +338,9 @@ class Pipeline:
                 table.drop(error)
             except (PenstockError, OSError) as failed:  # orphans are found later
                 self._log.warning("batch_not_dropped", folder=table.folder, error=str(failed))
-            if not isinstance(error, Exception):
-                # Native code panicked: what it holds of the table cannot be trusted any more.
+            if isinstance(error, SchemaChangedError) or not isinstance(error, Exception):
+                # The table, or the rows, are others now. Or native code panicked: what it holds
+                # of the table cannot be trusted any more.
                 self._forget(table.table.name)
 
     def _forget(self, table: str) -> None:

@@ -18,10 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet
 from deltalake.transaction import RemoveAction
 
+from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.copied_values import CopiedValues, columns_without_fractions
 from penstock.pipeline.file_statistics import file_stats
-from penstock.pipeline.lake_commit import FilesReplacedError, LakeTable, LedgerMove
+from penstock.pipeline.lake_commit import (
+    FilesReplacedError,
+    LakeTable,
+    LedgerMove,
+    StaleLedgerError,
+)
 from penstock.pipeline.orphans import COMPACTION
 from penstock.pipeline.table_files import ActiveFile
 from penstock.pipeline.written_files import WrittenFile
@@ -101,8 +107,12 @@ def _replace(table: LakeTable, lake: LakeSettings, files: Sequence[ActiveFile]) 
     try:
         written = _join(table, files, path, parquet_codec(lake.compression))
     except FileNotFoundError:  # replaced and vacuumed while it was read
-        table.drop_uncommitted(folder)
+        table.storage.delete_folder(folder)
         return False
+    except BaseException:
+        # No commit names the folder yet. On a full disk, consumers need its space.
+        table.storage.delete_folder(folder)
+        raise
     moves = [
         LedgerMove(TopicPartition(COMPACTION, 0), entry, generation, (generation or 0) + 1),
     ]
@@ -121,6 +131,11 @@ def _replace(table: LakeTable, lake: LakeSettings, files: Sequence[ActiveFile]) 
     except FilesReplacedError:
         table.drop_uncommitted(folder)
         return False
+    except PenstockError as error:
+        # In an object store, a commit without an answer may still arrive and needs its file.
+        if table.storage.is_local or isinstance(error, StaleLedgerError):
+            table.drop_uncommitted(folder)
+        raise
     return True
 
 
@@ -133,7 +148,7 @@ def _folders(values: Mapping[str, str | None]) -> list[str]:
 
 def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) -> WrittenFile:
     schema = _stored_schema(table, files[0].partition_values)
-    copied = CopiedValues()
+    copied, expected = CopiedValues(), 0
     with (
         table.storage.create_file(path) as stream,
         pyarrow.parquet.ParquetWriter(
@@ -144,13 +159,15 @@ def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) 
         ) as writer,
     ):
         for file in files:
+            found = 0
             for rows in _rows(table, file, schema):
                 copied.add(rows)
                 writer.write_table(rows)
+                found += len(rows)
+            expected += found if file.records is None else file.records
     stored = table.storage.file_at(path)
     with table.storage.open_file(path) as opened:
         footer = pyarrow.parquet.read_metadata(opened)
-    expected = sum(file.records for file in files)
     if footer.num_rows != expected:
         raise AssertionError(f"{path} has {footer.num_rows} rows instead of {expected}")
     return WrittenFile(

@@ -12,10 +12,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -30,8 +29,7 @@ from penstock.pipeline.table_files import (
     active_files,
     has_deletion_vectors,
 )
-from penstock.pipeline.table_rules import require_servable
-from penstock.pipeline.table_schema import create_table, fit_columns, nullable_schema
+from penstock.pipeline.table_schema import ColumnsToWrite, create_table, nullable_schema
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
 
@@ -73,7 +71,7 @@ class LakeTable:
         self._lock = threading.RLock()
         self._opened: DeltaTable | None = None
         self._entries = LedgerEntries(self.storage)
-        self._schema_seen: str | None = None
+        self._columns = ColumnsToWrite(name)
         # Claims this process has committed under. Another writer's commit would move the offset,
         # so while the offset is ours the epoch is too, and is not looked up or written again.
         self._claims: dict[str, Claim] = {}
@@ -169,8 +167,7 @@ class LakeTable:
             )
             named = (file.path for file in active_files(table))
             return LogSnapshot(
-                self._entries.of(table, sorted(application_ids)),
-                frozenset([*named, *(unquote(path) for path in removed)]),
+                self._entries.of(table, sorted(application_ids)), frozenset([*named, *removed])
             )
 
     def writer_features(self) -> frozenset[str]:
@@ -203,31 +200,31 @@ class LakeTable:
             gone = table.vacuum(dry_run=False, enforce_retention_duration=False)
             table.update_incremental()
             table.create_checkpoint()
-            table.cleanup_metadata()
+            cleans_up = table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true")
+            if cleans_up.lower() != "false":
+                table.cleanup_metadata()
             return len(gone)
 
     def open_for(self, schema_json: str, partition_by: Sequence[str]) -> None:
         """Make the table if it does not exist; add the columns that it lacks."""
-        if schema_json == self._schema_seen:
-            return
-        schema = nullable_schema(schema_json)
         failed: Exception | None = None
         with self._lock:
+            known = self._opened
+            if known is not None and self._columns.is_opened(known, schema_json, partition_by):
+                return
             for _ in range(COMMIT_ATTEMPTS):
-                table = self._table() or self._create(schema, partition_by)
-                require_servable(self.name, table)
+                table = self._table() or self._create(schema_json, partition_by)
                 try:
-                    fit_columns(self.name, table, schema, partition_by)
+                    self._columns.open(table, schema_json, partition_by)
                 except (DeltaError, OSError) as error:
                     failed = error  # another writer may have added columns: look again
                     continue
-                self._schema_seen = schema_json
                 return
         raise self._refused(failed) from failed
 
-    def _create(self, schema: Schema, partition_by: Sequence[str]) -> DeltaTable:
+    def _create(self, schema_json: str, partition_by: Sequence[str]) -> DeltaTable:
         try:
-            create_table(self._lake, self.storage, schema, partition_by)
+            create_table(self._lake, self.storage, nullable_schema(schema_json), partition_by)
         except (DeltaError, OSError) as error:
             if self._table() is None:  # another writer may have been quicker
                 raise self._refused(error) from error
@@ -262,7 +259,7 @@ class LakeTable:
                     return int(table.version())
                 self._require_current(table, moves)
                 self._require_active(table, removed)
-                require_servable(self.name, table)
+                self._columns.require_fit(table)
                 base = table.version()
                 try:
                     table.create_write_transaction(

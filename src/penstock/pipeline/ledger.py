@@ -60,7 +60,7 @@ def read_ledger(
         except ENDS_THE_PROCESS:
             raise
         except BaseException as error:  # noqa: BLE001 -- native code that panics raises no Exception
-            view.failures.update(dict.fromkeys(names.values(), _not_read(table_name, error)))
+            view.failures.update(dict.fromkeys(names.values(), ledger_not_read(table_name, error)))
             continue
         view.next_offsets.update({names[one]: offset for one, offset in offsets.items()})
         view.last_epochs.update({names[one]: epoch for one, epoch in epochs.items()})
@@ -68,7 +68,8 @@ def read_ledger(
     return view
 
 
-def _not_read(table: str, error: BaseException) -> PenstockError:
+def ledger_not_read(table: str, error: BaseException) -> PenstockError:
+    """Why the partitions that need this table's ledger must wait."""
     if isinstance(error, PenstockError):
         return error
     return LakeRefusedError(

@@ -33,6 +33,7 @@ from penstock.pipeline.written_files import written_files
 # Failures that may be those of a single record.
 OF_ONE_RECORD = (RecordUnreadableError, UnforeseenError)
 # After so long the rest of the range is left to the next batch: other partitions wait meanwhile.
+# No setting: the next batch goes on where this one stopped, so nothing depends on the figure.
 NARROWING_S_MAX = 10.0
 REASON_CHARACTERS_MAX = 2_000
 

@@ -16,7 +16,8 @@ class ActiveFile:
     path: str
     size_bytes: int
     modified_at_ms: int
-    records: int
+    # None where the log does not say it: statistics may be left out.
+    records: int | None
     partition_values: Mapping[str, str | None]
 
 
@@ -35,7 +36,7 @@ def active_files(table: DeltaTable) -> list[ActiveFile]:
             path=unquote(one["path"]),
             size_bytes=one["size_bytes"],
             modified_at_ms=_milliseconds(one["modification_time"]),
-            records=one["num_records"],
+            records=one.get("num_records"),
             partition_values={
                 name: None if value is None else str(value)
                 for name, value in (one.get("partition") or {}).items()

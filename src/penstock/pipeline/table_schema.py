@@ -1,12 +1,13 @@
-"""Makes a Delta table for the first rows, and adds the columns that later rows bring."""
+"""Makes a Delta table for the first rows, adds new columns, and checks that rows still fit."""
 
 import json
 from collections.abc import Sequence
 
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Field, Schema
 
 from penstock.pipeline.failures import SchemaChangedError
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.table_rules import require_servable
 from penstock.settings.sections import LakeSettings
 
 
@@ -29,8 +30,68 @@ def create_table(
     )
 
 
-def fit_columns(name: str, table: DeltaTable, schema: Schema, partition_by: Sequence[str]) -> None:
-    """Add the columns that the table lacks; raise if the rows do not fit the others."""
+class ColumnsToWrite:
+    """The columns of all rows that this process writes to a table, and whether they still fit.
+
+    Another tool may replace a table's columns at any time. To look is cheap: rows and rules are
+    checked only when what the log says about the table has changed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        # By their JSON and the columns by which they are partitioned: topics may share a table.
+        self._opened: dict[tuple[str, tuple[str, ...]], Schema] = {}
+        self._fit: _Description | None = None
+
+    def is_opened(self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]) -> bool:
+        """Whether these rows fit, and nothing has changed since they did."""
+        is_known = (schema_json, tuple(partition_by)) in self._opened
+        return is_known and _description(table) == self._fit
+
+    def open(self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]) -> None:
+        """Add the columns that the table lacks; raise if the rows do not fit the others."""
+        require_servable(self._name, table)
+        schema = nullable_schema(schema_json)
+        missing = _missing(self._name, table, schema, partition_by)
+        if missing:
+            table.alter.add_columns(missing)
+            table.update_incremental()
+        self._opened[schema_json, tuple(partition_by)] = schema
+
+    def require_fit(self, table: DeltaTable) -> None:
+        """Raise if rows that were opened no longer fit, or the table has a new rule."""
+        description = _description(table)
+        if description == self._fit:
+            return
+        require_servable(self._name, table)
+        for (_, partition_by), schema in self._opened.items():
+            missing = _missing(self._name, table, schema, partition_by)
+            if missing:
+                raise SchemaChangedError(
+                    f"The table {self._name} no longer has the column {missing[0].name}.",
+                    remedy="The next batch adds it again; keep it out with the transformation.",
+                )
+        self._fit = description
+
+
+# Columns, partitioning, properties, and what is asked of readers and writers.
+_Description = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...], str]
+
+
+def _description(table: DeltaTable) -> _Description:
+    metadata = table.metadata()
+    return (
+        table.schema().to_json(),
+        tuple(metadata.partition_columns),
+        tuple(sorted(metadata.configuration.items())),
+        repr(table.protocol()),
+    )
+
+
+def _missing(
+    name: str, table: DeltaTable, schema: Schema, partition_by: Sequence[str]
+) -> list[Field]:
+    """The columns that the table lacks. Raise if the rows do not fit the others."""
     there = list(table.metadata().partition_columns)
     if there != list(partition_by):
         raise SchemaChangedError(
@@ -45,10 +106,7 @@ def fit_columns(name: str, table: DeltaTable, schema: Schema, partition_by: Sequ
                 f"now have {one.type}.",
                 remedy="Cast it in the transformation, or give the topic another table.",
             )
-    new = [one for one in schema.fields if one.name not in known]
-    if new:
-        table.alter.add_columns(new)
-        table.update_incremental()
+    return [one for one in schema.fields if one.name not in known]
 
 
 def nullable_schema(schema_json: str) -> Schema:

@@ -9,13 +9,12 @@ writes, and follows the table's own properties: replaced files stay for
 the ledger proves that none ever will (see orphans.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltalake.exceptions import DeltaError
-
+from penstock.errors import PenstockError
 from penstock.pipeline.compaction import Compacted, compact
-from penstock.pipeline.failures import LakeRefusedError
+from penstock.pipeline.failures import ENDS_THE_PROCESS, LakeRefusedError
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.orphans import remove_orphans
 from penstock.pipeline.storage import TableStorage, table_names
@@ -48,45 +47,82 @@ class UpkeepReport:
     left_alone: str = ""
 
 
-def keep_up(lake: LakeSettings, tables: Sequence[str] = ()) -> Iterator[UpkeepReport]:
+def keep_up(
+    lake: LakeSettings, tables: Sequence[str] = (), *, skips_others: bool = False
+) -> Iterator[UpkeepReport]:
     """Maintain the named tables, or all that this group writes.
 
-    A named table that this group does not write is refused. One that fails does not hold up the
-    others: its error is raised when they are done.
+    A named table that this group does not write is refused, or skipped with `skips_others`.
+    Whatever goes wrong with one table does not hold up the others: it is raised when they are
+    done.
     """
-    for name in tables:
-        if LakeTable(lake, name).exists() and not is_written_by(lake, name):
-            raise LakeRefusedError(
-                f"Group {lake.group} does not write the table {name}, so it does not maintain it.",
-                remedy="Use the tool that writes it, or name the right group in lake.group.",
-            )
-    failed: LakeRefusedError | None = None
-    for name in tables or tables_of(lake):
-        table = LakeTable(lake, name)
+    failures: dict[str, BaseException] = {}
+    for name in tables or _all_tables(lake):
         try:
-            report = _keep_up_one(lake, table) if table.exists() else None
-        except (DeltaError, OSError, LakeRefusedError) as error:
-            refused = LakeRefusedError(
-                f"The table {name} could not be maintained: {error}",
-                remedy="Check that the lake has free space and may be written.",
-            )
-            refused.__cause__ = error
-            failed = failed or refused
+            is_ours = is_written_by(lake, name)
+            if not is_ours and (skips_others or not tables):
+                continue
+            report = _keep_up_if_ours(lake, LakeTable(lake, name), is_ours=is_ours)
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
+            failures[name] = error
             continue
         if report is not None:
             yield report
-    if failed is not None:
-        raise failed
+    if failures:
+        raise _failed(failures, "could not be maintained")
 
 
-def tables_of(lake: LakeSettings) -> list[str]:
-    """The tables below the root that this group has written to."""
-    return [name for name in table_names(lake) if is_written_by(lake, name)]
+def _failed(failures: Mapping[str, BaseException], what: str) -> LakeRefusedError:
+    """One error for all tables that failed."""
+    reasons = [
+        f"The table {name} {what}: {_one_line(error).rstrip('.')}."
+        for name, error in sorted(failures.items())
+    ]
+    first = failures[min(failures)]
+    refused = LakeRefusedError(
+        " ".join(reasons),
+        remedy=(first.remedy if isinstance(first, PenstockError) else "")
+        or "Check that the lake has free space and may be written, and that its files are whole.",
+    )
+    refused.__cause__ = first
+    return refused
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, PenstockError):
+        return error.message
+    # The lines after the first are a stack of native code.
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+
+
+def _all_tables(lake: LakeSettings) -> list[str]:
+    try:
+        return table_names(lake)
+    except OSError as error:
+        raise LakeRefusedError(
+            f"The tables in {lake.root} cannot be listed: {_one_line(error)}",
+            remedy="Check that it exists and may be read.",
+        ) from error
 
 
 def is_written_by(lake: LakeSettings, name: str) -> bool:
     """Whether files of this group are in the table: each group writes to a folder of its own."""
     return TableStorage(lake, name).has_folder(f"data/{lake.group}")
+
+
+def _keep_up_if_ours(lake: LakeSettings, table: LakeTable, *, is_ours: bool) -> UpkeepReport | None:
+    """None for a table that does not exist yet."""
+    if not table.exists():
+        return None
+    if not is_ours:
+        raise LakeRefusedError(
+            f"Group {lake.group} does not write the table {table.name}, so it does not maintain "
+            "it.",
+            remedy="Use the tool that writes it, or name the right group in lake.group.",
+        )
+    return _keep_up_one(lake, table)
 
 
 def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
@@ -97,13 +133,23 @@ def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
         orphans = remove_orphans(table, lake.group)
         return UpkeepReport(table.name, before, before, 0, orphans, 0, left_alone=reason)
     done, reason = Compacted(before, before), ""
+    failed: Exception | None = None
     try:
         file_size = table.target_file_size() or lake.file_size
         done = compact(table, lake, file_size)
     except StaleLedgerError:
         reason = "another process of this group compacts it now"
+    except Exception as error:  # noqa: BLE001 -- raised below: a full disk needs space first
+        failed = error
+    vacuumed = 0
+    try:
+        vacuumed = table.vacuum()
+    except Exception as error:  # noqa: BLE001 -- raised below, as above
+        failed = failed or error
     # Last, because a checkpoint may have dropped the log's memory of a file that was replaced.
-    vacuumed, orphans = table.vacuum(), remove_orphans(table, lake.group)
+    orphans = remove_orphans(table, lake.group)
+    if failed is not None:
+        raise failed
     return UpkeepReport(
         table.name,
         done.files_before,
@@ -123,12 +169,14 @@ def remove_orphans_of(lake: LakeSettings, consumer_id: int) -> int:
     that two nodes see it may still write. So only the ledger decides, as for all other orphans.
     """
     removed = 0
-    failed: Exception | None = None
-    for name in tables_of(lake):
+    failures: dict[str, BaseException] = {}
+    for name in _all_tables(lake):
         try:
             removed += remove_orphans(LakeTable(lake, name), lake.group, of_consumer=consumer_id)
-        except (DeltaError, OSError, LakeRefusedError) as error:
-            failed = failed or error
-    if failed is not None:
-        raise LakeRefusedError(f"Not every table could be searched: {failed}") from failed
+        except ENDS_THE_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
+            failures[name] = error
+    if failures:
+        raise _failed(failures, "could not be searched")
     return removed

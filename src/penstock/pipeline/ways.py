@@ -48,6 +48,9 @@ class Ways:
         self._workers_tried_again_at_s = 0.0
         # Partitions whose records Spark's workers could not read, and until when.
         self._unreadable_until_s: dict[TopicPartition, float] = {}
+        # Partitions with dead letters that are kept already, while their table's ledger has not
+        # reached them. Only the way through a DataFrame leaves those records out.
+        self.has_kept: frozenset[TopicPartition] = frozenset()
         # Of partitions that are carried in parts: how many offsets to try next.
         self.part_sizes: dict[TopicPartition, int] = {}
 
@@ -76,7 +79,12 @@ class Ways:
         if until_s is not None and self._clock() >= until_s:
             del self._unreadable_until_s[one.partition]
             until_s = None
-        return Way.PASS_THROUGH if is_quick and until_s is None else Way.CONNECTOR
+        is_quick = is_quick and until_s is None and one.partition not in self.has_kept
+        return Way.PASS_THROUGH if is_quick else Way.CONNECTOR
+
+    def passes_through(self, name: str, one: PlannedRange) -> bool:
+        """Whether a part of this range may take the pass-through way, however it failed before."""
+        return one.partition not in self.has_kept and bool(self.quick_tables({name: [one]}))
 
     def quick_tables(self, by_table: RangesByTable) -> list[str]:
         """The tables that may take the pass-through way now."""

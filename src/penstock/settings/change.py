@@ -33,10 +33,19 @@ def changed_settings(settings: Settings, changes: Mapping[str, Any]) -> Settings
             changed[section] = type(before).model_validate(given)
         except ValidationError as error:
             raise _first_error(section, error) from None
-    return settings.model_copy(update=changed)
+    sections = {name: getattr(settings, name) for name in type(settings).model_fields}
+    try:
+        return type(settings).model_validate({**sections, **changed})
+    except ValidationError as error:  # two sections do not fit together; the reason names both
+        raise SettingsError(f"{_reason(error)}.") from None
 
 
 def _first_error(section: str, error: ValidationError) -> SettingsError:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     name = ".".join((section, *(str(part) for part in first["loc"])))
-    return SettingsError(f"{name}: {first['msg'].removeprefix('Value error, ')}.")
+    return SettingsError(f"{name}: {_reason(error)}.")
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return first["msg"].removeprefix("Value error, ")

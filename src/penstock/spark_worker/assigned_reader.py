@@ -16,6 +16,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from penstock.spark_worker.work import RangeToRead
 
+# Why a second reader beside `kafka_io.partition_reader`: this one runs in Spark's Python workers,
+# where `spark_worker` imports nothing else of ours, and keeps its consumers for the next batch.
 # A consumer stays connected for the next batch of the same topics. A worker may keep several.
 KEPT_CONSUMERS = 8
 # How much is turned into columns at once.

@@ -143,7 +143,8 @@ def _columns(
                     rows = rows.filter(pyarrow.compute.equal(rows[name], text))
             if rows["partition"].null_count or rows["offset"].null_count:
                 raise NotVerifiableError(
-                    f"{path} has rows without a partition or an offset: nobody can say whose.",
+                    f"{path} has rows without a partition or an offset: "
+                    "their partition is unknown.",
                     remedy="The transformation must keep both columns as they are.",
                 )
             offsets = rows["offset"].to_numpy().astype(np.int64)

@@ -87,6 +87,10 @@ def test_wrong_arguments_are_one_message(arguments: list[str], explanation: str)
             ["--set", "monitor.period=6s"],
             "monitor.period (6s) is more than half of controller.speeds_stale (10s): no meas",
         ),
+        (
+            ["--set", "controller.consumer_grace=5s", "--set", "consumer.grace=1m"],
+            "controller.consumer_grace (5s) is not longer than consumer.grace (1m)",
+        ),
         (["-f", "none.yaml"], "Could not read the settings file none.yaml"),
     ],
 )

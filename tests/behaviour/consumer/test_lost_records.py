@@ -2,9 +2,8 @@
 
 import pytest
 
-from kit.consumer.consumer_script import A, B, Script
+from kit.consumer.consumer_script import USUAL, A, B, Script
 from penstock.consumer.core import batch_planning, partition_progress
-from penstock.consumer.core.batch_planning import LOG_SHORT_MS_MAX
 from penstock.consumer.core.effects import CarryBatch, Log, ReadLedger
 from penstock.consumer.core.inputs import LedgerEntry
 from penstock.errors import UnreachableError
@@ -33,10 +32,10 @@ def waited_with_end(script: Script, end: int, ms: int) -> list[FromConsumer]:
     return said
 
 
-def the_loss_is_seen() -> None:
+def the_loss_is_seen(short_log_wait_ms: int = USUAL.short_log_wait_ms) -> None:
     """The law that planted bugs break: a short log is counted as behind, and then stopped."""
-    script = Script().owning(A).with_spark()
-    said = waited_with_end(script, 4, 4 * LOG_SHORT_MS_MAX)
+    script = Script(short_log_wait_ms=short_log_wait_ms).owning(A).with_spark()
+    said = waited_with_end(script, 4, 4 * USUAL.short_log_wait_ms)
     reports = [one for one in said if isinstance(one, ConsumerReport) and one.owned]
     assert {one.behind_records for one in reports if one.owned[0].end_offset is not None} == {6}
     assert stops(said) == {"orders-0": StopReason.LOG_TRUNCATED}
@@ -51,10 +50,18 @@ def test_a_log_that_stays_below_the_ledger_stops_its_partition() -> None:
     the_loss_is_seen()
 
 
+def test_the_wait_for_a_short_log_is_a_setting() -> None:
+    """With a longer wait the partition is stopped later, and not before."""
+    wait_ms = 4 * USUAL.short_log_wait_ms
+    script = Script(short_log_wait_ms=wait_ms).owning(A).with_spark()
+    assert not stops(waited_with_end(script, 4, wait_ms - 2_000))
+    assert stops(waited_with_end(script, 4, wait_ms)) == {"orders-0": StopReason.LOG_TRUNCATED}
+
+
 def test_a_log_that_is_short_for_a_moment_is_waited_for() -> None:
     """Within the patience nothing is stopped; an end that is whole again resets it."""
     script = Script().owning(A).with_spark()
-    assert not stops(waited_with_end(script, 4, LOG_SHORT_MS_MAX - 2_000))
+    assert not stops(waited_with_end(script, 4, USUAL.short_log_wait_ms - 2_000))
     script.wait(10_000)
     script.ledger(A, "1.1", 10)
     script.ends({A: 12})
@@ -76,7 +83,7 @@ def test_a_short_log_is_logged_once_in_a_while_and_its_ledger_entry_is_read() ->
     script.batch_ends({B: 15})
     script.ends({A: 4, B: 15})
     assert "log_ends_early" not in script.logged()
-    script.wait(2 * LOG_SHORT_MS_MAX)
+    script.wait(2 * USUAL.short_log_wait_ms)
     assert script.did(ReadLedger)
     assert not stops(script.ends({A: 4, B: 15})), "the ledger look-up is still under way"
 
@@ -85,7 +92,7 @@ def test_a_short_log_of_a_topic_made_again_is_no_truncation() -> None:
     """The ledger look-up names another topic id."""
     script = Script().owning(A).with_spark()
     script.ends({A: 4})
-    script.wait(2 * LOG_SHORT_MS_MAX)
+    script.wait(2 * USUAL.short_log_wait_ms)
     assert script.did(ReadLedger)
     said = script.ledger(A, "1.1", 0, topic_id="another", ledger_offset=None)
     assert stops(said) == {"orders-0": StopReason.TOPIC_MADE_AGAIN}
@@ -194,12 +201,13 @@ def test_planted_bugs_about_short_logs_are_caught(
     monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:
     """Each bug makes the law fail that a loss is seen."""
+    wait_ms = USUAL.short_log_wait_ms
     if bug == "patience without end":
-        monkeypatch.setattr(batch_planning, "LOG_SHORT_MS_MAX", 10**12)
+        wait_ms = 10**12
     else:
         monkeypatch.setattr(partition_progress, "abs", lambda n: max(0, n), raising=False)
     with pytest.raises(AssertionError):
-        the_loss_is_seen()
+        the_loss_is_seen(wait_ms)
 
 
 @pytest.mark.parametrize("bug", ["leaders are not compared", "the epoch's end is not compared"])

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from kit.deployment.in_memory import InMemoryDeployment
 from penstock.controller.core.effects import CreateConsumer, ListDeployments
 from penstock.controller.core.inputs import ConsumerIncident, CreationFailed, ListingFailed
 from penstock.controller.process.effect_runner import EffectRunner
@@ -13,7 +14,6 @@ from penstock.deployment import (
     DeployedConsumer,
     DeploymentError,
     DeploymentTemplate,
-    InMemoryDeployment,
 )
 from penstock.errors import PenstockError, UnreachableError
 from penstock.model import ConsumerId

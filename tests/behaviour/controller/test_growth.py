@@ -131,5 +131,5 @@ def test_growth_of_a_group_that_is_not_behind_is_not_compared() -> None:
     draft = StepDraft(replace(teller.state, growth_trial=trial), teller.now_ms)
     judge(draft, group_load(draft), is_settled=True)
     assert draft.state.growth_trial is None
-    assert draft.state.growth_hold is None
+    assert draft.state.growth_limit is None
     assert draft.decisions == []

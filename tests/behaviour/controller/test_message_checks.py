@@ -126,7 +126,7 @@ def test_refusals_of_other_incarnations_and_plans_are_only_counted() -> None:
     assert original is not None
     for number, change in enumerate(({"refused_controller_epoch": 0}, {"refused_plan_number": 1})):
         head = {**change, "sequence": original.sequence + 1 + number}
-        teller.spoke(original.model_copy(update=head))
+        teller.reads(original.model_copy(update=head))
     assert counted(teller, "command_refused") == 3
     assert state_of(teller).phase is Phase.SENTINEL
 

@@ -84,11 +84,11 @@ def test_a_consumer_that_an_overtaken_plan_wanted_is_used_by_the_next_one() -> N
         "speeds a-0=90 b-0=90",
     )
     before = state_of(teller)
-    wanted_since_ms = before.consumers[TWO].since_listened_ms
+    wanted_since_ms = before.consumers[TWO].since_heartbeat_time_ms
     lines = teller.tell("packed 2: a-0; 3: b-0")
     assert "2 to create" in lines[0]
-    since_ms = state_of(teller).consumers[TWO].since_listened_ms
-    assert since_ms == wanted_since_ms < before.hearing.listened_ms
+    since_ms = state_of(teller).consumers[TWO].since_heartbeat_time_ms
+    assert since_ms == wanted_since_ms < before.heartbeats.heartbeat_time_ms
     assert set(state_of(teller).consumers) == {TWO, THREE}
 
 

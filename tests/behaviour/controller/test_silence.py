@@ -1,4 +1,4 @@
-"""Who is given up, in listening time; and who is waited for."""
+"""Who is given up, in heartbeat time; and who is waited for."""
 
 import pytest
 
@@ -39,8 +39,8 @@ def fenced(lines: list[str]) -> list[str]:
     return [line.strip() for line in lines if line.startswith("  consumer_fenced")]
 
 
-def listened_ms(teller: Storyteller) -> int:
-    return state_of(teller).hearing.listened_ms
+def heartbeat_time_ms(teller: Storyteller) -> int:
+    return state_of(teller).heartbeats.heartbeat_time_ms
 
 
 # Heartbeats
@@ -81,11 +81,11 @@ def test_only_the_heartbeat_that_is_awaited_counts(
     """Not one of another controller, not one that was given up, and none twice, in any state."""
     teller = after("a controller starts with epoch 1", *deployed, "tick +100", "tick +5000")
     teller.give(inputs.HeartbeatReturned(teller.now_ms, epoch, number))
-    assert listened_ms(teller) == 0
+    assert heartbeat_time_ms(teller) == 0
     assert state_of(teller).counts["other_heartbeat"] == 1
     teller.tell("the heartbeat comes back")
     teller.tell("the heartbeat comes back")
-    assert listened_ms(teller) == 1_000
+    assert heartbeat_time_ms(teller) == 1_000
 
 
 # Silence
@@ -98,7 +98,7 @@ def test_silence_is_counted_in_heartbeats_that_came_back() -> None:
     assert fenced(teller.tell("the controller hears itself for 3000 ms")) == []
     teller.tell(ONE_REPORTS)
     (line,) = fenced(teller.tell("the controller hears itself for 1000 ms"))
-    assert "consumer 2 said nothing while heartbeats of 8000 ms came back" in line
+    assert "consumer 2 sent no message for 8 s while the controller could read" in line
 
 
 def test_any_message_ends_a_silence() -> None:
@@ -127,7 +127,7 @@ def test_consumers_that_fall_silent_one_after_another_are_held() -> None:
 def test_a_hold_ends_with_the_silence() -> None:
     """Nobody was given up, and the status says nothing of it any more."""
     teller = after(*FOUR_CONSUMERS, "the controller hears itself for 8000 ms")
-    assert state_of(teller).hold is not None
+    assert state_of(teller).shared_silence is not None
     for number in (1, 2, 3):
         teller.tell(f"consumer {number} reports orders-{number - 1}@1.{number}")
     (line,) = fenced(teller.tell("the controller hears itself for 1000 ms"))
@@ -145,23 +145,23 @@ def test_held_consumers_are_given_up_a_few_at_a_time() -> None:
 def test_a_group_that_is_only_quiet_is_not_held() -> None:
     """There is nobody to give up, so there is nothing to say."""
     teller = after(*FOUR_CONSUMERS, "the controller hears itself for 7000 ms")
-    assert state_of(teller).hold is None
+    assert state_of(teller).shared_silence is None
 
 
 def test_quiet_consumers_keep_a_hold_without_anybody_to_give_up() -> None:
-    """Those that were late have spoken; the rest are quiet, and the hold goes on."""
+    """Those that were late have spoken; the rest are quiet, and the shared silence goes on."""
     teller = after("settings give_up_period=1s", *FOUR_CONSUMERS)
     teller.tell("the controller hears itself for 3000 ms")
     teller.tell("consumer 3 reports orders-2@1.3")
     teller.tell("consumer 4 reports orders-3@1.4")
     teller.tell("the controller hears itself for 5000 ms")
-    assert state_of(teller).hold is not None
+    assert state_of(teller).shared_silence is not None
     teller.tell("consumer 1 reports orders-0@1.1")
     teller.tell("consumer 2 reports orders-1@1.2")
     assert fenced(teller.tell("the controller hears itself for 1000 ms")) == []
-    hold = state_of(teller).hold
-    assert hold is not None
-    assert hold.consumers == (3, 4)
+    shared = state_of(teller).shared_silence
+    assert shared is not None
+    assert shared.consumers == (3, 4)
 
 
 def test_a_held_group_is_not_rebuilt() -> None:

@@ -92,6 +92,21 @@ def test_a_steady_consumer_restarts_quickly(tmp_path: Path) -> None:
         assert local.list_consumers()[ONE].restarts == expected
 
 
+def test_a_death_is_reported_with_the_last_line_of_the_log(tmp_path: Path) -> None:
+    """The reason is usually there; a log that was removed is no error."""
+    clock = Clock()
+    local = LocalProcesses(tmp_path, "g", quitter, monotonic=clock)
+    local.create(ONE, TEMPLATE)
+    for last in ("no", ""):
+        while is_alive(local.process_of(ONE)):
+            pass
+        if not last:
+            (tmp_path / "consumer-1" / "consumer.log").unlink()
+        clock.now_s += 11
+        (incident,) = local.repair()
+        assert incident.explanation == f"died and was started again (1). Last line: {last}"
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"consumer": 1, "group": "g"}'])
 def test_a_broken_note_counts_as_not_deployed(tmp_path: Path, content: str) -> None:
     """A damaged note counts as not deployed, and creating starts the consumer."""
@@ -170,7 +185,7 @@ def test_no_more_start_at_once_than_allowed(tmp_path: Path) -> None:
     waiting = local.list_consumers()[ONE]
     assert waiting.state is DeploymentState.WAITING
     assert waiting.is_starting, "the bound on its start does not run yet"
-    assert waiting.detail == "waits for its turn to start"
+    assert waiting.detail == "waits until others have started"
     with pytest.raises(DeploymentError, match="not deployed"):
         local.process_of(ONE)
     assert local.repair() == []
@@ -231,7 +246,7 @@ def test_a_consumer_that_cannot_start_when_its_turn_comes_is_told(tmp_path: Path
 
 
 def test_a_death_is_told_before_there_is_room_for_a_restart(tmp_path: Path) -> None:
-    """Who died while another one starts is told as dead at once, and waits for its turn."""
+    """Who died while another one starts is reported dead at once, and waits until it may start."""
     clock = Clock()
     local = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1, monotonic=clock)
     local.create(ONE, TEMPLATE)
@@ -244,7 +259,7 @@ def test_a_death_is_told_before_there_is_room_for_a_restart(tmp_path: Path) -> N
     clock.now_s += 1
     [told] = local.repair()
     assert (told.consumer, told.has_ended) == (1, True)
-    assert "died and waits for its turn (1)" in told.explanation
+    assert "died and waits until others have started (1)" in told.explanation
     assert local.list_consumers()[ONE].state is DeploymentState.WAITING
     assert local.repair() == []
     (tmp_path / "consumer-2" / "started").touch()

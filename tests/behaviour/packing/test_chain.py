@@ -13,7 +13,7 @@ SEEDS = (31,)
 NAMES = ("CHAIN@0", "CHAIN@0.2", "CHAIN", *(algorithm.name for algorithm in PUBLISHED))
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [10, 25])
 def test_targets_of_the_default_knob(delta: int) -> None:
     """CBS is at most 0.45 of MWF's, and R at most the target share at this delta."""
@@ -22,7 +22,7 @@ def test_targets_of_the_default_knob(delta: int) -> None:
     assert found["CHAIN"][1] <= R_OF_MWF_MAX[delta] * found["MWF"][1]
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [10, 25])
 def test_targets_of_the_fewest_consumers(delta: int) -> None:
     """Never more consumers than BFD, and R at most the target share of BFD's."""
@@ -32,7 +32,7 @@ def test_targets_of_the_fewest_consumers(delta: int) -> None:
     assert found["CHAIN@0"][1] <= R_OF_BFD_MAX[delta] * found["BFD"][1]
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [10, 25])
 def test_front_dominates_all_published(delta: int) -> None:
     """For each published algorithm some knob of CHAIN is at least as good in both scores."""

@@ -11,7 +11,7 @@ DELTA, SEEDS = 25, (31, 32)
 NAMES = tuple(algorithm.name for algorithm in PUBLISHED)
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_come_close_to_the_published_table(name: str) -> None:
     """R is within 5 % and CBS within 0.01 of the published scores."""

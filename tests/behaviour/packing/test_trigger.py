@@ -11,14 +11,15 @@ from penstock.packing import DEFAULT
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
+    TriggerDecision,
     TriggerMemory,
     after_repack,
     decide,
-    is_worthwhile,
     load_of_assignment,
     problem_for,
     try_again,
 )
+from penstock.packing.worthwhile import is_worthwhile
 from penstock.settings import Settings
 
 POLICY = replace(
@@ -195,16 +196,22 @@ def test_two_repacks_are_some_time_apart() -> None:
     """Unless a partition has no reader: that is never made to wait."""
     memory = after_repack(FRESH, Reason.OVER_CAPACITY, 10_000, changed=True)
     group = load_of_assignment(POLICY, speeds(60, 60), held([0, 1]))
-    assert decide(POLICY, memory, group, 12_999)[1].reason is Reason.CALM
+    too_soon = TriggerDecision(Reason.CALM, "the last plan was made less than 3 s ago")
+    assert decide(POLICY, memory, group, 12_999)[1] == too_soon
     assert decide(POLICY, memory, group, 13_000)[1].reason is Reason.OVER_CAPACITY
     unread = load_of_assignment(POLICY, speeds(60, 60), held([0]))
     assert decide(POLICY, memory, unread, 10_000)[1].reason is Reason.UNREAD_PARTITION
 
 
 def test_an_old_measurement_is_no_reason_for_a_move() -> None:
-    """Neither up nor down; what nobody reads is still seen to."""
+    """Neither up nor down, and its age is told; what nobody reads is still seen to."""
     group = replace(load_of_assignment(POLICY, speeds(60, 60), held([0, 1])), is_fresh=False)
-    assert decide(POLICY, FRESH, group, 0)[1].reason is Reason.CALM
+    for ms_ago, why in (
+        (12_340, "the last measurement is 12.3 s old, too old to act on"),
+        (None, "nothing is measured yet"),
+    ):
+        calm = TriggerDecision(Reason.CALM, why)
+        assert decide(POLICY, FRESH, replace(group, measured_ms_ago=ms_ago), 0)[1] == calm
     unread = replace(group, unread=(named(7),))
     assert decide(POLICY, FRESH, unread, 0)[1].reason is Reason.UNREAD_PARTITION
 

@@ -156,6 +156,19 @@ def test_the_longest_retry_is_no_shorter_than_the_first(tmp_path: Path) -> None:
         load_settings(file, environment={})
 
 
+def test_a_local_consumer_is_not_killed_before_its_batch_may_end() -> None:
+    """The controller waits longer for a clean shutdown than it may take; Kubernetes has its own."""
+    short = {"controller.consumer_grace": "5s", "consumer.grace": "60s"}
+    with pytest.raises(SettingsError) as raised:
+        load_settings(flags=short, environment={})
+    assert str(raised.value).splitlines()[0] == (
+        "controller.consumer_grace (5s) is not longer than consumer.grace (1m): local consumers "
+        "would be killed during a batch."
+    )
+    load_settings(flags={**short, "controller.deployment": "kubernetes"}, environment={})
+    load_settings(flags={**short, "controller.consumer_grace": "61s"}, environment={})
+
+
 def test_local_consumers_are_bounded_by_the_cores() -> None:
     """Four for each, and the reason is told; a value that is set, and Kubernetes, have no part."""
     path = ("controller", "consumers_max")

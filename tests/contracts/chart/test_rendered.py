@@ -13,7 +13,7 @@ from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason
-from penstock.deployment.kubernetes.from_settings import require_usable
+from penstock.deployment.kubernetes.process.from_settings import require_usable
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 from penstock.settings.load import load_settings
@@ -364,6 +364,19 @@ def test_one_controller_with_its_own_claim(helm: Path) -> None:
     }
     settings = yaml.safe_load(of_kind(objects, "ConfigMap")["penstock"]["data"]["penstock.yaml"])
     assert mounted["state"] == settings["controller"]["directory"]
+
+
+def test_a_standby_needs_no_volume(helm: Path) -> None:
+    """Two controllers that wait for each other, updated one by one, and no claim of their own."""
+    objects = rendered(helm, settings=["controller.standby=true"])
+    spec = _controller(objects)["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["type"] == "RollingUpdate"
+    (container,) = containers(_controller(objects))[-1:]
+    assert container["command"] == ["penstock", "controller", "--standby"]
+    (state,) = (one for one in spec["template"]["spec"]["volumes"] if one["name"] == "state")
+    assert state == {"name": "state", "emptyDir": {}}
+    assert "penstock-controller" not in of_kind(objects, "PersistentVolumeClaim")
 
 
 def test_a_lake_that_nothing_holds_is_refused(helm: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Protocol
 
 import pytest
 
+from kit.deployment.in_memory import InMemoryDeployment
 from kit.kubernetes.kubernetes_bench import SimulatedBench
 from penstock.deployment import (
     DeploymentBackend,
     DeploymentState,
     DeploymentTemplate,
-    InMemoryDeployment,
     LocalProcesses,
 )
 from penstock.deployment.local_processes import LaunchPlan
@@ -31,8 +31,6 @@ SECOND = replace(FIRST, version=2)
 class Bench(Protocol):
     """A back-end, a second one for the same group, and a way to kill consumers."""
 
-    can_log: bool
-
     @property
     def backend(self) -> DeploymentBackend: ...
 
@@ -44,8 +42,6 @@ class Bench(Protocol):
 
 
 class InMemoryBench:
-    can_log = True
-
     def __init__(self) -> None:
         self.backend = InMemoryDeployment()
 
@@ -60,8 +56,6 @@ class InMemoryBench:
 
 
 class LocalBench:
-    can_log = True
-
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.backend = self._made()
@@ -117,9 +111,8 @@ def state_of(backend: DeploymentBackend, consumer: ConsumerId) -> DeploymentStat
 
 
 def test_nothing_is_deployed_at_first(bench: Bench) -> None:
-    """A new group has no consumers, logs or incidents."""
+    """A new group has no consumers and no incidents."""
     assert bench.backend.list_consumers() == {}
-    assert list(bench.backend.logs(ONE)) == []
     assert list(bench.backend.repair()) == []
 
 
@@ -176,14 +169,3 @@ def test_a_controller_that_returns_finds_them(bench: Bench) -> None:
     assert returned.list_consumers() == bench.backend.list_consumers()
     returned.delete(ONE)
     assert bench.backend.list_consumers() == {}
-
-
-def test_logs_are_kept(bench: Bench) -> None:
-    """`logs` returns the last lines of the consumer's output."""
-    if not bench.can_log:
-        pytest.skip("simulated pods run no code and write nothing")
-    bench.backend.create(ONE, FIRST)
-    deadline = time.monotonic() + 10
-    while not bench.backend.logs(ONE) and time.monotonic() < deadline:
-        time.sleep(0.02)  # the process writes when it is up
-    assert list(bench.backend.logs(ONE, lines=1)) == ["consumer 1 of version 1"]

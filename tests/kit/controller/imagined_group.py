@@ -209,7 +209,7 @@ class ImaginedGroup:
             cycle=work,
             owned=rows,
         )
-        self.give(inputs.ConsumerSpoke(self.now_ms, report))
+        self.give(inputs.ConsumerMessageRead(self.now_ms, report))
 
     def _row(self, partition: TopicPartition, epoch: str) -> ReportedPartition:
         log = self.logs[partition]
@@ -285,7 +285,7 @@ class ImaginedGroup:
                 for r in message.partitions
             )
             event = StartConsumingEvent(**self._head(consumer), partitions=started)
-            self._waiting.append(inputs.ConsumerSpoke(self.now_ms, event))
+            self._waiting.append(inputs.ConsumerMessageRead(self.now_ms, event))
         elif isinstance(message, StopConsumingCommand):
             consumer = ConsumerId(message.consumer_id)
             self.counts["stops"] += len(message.partitions)
@@ -298,7 +298,7 @@ class ImaginedGroup:
                 for r in message.partitions
             )
             gone = StopConsumingEvent(**self._head(consumer), partitions=stopped)
-            self._waiting.append(inputs.ConsumerSpoke(self.now_ms, gone))
+            self._waiting.append(inputs.ConsumerMessageRead(self.now_ms, gone))
 
 
 def constant(bytes_per_s: float) -> Callable[[float], float]:

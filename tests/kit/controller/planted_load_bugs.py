@@ -66,15 +66,15 @@ def _floor_not_raised(patch: pytest.MonkeyPatch) -> None:
 
 
 def _answers_of_any_plan(patch: pytest.MonkeyPatch) -> None:
-    right = synchronisation.spoke
+    right = synchronisation.message_read
 
-    def spoke(draft: StepDraft, given: Any) -> None:
+    def message_read(draft: StepDraft, given: Any) -> None:
         newer = {"plan_number": max(given.message.plan_number, draft.state.plan_number)}
         message = given.message.model_copy(update=newer)
         right(draft, dataclasses.replace(given, message=message))
 
     table = {
-        key: spoke if handler is right else handler
+        key: message_read if handler is right else handler
         for key, handler in state_machine.HANDLERS.items()
     }
     patch.setattr(state_machine, "HANDLERS", table)
@@ -96,7 +96,7 @@ def _backlog_never_cleared(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_maximum(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(membership, "has_room", lambda _: True)
+    patch.setattr(membership, "may_grow", lambda _: True)
     patch.setattr(sentinel, "idle_wanted", lambda draft: draft.state.settings.spare_consumers)
 
 

@@ -8,7 +8,7 @@ import pytest
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import ledger_lookup, reports
 from penstock.controller.core import (
-    hearing,
+    heartbeats,
     holdings,
     membership,
     silence,
@@ -19,19 +19,19 @@ from penstock.controller.core.step_draft import StepDraft
 
 
 def _silence_by_the_clock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StepDraft, "listened_ms", property(lambda self: self.now_ms))
+    patch.setattr(StepDraft, "heartbeat_time_ms", property(lambda self: self.now_ms))
 
 
 def _any_heartbeat_counts(patch: pytest.MonkeyPatch) -> None:
-    right = hearing.hear
+    right = heartbeats.count_returned
 
-    def hear(draft: StepDraft, given: Any) -> bool:
-        known = draft.state.hearing
-        draft.change(hearing=dataclasses.replace(known, is_awaited=True))
+    def count_returned(draft: StepDraft, given: Any) -> bool:
+        known = draft.state.heartbeats
+        draft.change(heartbeats=dataclasses.replace(known, is_awaited=True))
         newest = {"controller_epoch": draft.state.controller_epoch, "number": known.heartbeats_sent}
         return right(draft, dataclasses.replace(given, **newest))
 
-    patch.setattr(hearing, "hear", hear)
+    patch.setattr(heartbeats, "count_returned", count_returned)
 
 
 def _nobody_is_excused(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def _held_for_ever(patch: pytest.MonkeyPatch) -> None:
 
     def held(draft: StepDraft, late: Any, quiet: Any) -> list[Any]:
         given_up = right(draft, late, quiet)
-        return [] if draft.state.hold is not None else given_up
+        return [] if draft.state.shared_silence is not None else given_up
 
     patch.setattr(silence, "now_given_up", held)
 

@@ -118,7 +118,7 @@ class Storyteller:
         return self._trace(before, state, effects)
 
     def listen(self, ms: str) -> list[str]:
-        """Ticks and heartbeats that come back, for as long as this in listening time."""
+        """Ticks and heartbeats that come back, for as long as this in heartbeat time."""
         lines: list[str] = []
         period_ms = round(self.settings.controller.heartbeat_period * 1000)
         for _ in range(int(ms) // period_ms):
@@ -129,7 +129,7 @@ class Storyteller:
     def heartbeat(self) -> list[str]:
         """The last heartbeat that was sent comes back."""
         assert self.state is not None
-        sent, epoch = self.state.hearing.heartbeats_sent, self.state.controller_epoch
+        sent, epoch = self.state.heartbeats.heartbeats_sent, self.state.controller_epoch
         return self.give(inputs.HeartbeatReturned(self.now_ms, epoch, sent))
 
     def tick(self, ms: str) -> list[str]:
@@ -219,11 +219,11 @@ class Storyteller:
 
     def again(self) -> list[str]:
         assert self.last is not None, "nobody has spoken yet"
-        return self.spoke(self.last)
+        return self.reads(self.last)
 
-    def spoke(self, message: FromConsumer) -> list[str]:
+    def reads(self, message: FromConsumer) -> list[str]:
         self.last = message
-        return self.give(inputs.ConsumerSpoke(self.now_ms, message))
+        return self.give(inputs.ConsumerMessageRead(self.now_ms, message))
 
     def reports(self, consumer: str, text: str | None, rest: str | None) -> list[str]:
         extra = {name: _value(value) for name, value in _pairs(rest or "")}
@@ -235,22 +235,22 @@ class Storyteller:
         rows = tuple(ReportedPartition(**row) for row in _rows(text))
         head = self._head(consumer)
         report = {**head, "report_number": 1, "phase": phase, "owned": rows, **extra}
-        return self.spoke(ConsumerReport.model_validate(report, strict=False))
+        return self.reads(ConsumerReport.model_validate(report, strict=False))
 
     def started(self, consumer: str, text: str) -> list[str]:
         rows = tuple(StartedPartition(**row) for row in _rows(text))
-        return self.spoke(StartConsumingEvent(**self._head(consumer), partitions=rows))
+        return self.reads(StartConsumingEvent(**self._head(consumer), partitions=rows))
 
     def stopped(self, consumer: str, text: str, reason: str | None) -> list[str]:
         why = StopReason(reason or "commanded")
         rows = tuple(StoppedPartition(**row, reason=why) for row in _rows(text))
-        return self.spoke(StopConsumingEvent(**self._head(consumer), partitions=rows))
+        return self.reads(StopConsumingEvent(**self._head(consumer), partitions=rows))
 
     def answers(self, consumer: str, text: str) -> list[str]:
         assert self.state is not None
         rows = tuple(OwnedPartition(**row) for row in _rows(text))
         head = self._head(consumer)
-        return self.spoke(
+        return self.reads(
             StateQueryResponse(
                 **head,
                 query_controller_epoch=self.state.controller_epoch,
@@ -262,7 +262,7 @@ class Storyteller:
     def refuses(self, consumer: str, text: str, reason: str) -> list[str]:
         assert self.state is not None
         rows = tuple(RefusedPartition(**row) for row in _rows(text))
-        return self.spoke(
+        return self.reads(
             CommandRefusedEvent(
                 **self._head(consumer),
                 refused_event_type="StartConsumingCommand",
@@ -275,7 +275,7 @@ class Storyteller:
 
     def obeyed_another(self, consumer: str, epoch: str) -> list[str]:
         head = {**self._head(consumer), "controller_epoch": int(epoch)}
-        return self.spoke(ConsumerReport(**head, report_number=1, phase=ConsumerPhase.RUNNING))
+        return self.reads(ConsumerReport(**head, report_number=1, phase=ConsumerPhase.RUNNING))
 
     # What the machine did
 

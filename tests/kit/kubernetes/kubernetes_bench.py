@@ -8,10 +8,10 @@ from typing import Any
 from kit.kubernetes.kubernetes_cluster import Cluster, role_rules, until
 from penstock.deployment import DeploymentBackend, StillEndingError
 from penstock.deployment.kubernetes import KubernetesDeployment
-from penstock.deployment.kubernetes.api import Api
 from penstock.deployment.kubernetes.core.manifests import PodPlan
 from penstock.deployment.kubernetes.core.names import CONSUMER_LABEL
 from penstock.deployment.kubernetes.core.refusals import Right
+from penstock.deployment.kubernetes.process.api import Api
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
 
@@ -22,9 +22,6 @@ GROUP = "bench"
 
 class SimulatedBench:
     """A back-end on simulated pods, whose status the test sets in place of a kubelet."""
-
-    # Simulated pods run no code, so they write no log.
-    can_log = False
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import load_kube_config
 
 from kit.kubernetes.cluster_recipe import cluster_cache, reason_to_skip, run_recipe
-from penstock.deployment.kubernetes.credentials import Access
+from penstock.deployment.kubernetes.process.credentials import Access
 from penstock.processes import identity_of, is_alive, send_signal, start_detached
 from penstock.processes.owner import owner_as_text, owner_from_text
 

@@ -8,7 +8,7 @@ from typing import Any
 from kubernetes.client import ApiClient, Configuration
 
 from kit.kubernetes.served import Served
-from penstock.deployment.kubernetes.credentials import Access
+from penstock.deployment.kubernetes.process.credentials import Access
 
 # (method, path with query, body) -> (status, body, further headers)
 Answering = Callable[[str, str, Any], tuple[int, Any, dict[str, str]]]

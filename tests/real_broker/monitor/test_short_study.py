@@ -9,7 +9,7 @@ from penstock.laboratory.studies.monitor.record import record
 from penstock.laboratory.studies.monitor.scenarios import Lane, MonitorRun
 from penstock.laboratory.studies.monitor.tables import lane_scores, write_csv
 
-pytestmark = [pytest.mark.broker, pytest.mark.campaign]
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 
 @pytest.mark.timeout(180)

@@ -33,7 +33,7 @@
 {{- dig "lake" "group" "penstock" .Values.settings -}}
 {{- end -}}
 
-{{/* Labels: [context, component]. Selector labels never change in a release's life: a Deployment's selector cannot. */}}
+{{/* Labels: [context, component]. Selector labels stay the same in every upgrade: a Deployment's selector cannot change. */}}
 {{- define "penstock.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "penstock.name" (first .) }}
 app.kubernetes.io/instance: {{ (first .).Release.Name }}

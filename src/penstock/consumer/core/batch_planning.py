@@ -27,9 +27,6 @@ _WORTH_MS_MIN = 100
 _FOLLOWS_MS = 1_000
 # A batch that is smaller than this share of its budget does not show what the consumer can carry.
 _FULL_SHARE = 0.5
-# A new leader may not know for a moment how far its log is committed. This is longer than brokers
-# need to agree, and there are ledger look-ups within it.
-LOG_SHORT_MS_MAX = 5_000
 
 
 def first_batch_state(settings: CoreSettings) -> BatchState:
@@ -137,7 +134,7 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     """A log that ends below what was carried has lost records, or is another topic's.
 
     The ledger look-up says whether the topic was made again. If it was not, and the end stays
-    below for `LOG_SHORT_MS_MAX`, the partition is stopped: new records would take offsets that
+    below for `short_log_wait`, the partition is stopped: new records would take offsets that
     count as carried.
     """
     row = replace(draft.progress[partition], end_offset=end)
@@ -150,7 +147,7 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
         return
     # From here on a look-up follows, so that the topic's id is newer than the first short end.
     since_ms = draft.now_ms if row.short_since_ms is None else row.short_since_ms
-    if draft.now_ms - since_ms >= LOG_SHORT_MS_MAX:
+    if draft.now_ms - since_ms >= draft.settings.short_log_wait_ms:
         lost = f"the log ends at {end}, {next_offset - end} below the ledger's {next_offset}"
         reason = StopReason.LOG_TRUNCATED
         owned_partitions.give_up(draft, partition, reason, next_offset, lost)

@@ -10,7 +10,7 @@ from penstock.messages import Wait, WaitsFor, Work, WorksOn
 
 
 def begin_wait(draft: StepDraft, what: WaitsFor) -> None:
-    """It is not there. What was away before has been away since then."""
+    """Note that this is missing. If it was already missing, keep the earlier time."""
     draft.waits.setdefault(what, draft.now_ms)
 
 

@@ -19,7 +19,7 @@ from penstock.consumer.core.step_draft import StepDraft
 
 
 def report(draft: StepDraft, given: Tick) -> None:
-    """If it is due. Reports that Kafka does not take would pile up and only tell of the past."""
+    """Send a report if due. While Kafka accepts none, skip it: it would be stale."""
     if draft.now_ms < draft.report_due_ms:
         return
     draft.report_due_ms = draft.now_ms + draft.settings.report_period_ms
@@ -75,6 +75,7 @@ def _measure(draft: StepDraft) -> Measurements:
 
 # Files of an incarnation that died can be removed once the ledger has moved past them, which takes
 # until the partition is read again: so at once, then after ten seconds, a minute and ten minutes.
+# No setting: the dates change only when disk space comes back, and later ones find the rest.
 _ORPHAN_REMOVALS_MS = (0, 10_000, 60_000, 600_000)
 
 

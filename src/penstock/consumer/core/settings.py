@@ -23,6 +23,7 @@ class CoreSettings:
     retry_first_ms: int
     retry_longest_ms: int
     missing_partition_wait_ms: int
+    short_log_wait_ms: int
     # 0 means no limit.
     capacity_bytes_per_s: float
     # Whether reading goes on after a hole that retention left, or the partition stops.
@@ -48,6 +49,7 @@ def core_settings(settings: Settings, deployment_version: int | None) -> CoreSet
         retry_first_ms=_ms(consumer.retry_first),
         retry_longest_ms=_ms(consumer.retry_longest),
         missing_partition_wait_ms=_ms(consumer.missing_partition_wait),
+        short_log_wait_ms=_ms(consumer.short_log_wait),
         capacity_bytes_per_s=consumer.capacity,
         skips_holes=settings.lake.on_offset_out_of_range == "skip-and-report",
         restarts_spark=settings.spark.uses_connect_server,

@@ -11,6 +11,7 @@ from penstock.consumer.core.step_draft import StepDraft
 from penstock.errors import PenstockError
 
 # The share of the grace period that the running batch may use before it is dropped.
+# No setting: `consumer.grace` is the one to change; the rest is for the last messages.
 BATCH_SHARE_OF_GRACE = 0.6
 
 

@@ -167,5 +167,5 @@ def is_unsettled(owned: Owned | None) -> bool:
 
 
 def _kept(before: Mapping[Key, Value], now: dict[Key, Value]) -> Mapping[Key, Value]:
-    """The very value of before when nothing changed, so that a change is cheap to see."""
+    """Return the old object if equal, so that a change is cheap to detect."""
     return before if now == before else now

@@ -38,7 +38,7 @@ class LogEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntries:
+class LedgerReading:
     """A partition that Kafka does not have is in neither."""
 
     entries: Mapping[TopicPartition, LedgerEntry]
@@ -109,9 +109,10 @@ class ExternalSystems:
         return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
 
     def keep_tables(self, topics: Iterable[str]) -> list[UpkeepReport]:
-        """Join small files and remove what is no longer needed."""
+        """Join small files and remove what is no longer needed, where this group has written."""
         lake = self._settings.lake
-        return list(keep_up(lake, sorted({lake.table_of(topic).table for topic in topics})))
+        names = sorted({lake.table_of(topic).table for topic in topics})
+        return list(keep_up(lake, names, skips_others=True))
 
     def read_ends(self, partitions: Sequence[TopicPartition]) -> LogEnds:
         """How far each partition's committed records reach, and why others cannot be looked up.
@@ -131,7 +132,7 @@ class ExternalSystems:
                 ids[name] = None
         return LogEnds(ends, ids)
 
-    def read_ledger(self, partitions: Iterable[TopicPartition]) -> LedgerEntries:
+    def read_ledger(self, partitions: Iterable[TopicPartition]) -> LedgerReading:
         """Where each partition goes on. A partition that Kafka does not have is left out."""
         wanted = sorted(partitions)
         self._at_point("reading-ledger")
@@ -160,7 +161,7 @@ class ExternalSystems:
                     view.leader_epochs.get(one),
                     epoch_ends.offsets.get(one),
                 )
-        return LedgerEntries(entries, failures)
+        return LedgerReading(entries, failures)
 
     def _look_up_epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> OffsetLookup:
         if not epochs:

@@ -9,7 +9,7 @@ a while. What consumers measure on the way is contention, and is not learned as 
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.state import GrowthHold, GrowthTrial
+from penstock.controller.core.state import GrowthLimit, GrowthTrial
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model.sentences import counted, speed_text
 from penstock.packing.trigger import GroupLoad, is_over_capacity
@@ -32,7 +32,7 @@ def note_carried(draft: StepDraft) -> None:
 def _carried_bytes_per_s(draft: StepDraft, since_ms: int) -> float | None:
     """The most that all consumers together carried since then; None when that is not known.
 
-    The most of any quarter of a trial: a group that is just starting is not what it could carry.
+    The highest quarter counts, because a starting group carries less than it can.
     """
     samples = [one for one in draft.state.carried_samples if one[0] >= since_ms]
     speeds = [
@@ -66,22 +66,22 @@ def most_consumers(draft: StepDraft) -> int:
 
     Not more than those on trial, and not more than before a growth that did not help.
     """
-    trial, hold = draft.state.growth_trial, draft.state.growth_hold
+    trial, limit = draft.state.growth_trial, draft.state.growth_limit
     bounds = [draft.state.settings.consumers_max]
     if trial is not None and not _has_changed(draft, trial.written_bytes_per_s):
         bounds.append(trial.consumers_after)
-    if hold is not None and not _has_changed(draft, hold.written_bytes_per_s):
-        bounds.append(hold.consumers_max)
+    if limit is not None and not _has_changed(draft, limit.written_bytes_per_s):
+        bounds.append(limit.consumers_max)
     return max(1, min(bounds))
 
 
 def judge(draft: StepDraft, group: GroupLoad, *, is_settled: bool) -> None:
-    """Look at the trial and the hold; `is_settled` when no plan is under way."""
-    hold, trial = draft.state.growth_hold, draft.state.growth_trial
-    if hold is not None and (
-        draft.now_ms >= hold.until_ms or _has_changed(draft, hold.written_bytes_per_s)
+    """End the trial and the limit when they are over; `is_settled` when no plan is under way."""
+    limit, trial = draft.state.growth_limit, draft.state.growth_trial
+    if limit is not None and (
+        draft.now_ms >= limit.until_ms or _has_changed(draft, limit.written_bytes_per_s)
     ):
-        draft.change(growth_hold=None)
+        draft.change(growth_limit=None)
     if trial is not None and _has_changed(draft, trial.written_bytes_per_s):
         draft.change(growth_trial=None)
     elif trial is not None and is_settled:
@@ -91,7 +91,7 @@ def judge(draft: StepDraft, group: GroupLoad, *, is_settled: bool) -> None:
 def _go_on(draft: StepDraft, group: GroupLoad, trial: GrowthTrial) -> None:
     """Wait until the new consumers have had their time, then compare.
 
-    A group that is not behind and within its capacity for a quarter of it has grown enough.
+    A group that keeps up for a quarter of `growth_settle` needs no comparison.
     """
     since_ms, settle_ms = trial.settled_since_ms, draft.state.settings.growth_settle_ms
     if since_ms is None:
@@ -121,8 +121,8 @@ def _compare(draft: StepDraft, trial: GrowthTrial, since_ms: int) -> None:
         draft.change(capacity_size=trial.consumers_after)
         return
     until_ms = draft.now_ms + settings.growth_retry_ms
-    hold = GrowthHold(trial.consumers_before, until_ms, trial.written_bytes_per_s)
-    draft.change(growth_hold=hold)
+    limit = GrowthLimit(trial.consumers_before, until_ms, trial.written_bytes_per_s)
+    draft.change(growth_limit=limit)
     before, after = trial.consumers_before, trial.consumers_after
     draft.decide(
         Code.GROWTH_DID_NOT_HELP,
@@ -137,8 +137,8 @@ def learned_capacity(
 ) -> float | None:
     """What a consumer's report teaches about its capacity.
 
-    A lower figure than the known one tells of contention while growth is on trial or held, and in
-    a group that is larger than the last one of which it is known that growth helped.
+    A lower figure than the known one is contention while growth is on trial or limited, and in a
+    group that is larger than the last size at which growth helped.
     """
     if not reported_bytes_per_s:
         return known_bytes_per_s
@@ -146,7 +146,7 @@ def learned_capacity(
     working = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
     is_contended = (
         (trial is not None and trial.consumers_before > 0)
-        or draft.state.growth_hold is not None
+        or draft.state.growth_limit is not None
         or 0 < size < working
     )
     if is_contended:

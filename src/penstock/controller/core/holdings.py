@@ -10,7 +10,7 @@ from dataclasses import replace
 from penstock.controller.core.backlog import backlog_of
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import learned_capacity
-from penstock.controller.core.hearing import explained
+from penstock.controller.core.heartbeats import explained
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
 from penstock.controller.core.step_draft import StepDraft
@@ -82,7 +82,7 @@ def acknowledged(draft: StepDraft, consumer: ConsumerId, epoch: Epoch) -> Holdin
         draft.consumers[consumer].incarnation,
         epoch,
         HoldingStatus.OWNED,
-        draft.listened_ms,
+        draft.heartbeat_time_ms,
         draft.now_ms,
         is_acknowledged=True,
     )
@@ -205,7 +205,7 @@ def refused(draft: StepDraft, message: CommandRefusedEvent) -> bool:
     )
 
 
-def heard(draft: StepDraft, message: FromConsumer) -> tuple[set[TopicPartition], bool]:
+def apply_message(draft: StepDraft, message: FromConsumer) -> tuple[set[TopicPartition], bool]:
     """Apply a message: the partitions it concerns, and whether the controller is out of step.
 
     Responses to queries are ignored outside of Synchronize, as the notes say.

@@ -58,7 +58,7 @@ class CreationFailed(Input):
 class ConsumerIncident(Input):
     """Something happened to a consumer's deployment.
 
-    `has_ended` says that the process which spoke until now is gone: a death that is confirmed.
+    `has_ended` says that its former process is certainly gone: a death that is confirmed.
     """
 
     consumer: ConsumerId
@@ -74,7 +74,7 @@ class ConsumerDeleted(Input):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerSpoke(Input):
+class ConsumerMessageRead(Input):
     """A message from a consumer, read from partition 0."""
 
     message: FromConsumer
@@ -130,7 +130,7 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     CreationFailed,
     ConsumerIncident,
     ConsumerDeleted,
-    ConsumerSpoke,
+    ConsumerMessageRead,
     HeartbeatReturned,
     SpeedsMeasured,
     Packed,

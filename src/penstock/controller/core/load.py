@@ -107,6 +107,7 @@ def group_load(
         is_fresh=(
             speeds is not None and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_ms
         ),
+        measured_ms_ago=None if speeds is None else draft.now_ms - speeds.measured_ms,
         is_behind=behind_bytes > tolerated,
     )
 

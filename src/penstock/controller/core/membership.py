@@ -59,7 +59,7 @@ def admit(draft: StepDraft, message: FromConsumer) -> bool:
             record,
             sequence=message.sequence,
             heard_ms=draft.now_ms,
-            heard_listened_ms=draft.listened_ms,
+            heard_heartbeat_time_ms=draft.heartbeat_time_ms,
         ),
     )
     return True
@@ -85,14 +85,14 @@ def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) 
 def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
     """It is up. How long that took tells how long others may take."""
     record = draft.consumers[consumer]
-    took_ms = draft.listened_ms - record.since_listened_ms
+    took_ms = draft.heartbeat_time_ms - record.since_heartbeat_time_ms
     if record.status is ConsumerStatus.CREATING:
         draft.change(starts_took_ms=(*draft.state.starts_took_ms, took_ms)[-STARTS_REMEMBERED:])
     draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.READY))
 
 
 def in_status(draft: StepDraft, record: ConsumerRecord, status: ConsumerStatus) -> ConsumerRecord:
-    return replace(record, status=status, since_listened_ms=draft.listened_ms)
+    return replace(record, status=status, since_heartbeat_time_ms=draft.heartbeat_time_ms)
 
 
 def begin_leaving(draft: StepDraft, consumer: ConsumerId) -> None:
@@ -135,7 +135,7 @@ def _depart(draft: StepDraft, consumer: ConsumerId) -> None:
         draft.do(DeleteConsumer(consumer))
 
 
-def has_room(draft: StepDraft) -> bool:
+def may_grow(draft: StepDraft) -> bool:
     """Whether the maximum allows one more consumer."""
     number = sum(record.status in AVAILABLE for record in draft.consumers.now.values())
     return number < draft.state.settings.consumers_max
@@ -160,7 +160,7 @@ def free_numbers(draft: StepDraft) -> Iterator[ConsumerId]:
 
 def want_one_more(draft: StepDraft) -> ConsumerId | None:
     """Ask for a new consumer, under the lowest free number; None when the group is full (S7)."""
-    if not has_room(draft):
+    if not may_grow(draft):
         return None
     consumer = next(free_numbers(draft))
     want(draft, consumer)
@@ -173,7 +173,7 @@ def want(draft: StepDraft, consumer: ConsumerId) -> None:
         consumer,
         ConsumerRecord(
             ConsumerStatus.WANTED,
-            draft.listened_ms,
+            draft.heartbeat_time_ms,
             deployment_version=draft.state.deployment_version,
         ),
     )
@@ -291,11 +291,11 @@ def compare_with_list(draft: StepDraft, given: DeploymentsListed) -> None:
                 consumer,
                 ConsumerRecord(
                     ConsumerStatus.CREATING,
-                    draft.listened_ms,
+                    draft.heartbeat_time_ms,
                     deployment_version=given.consumers[consumer].version,
                     is_starting=given.consumers[consumer].is_starting,
-                    listed_listened_ms=draft.listened_ms,
-                    starting_listened_ms=draft.listened_ms,
+                    listed_heartbeat_time_ms=draft.heartbeat_time_ms,
+                    starting_heartbeat_time_ms=draft.heartbeat_time_ms,
                 ),
             )
             draft.decide(Code.CONSUMER_ADOPTED, f"consumer {consumer} is deployed and was unknown")
@@ -312,9 +312,9 @@ def note_what_is_listed(draft: StepDraft, given: DeploymentsListed) -> None:
             noted = replace(
                 record,
                 is_starting=is_starting,
-                listed_listened_ms=draft.listened_ms,
-                starting_listened_ms=(
-                    draft.listened_ms if was_starting else record.starting_listened_ms
+                listed_heartbeat_time_ms=draft.heartbeat_time_ms,
+                starting_heartbeat_time_ms=(
+                    draft.heartbeat_time_ms if was_starting else record.starting_heartbeat_time_ms
                 ),
             )
             draft.consumers.put(consumer, noted)

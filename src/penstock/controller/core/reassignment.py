@@ -29,7 +29,8 @@ from penstock.messages import Direction
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing import Packing
-from penstock.packing.trigger import Reason, after_repack, is_worthwhile
+from penstock.packing.trigger import Reason, after_repack
+from penstock.packing.worthwhile import highest_overload, is_worthwhile
 
 
 def enter(draft: StepDraft, code: Code, explanation: str) -> None:
@@ -112,13 +113,18 @@ def _why_not_worthwhile(
         owned.setdefault(consumer, []).append(partition)
     group = group_load(draft)
     policy = replace(draft.state.settings.policy, capacity_bytes_per_s=usual_capacity(draft))
-    if is_worthwhile(policy, group, reason, Assignment(owned)):
+    after = Assignment(owned)
+    if is_worthwhile(policy, group, reason, after):
         return None
     if reason is Reason.FEWER_WOULD_DO:
         return f"the best packing found needs {len(owned)} of {len(group.load_by_consumer)}"
     if all(owner_of(draft, partition) == consumer for partition, consumer in target.items()):
         return "no better assignment was found"
-    return "the best packing found relieves no consumer enough"
+    left, before = highest_overload(policy, group, after), highest_overload(policy, group)
+    return (
+        f"the best packing found leaves the most loaded consumer at {left:.0%} of its capacity, "
+        f"which is now {before:.0%}: less than {policy.relief_min:.0%} are gained"
+    )
 
 
 def _kept_in_place(

@@ -190,7 +190,7 @@ def answer_when_within_bounds(draft: StepDraft) -> None:
 
 
 def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
-    """The request as it waits on, or nothing after its final answer."""
+    """The request if it still waits; None once answered."""
     settings = draft.state.settings
     if _differs(request.wanted, {name: getattr(settings, name) for name in BOUNDS}):
         explanation = "the settings of the restarted controller do not allow it"

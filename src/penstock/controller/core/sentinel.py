@@ -56,7 +56,7 @@ def repack_due(draft: StepDraft) -> TriggerDecision | None:
     if draft.state.is_paused(Direction.DOWN if shrinks else Direction.UP):
         draft.count("held_by_pause")
         return None  # the memory stays as it is, so the trigger says the same when the pause ends
-    if draft.state.hold is not None:
+    if draft.state.shared_silence is not None:
         draft.count("held_by_silence")
         return None
     draft.change(trigger=trigger)

@@ -1,9 +1,9 @@
 """Who is given up: the silent, those that do not come up, and those that do not acknowledge.
 
-Everything is judged in listening time, when a heartbeat of the controller came back (see
-`hearing`). A consumer that says what it waits for or works on, and one of which the deployment says
-that it still starts, is waited for up to `patience`. Many in trouble together is a fault of what
-they share: then they are held, and given up a few at a time.
+Everything is judged in heartbeat time, when a heartbeat of the controller came back (see
+`heartbeats`). A consumer that reports what it waits for or works on, and one that the deployment
+still starts, is waited for up to `patience`. Many in trouble together is a fault of what they
+share: they are waited for together, and given up a few at a time.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,8 +14,8 @@ from penstock.controller.core.membership import avoid_number, fence, hold_creati
 from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
-    Hold,
     HoldingStatus,
+    SharedSilence,
     by_name,
 )
 from penstock.controller.core.step_draft import StepDraft
@@ -24,11 +24,12 @@ from penstock.model.sentences import counted, shortened_list
 
 UP = frozenset({ConsumerStatus.READY, ConsumerStatus.LEAVING})
 # What is quiet for this share of `silence` counts when it is asked whether many are silent.
+# No setting: it follows `silence`, and only tells one fault from a shared one.
 QUIET_SHARE = 0.5
 
 
 def give_up_the_silent(draft: StepDraft) -> None:
-    """A heartbeat came back: give up who is silent, or late without a reason."""
+    """Give up consumers that are silent, or late without an explanation."""
     late = {**_late_acknowledgements(draft), **_late_starts(draft), **_silent(draft)}
     creating = {
         consumer for consumer in late if draft.consumers[consumer].status is ConsumerStatus.CREATING
@@ -47,14 +48,14 @@ def now_given_up(
 
     Never the whole group at once, unless it is a group of one.
     """
-    settings, listened_ms = draft.state.settings, draft.listened_ms
+    settings, heartbeat_time_ms = draft.state.settings, draft.heartbeat_time_ms
     troubled = tuple(sorted({*late, *quiet}))
     few = max(1, int(settings.silent_share_max * len(draft.consumers)))
     if len(troubled) <= few:
-        draft.change(hold=None)
+        draft.change(shared_silence=None)
         return sorted(late)
-    hold = draft.state.hold
-    if hold is None:
+    shared = draft.state.shared_silence
+    if shared is None:
         if not late:
             return []
         draft.decide(
@@ -63,18 +64,25 @@ def now_given_up(
             f"together ({shortened_list([str(c) for c in troubled])}): what they share is at "
             "fault, and they are waited for",
         )
-        draft.change(hold=Hold(troubled, listened_ms, listened_ms))
+        draft.change(shared_silence=SharedSilence(troubled, heartbeat_time_ms, heartbeat_time_ms))
         return []
-    draft.change(hold=replace(hold, consumers=troubled))
-    if listened_ms - hold.gave_up_listened_ms < settings.give_up_period_ms or not late:
+    draft.change(shared_silence=replace(shared, consumers=troubled))
+    if (
+        heartbeat_time_ms - shared.gave_up_heartbeat_time_ms < settings.give_up_period_ms
+        or not late
+    ):
         return []
-    draft.change(hold=replace(hold, consumers=troubled, gave_up_listened_ms=listened_ms))
+    draft.change(
+        shared_silence=replace(
+            shared, consumers=troubled, gave_up_heartbeat_time_ms=heartbeat_time_ms
+        )
+    )
     return sorted(late)[: min(settings.give_up_at_once, len(draft.consumers) - 1)]
 
 
 def _silent(draft: StepDraft) -> dict[ConsumerId, str]:
     silence_ms = draft.state.settings.silence_ms
-    why = f"said nothing while heartbeats of {silence_ms} ms came back"
+    why = f"sent no message for {silence_ms / 1_000:g} s while the controller could read"
     return {
         consumer: why
         for consumer, record in draft.consumers.now.items()
@@ -92,7 +100,7 @@ def _quiet(draft: StepDraft) -> list[ConsumerId]:
 
 
 def has_been_quiet(draft: StepDraft, record: ConsumerRecord, for_ms: float) -> bool:
-    return draft.listened_ms - record.heard_listened_ms >= for_ms
+    return draft.heartbeat_time_ms - record.heard_heartbeat_time_ms >= for_ms
 
 
 def creation_bound_ms(draft: StepDraft) -> int:
@@ -114,11 +122,11 @@ def _late_starts(draft: StepDraft) -> dict[ConsumerId, str]:
     for consumer, record in draft.consumers.now.items():
         if record.status is not ConsumerStatus.CREATING:
             continue
-        since_ms = max(record.since_listened_ms, record.starting_listened_ms)
-        listed_ms = record.listed_listened_ms
-        if draft.listened_ms - record.since_listened_ms >= longest_ms:
+        since_ms = max(record.since_heartbeat_time_ms, record.starting_heartbeat_time_ms)
+        listed_ms = record.listed_heartbeat_time_ms
+        if draft.heartbeat_time_ms - record.since_heartbeat_time_ms >= longest_ms:
             late[consumer] = f"did not come up within {longest_ms} ms"
-        elif draft.listened_ms - since_ms < bound_ms:
+        elif draft.heartbeat_time_ms - since_ms < bound_ms:
             continue
         elif listed_ms is None or listed_ms - since_ms < bound_ms:
             draft.ask_for_list()
@@ -137,11 +145,11 @@ def _late_acknowledgements(draft: StepDraft) -> dict[ConsumerId, str]:
         holding = draft.holdings[partition]
         if holding.consumer in late:
             continue
-        asked_ms = holding.since_listened_ms
-        explained_ms = draft.consumers[holding.consumer].explained_listened_ms
-        waited_ms = draft.listened_ms - max(asked_ms, explained_ms)
+        asked_ms = holding.since_heartbeat_time_ms
+        explained_ms = draft.consumers[holding.consumer].explained_heartbeat_time_ms
+        waited_ms = draft.heartbeat_time_ms - max(asked_ms, explained_ms)
         longest_ms = max(settings.acknowledge_ms, settings.patience_ms)
-        is_over = draft.listened_ms - asked_ms >= longest_ms
+        is_over = draft.heartbeat_time_ms - asked_ms >= longest_ms
         if is_over or waited_ms >= settings.acknowledge_ms:
             verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
             bound_ms = longest_ms if is_over else settings.acknowledge_ms

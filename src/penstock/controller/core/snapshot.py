@@ -88,11 +88,11 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
 
 def _hold(state: State) -> dict[str, Any] | None:
     """The consumers that are silent together, and for how long they are held."""
-    hold = state.hold
-    if hold is None:
+    shared = state.shared_silence
+    if shared is None:
         return None
-    for_ms = state.hearing.listened_ms - hold.since_listened_ms
-    return {"consumers": [int(consumer) for consumer in hold.consumers], "for_ms": for_ms}
+    for_ms = state.heartbeats.heartbeat_time_ms - shared.since_heartbeat_time_ms
+    return {"consumers": [int(consumer) for consumer in shared.consumers], "for_ms": for_ms}
 
 
 def _held(state: State) -> list[tuple[Any, Any]]:

@@ -49,8 +49,8 @@ class Holding:
     incarnation: int
     epoch: Epoch
     status: HoldingStatus
-    # When its start or stop was asked for, in listening time; and when it was last sent.
-    since_listened_ms: int
+    # When its start or stop was asked for, in heartbeat time; and when it was last sent.
+    since_heartbeat_time_ms: int
     sent_ms: int
     # Whether its consumer ever confirmed the start. Only then does a report without the partition
     # mean that it stopped: before, the start may still be on its way.
@@ -70,22 +70,22 @@ class ConsumerStatus(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord:
     status: ConsumerStatus
-    # The times with `listened` are in listening time.
-    since_listened_ms: int
+    # The times with `heartbeat_time` are in heartbeat time.
+    since_heartbeat_time_ms: int
     incarnation: int = 0  # 0: it has not reported yet
     sequence: int = 0
     heard_ms: int = 0
-    heard_listened_ms: int = 0
+    heard_heartbeat_time_ms: int = 0
     # When it last said what it waits for or works on, and what that was.
-    explained_listened_ms: int = 0
+    explained_heartbeat_time_ms: int = 0
     occupation: str = ""
     # Synchronisation: the saved state says that it never reported.
     is_new: bool = False
     # What the deployment's last list said, and when. None: it was not listed yet.
     is_starting: bool = False
-    listed_listened_ms: int | None = None
+    listed_heartbeat_time_ms: int | None = None
     # Until when it may have been starting, as far as the lists tell.
-    starting_listened_ms: int = 0
+    starting_heartbeat_time_ms: int = 0
     deployment_version: int = 0
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
@@ -95,26 +95,26 @@ class ConsumerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
-    """How far the controller can hear: its heartbeats, and its listening time.
+class HeartbeatState:
+    """The controller's own heartbeats, and the heartbeat time that they count.
 
-    Listening time is the clock by which others are judged. It grows by one heartbeat period with
-    every heartbeat that came back, so it stands still while the controller hears nothing.
+    Heartbeat time is the clock by which others are judged. It grows by one heartbeat period with
+    every heartbeat that came back, so it stops while the controller can read nothing.
     """
 
-    listened_ms: int = 0
+    heartbeat_time_ms: int = 0
     heartbeats_sent: int = 0
     sent_ms: int = 0
     is_awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """Many consumers are silent together. In listening time: since when, and the last give-up."""
+class SharedSilence:
+    """Many consumers are silent together. In heartbeat time: since when, and the last give-up."""
 
     consumers: tuple[ConsumerId, ...]
-    since_listened_ms: int
-    gave_up_listened_ms: int
+    since_heartbeat_time_ms: int
+    gave_up_heartbeat_time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class GrowthTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class GrowthHold:
+class GrowthLimit:
     """Growth did not help: the group stays this small until then, or until the load changes."""
 
     consumers_max: int
@@ -220,9 +220,9 @@ class State:
     departing: Mapping[ConsumerId, int] = field(default_factory=dict)
     incarnation_floor: Mapping[ConsumerId, int] = field(default_factory=dict)
 
-    hearing: Hearing = Hearing()
-    hold: Hold | None = None
-    # How long the latest starts of consumers took, in listening time.
+    heartbeats: HeartbeatState = HeartbeatState()
+    shared_silence: SharedSilence | None = None
+    # How long the latest starts of consumers took, in heartbeat time.
     starts_took_ms: tuple[int, ...] = ()
 
     holdings: Mapping[TopicPartition, Holding] = field(default_factory=dict)
@@ -242,9 +242,9 @@ class State:
 
     # Synchronisation.
     is_listed: bool = False
-    # In listening time: the first list of this synchronisation, and the last one.
-    synchronising_since_listened_ms: int = 0
-    relisted_listened_ms: int = 0
+    # In heartbeat time: the first list of this synchronisation, and the last one.
+    synchronising_since_heartbeat_time_ms: int = 0
+    relisted_heartbeat_time_ms: int = 0
     is_confirming: bool = False
     is_confirmed: bool = False
     listed_ms: int = 0
@@ -265,7 +265,7 @@ class State:
     carried_bytes: int = 0
     carried_samples: tuple[tuple[int, int], ...] = ()
     growth_trial: GrowthTrial | None = None
-    growth_hold: GrowthHold | None = None
+    growth_limit: GrowthLimit | None = None
     # Up to this many working consumers, what they measure counts as their capacity; 0: any number.
     capacity_size: int = 0
     creation_blocked_until_ms: int = 0

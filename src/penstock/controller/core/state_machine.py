@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.controller.core import (
     group_management,
-    hearing,
+    heartbeats,
     holdings,
     housekeeping,
     membership,
@@ -26,7 +26,7 @@ from penstock.controller.core.effects import Effect, StepDown
 from penstock.controller.core.inputs import (
     ConsumerDeleted,
     ConsumerIncident,
-    ConsumerSpoke,
+    ConsumerMessageRead,
     CreationFailed,
     DeploymentsListed,
     HeartbeatReturned,
@@ -124,7 +124,7 @@ class Machine:
         if isinstance(given, Tick):
             draft.change(ticked_ms=draft.now_ms)
             if state.phase is not Phase.SUPERSEDED:
-                hearing.send_heartbeat(draft)
+                heartbeats.send_heartbeat(draft)
         if state.phase is Phase.SUPERSEDED:
             draft.count("input_after_the_end")
         elif isinstance(given, LeadershipLost) or _is_from_the_future(state, given):
@@ -146,7 +146,8 @@ class Machine:
 def _is_from_the_future(state: State, given: Input) -> bool:
     """Whether a consumer has already obeyed a newer controller."""
     return (
-        isinstance(given, ConsumerSpoke) and given.message.controller_epoch > state.controller_epoch
+        isinstance(given, ConsumerMessageRead)
+        and given.message.controller_epoch > state.controller_epoch
     )
 
 
@@ -212,11 +213,11 @@ def _tick_managing(draft: StepDraft, given: Tick) -> None:
         group_management.advance(draft, draft.open)
 
 
-def _spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
+def _message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
     message = given.message
     if not membership.admit(draft, message):
         return
-    touched, is_out_of_step = holdings.heard(draft, message)
+    touched, is_out_of_step = holdings.apply_message(draft, message)
     if is_out_of_step:
         resynchronise(draft)
     elif draft.state.phase is Phase.GROUP_MANAGEMENT:
@@ -227,7 +228,7 @@ def _spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
 
 
 def _heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
-    if hearing.hear(draft, given):
+    if heartbeats.count_returned(draft, given):
         silence.give_up_the_silent(draft)
 
 
@@ -254,7 +255,7 @@ _WATCHING: dict[type[Input], Handler] = {
     CreationFailed: membership.creation_failed,
     ConsumerIncident: membership.incident,
     ConsumerDeleted: membership.deleted,
-    ConsumerSpoke: _spoke,
+    ConsumerMessageRead: _message_read,
     HeartbeatReturned: _heartbeat_returned,
     SpeedsMeasured: housekeeping.measure,
     Packed: _late_packing,
@@ -269,7 +270,7 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
         CreationFailed: _late_creation_failure,
         ConsumerIncident: membership.incident,
         ConsumerDeleted: synchronisation.deleted,
-        ConsumerSpoke: synchronisation.spoke,
+        ConsumerMessageRead: synchronisation.message_read,
         HeartbeatReturned: synchronisation.heartbeat_returned,
         SpeedsMeasured: housekeeping.measure,
         Packed: _late_packing,

@@ -142,8 +142,8 @@ class StepDraft:
         return self._asks_for_list if again_ms is None else self.now_ms >= again_ms
 
     @property
-    def listened_ms(self) -> int:
-        return self.state.hearing.listened_ms
+    def heartbeat_time_ms(self) -> int:
+        return self.state.heartbeats.heartbeat_time_ms
 
     def is_ready(self, consumer: ConsumerId | None) -> bool:
         record = None if consumer is None else self.consumers.get(consumer)
@@ -225,7 +225,7 @@ class StepDraft:
                 incarnation,
                 epoch,
                 HoldingStatus.STARTING,
-                self.listened_ms,
+                self.heartbeat_time_ms,
                 self.now_ms,
             ),
         )
@@ -239,7 +239,7 @@ class StepDraft:
             replace(
                 holding,
                 status=HoldingStatus.STOPPING,
-                since_listened_ms=self.listened_ms,
+                since_heartbeat_time_ms=self.heartbeat_time_ms,
                 sent_ms=self.now_ms,
             ),
         )

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Send
-from penstock.controller.core.hearing import hear
+from penstock.controller.core.heartbeats import count_returned
 from penstock.controller.core.holdings import acknowledged, was_given_out
 from penstock.controller.core.inputs import (
     ConsumerDeleted,
-    ConsumerSpoke,
+    ConsumerMessageRead,
     DeploymentsListed,
     HeartbeatReturned,
     Tick,
@@ -55,7 +55,7 @@ def enter(draft: StepDraft) -> None:
         is_confirmed=False,
         answers={},
         idle_since_ms=None,
-        hold=None,
+        shared_silence=None,
     )
     draft.ask_for_list()
     draft.save()
@@ -80,13 +80,16 @@ def _missing(draft: StepDraft) -> list[ConsumerId]:
 
 def heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
     """After `synchronise`, give up who says nothing, and go on without those that still start."""
-    if not hear(draft, given) or not draft.state.is_listed:
+    if not count_returned(draft, given) or not draft.state.is_listed:
         return
     settings = draft.state.settings
-    waited_ms = draft.listened_ms - draft.state.synchronising_since_listened_ms
+    waited_ms = draft.heartbeat_time_ms - draft.state.synchronising_since_heartbeat_time_ms
     if waited_ms < settings.synchronise_ms:
         return
-    if draft.state.relisted_listened_ms < draft.listened_ms - waited_ms + settings.synchronise_ms:
+    if (
+        draft.state.relisted_heartbeat_time_ms
+        < draft.heartbeat_time_ms - waited_ms + settings.synchronise_ms
+    ):
         draft.ask_for_list()  # whether a consumer still starts is judged by a newer list
         return
     starting = {c for c in _missing(draft) if _is_starting(draft.consumers[c])}
@@ -121,12 +124,12 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
         if consumer not in draft.departing and consumer not in known:
             _expect(draft, consumer, deployed.version)
     note_what_is_listed(draft, given)
-    draft.change(relisted_listened_ms=draft.listened_ms)
+    draft.change(relisted_heartbeat_time_ms=draft.heartbeat_time_ms)
     if not draft.state.is_listed:
         draft.change(
             is_listed=True,
             listed_ms=draft.now_ms,
-            synchronising_since_listened_ms=draft.listened_ms,
+            synchronising_since_heartbeat_time_ms=draft.heartbeat_time_ms,
         )
         _ask(draft, sorted(draft.consumers))
     elif draft.state.is_confirming:
@@ -138,8 +141,8 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
 def _expect(draft: StepDraft, consumer: ConsumerId, version: int, *, is_new: bool = False) -> None:
     record = ConsumerRecord(
         ConsumerStatus.QUERIED,
-        draft.listened_ms,
-        heard_listened_ms=draft.listened_ms,
+        draft.heartbeat_time_ms,
+        heard_heartbeat_time_ms=draft.heartbeat_time_ms,
         deployment_version=version,
         is_new=is_new,
     )
@@ -165,7 +168,7 @@ def deleted(draft: StepDraft, given: ConsumerDeleted) -> None:
     draft.departing.drop(given.consumer)
 
 
-def spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
+def message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
     """Take answers to this controller's queries; ignore everything else on partition 0.
 
     A consumer that reports and is not in the list is queried too.
@@ -176,7 +179,9 @@ def spoke(draft: StepDraft, given: ConsumerSpoke) -> None:
         _ask(draft, [message.sender])
     record = draft.consumers.get(message.sender)
     if record is not None and message.incarnation >= (draft.floor.get(message.sender) or 0):
-        heard = replace(record, heard_ms=draft.now_ms, heard_listened_ms=draft.listened_ms)
+        heard = replace(
+            record, heard_ms=draft.now_ms, heard_heartbeat_time_ms=draft.heartbeat_time_ms
+        )
         draft.consumers.put(message.sender, heard)
     if (
         not isinstance(message, StateQueryResponse)
@@ -241,11 +246,11 @@ def _take_over(
         consumer,
         ConsumerRecord(
             ConsumerStatus.READY,
-            draft.listened_ms,
+            draft.heartbeat_time_ms,
             incarnation=answer.incarnation,
             sequence=answer.sequence,
             heard_ms=draft.now_ms,
-            heard_listened_ms=draft.listened_ms,
+            heard_heartbeat_time_ms=draft.heartbeat_time_ms,
             deployment_version=record.deployment_version,
         ),
     )

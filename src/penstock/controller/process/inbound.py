@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.controller.core.inputs import (
-    ConsumerSpoke,
+    ConsumerMessageRead,
     HeartbeatReturned,
     Input,
     Requested,
@@ -125,7 +125,7 @@ class InboundReaders:
         elif isinstance(found, FromConsumer):
             whole = self._whole(found)
             if whole is not None:
-                self._inbox.put(lambda now_ms: ConsumerSpoke(now_ms, whole))
+                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole))
 
     def _whole(self, message: FromConsumer) -> FromConsumer | None:
         if isinstance(message, StateQueryResponse):

@@ -23,6 +23,7 @@ from penstock.controller.core.effects import (
     SaveState,
     Send,
     SendHeartbeat,
+    SetDeploymentTemplate,
     StepDown,
     WaitUntil,
 )
@@ -42,6 +43,7 @@ from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Out
 from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
     LeadershipClaim,
+    LeadershipEnd,
     Message,
     Refusal,
     ServiceAnswer,
@@ -174,6 +176,7 @@ class ControllerProcess:
             due_s = min(wait_until_ms / 1000, repair_at_s, status_at_s)
             wait_until_ms = self._step(self._next(max(0.0, due_s - time.monotonic())))
         self._write_status()
+        self._send([self._outgoing(LeadershipEnd(controller_epoch=epoch))])
 
     def _next(self, wait_s: float) -> Input:
         try:
@@ -192,6 +195,7 @@ class ControllerProcess:
 
     def _carry_out(self, effects: Sequence[Effect]) -> int:
         messages: list[Outgoing] = []
+        later: list[Effect] = []
         wait_until_ms = _now_ms()
         for effect in effects:
             if isinstance(effect, SaveState):
@@ -207,11 +211,17 @@ class ControllerProcess:
                     f"This controller steps down: {effect.reason}.",
                     remedy="Nothing to do if a newer one is meant to lead.",
                 )
-            else:
+            elif isinstance(effect, SetDeploymentTemplate):
                 self._effect_runner.do(effect)
+            else:
+                later.append(effect)
         if self._unsent_state is not None:
             messages.insert(0, self._unsent_state)
         self._send(messages)
+        # A controller that was fenced creates and deletes nothing, and one that takes over without
+        # the file knows what led to a creation.
+        for effect in later:
+            self._effect_runner.do(effect)
         return wait_until_ms
 
     def _save(self) -> None:

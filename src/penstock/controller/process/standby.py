@@ -1,9 +1,9 @@
 """A second controller that waits until no other one leads.
 
 It listens to the heartbeats that a leading controller writes to its own partition. When they stop,
-it takes the lead; if the other one still lives, the broker fences it. So a wrong guess costs a
-change of leaders and never a record. Heartbeats count as stopped only while Kafka answers: a broker
-that is away says nothing about the controller.
+or the leading one says that it ends, it takes the lead. If the other one still lives, the broker
+fences it, so a wrong guess costs a change of leaders and never a record. Heartbeats count as
+stopped only while Kafka answers: a broker that is away says nothing about the controller.
 """
 
 import time
@@ -18,7 +18,7 @@ from penstock.kafka_io.partition_reader import (
     PartitionReader,
     ReadFailure,
 )
-from penstock.messages import ControllerHeartbeat, decode
+from penstock.messages import ControllerHeartbeat, LeadershipEnd, decode
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.telemetry import Health
@@ -46,6 +46,7 @@ class Standby:
         self._is_ending = is_ending
         self._monotonic = monotonic
         self._leader_epoch = 0
+        self._has_leader_ended = False
 
     def wait(self) -> None:
         """Return when no controller leads, or when this process should end."""
@@ -76,6 +77,9 @@ class Standby:
                 self._health.beat()
                 if self._hears_a_heartbeat(reader):
                     heard_s = self._monotonic()
+                elif self._has_leader_ended:
+                    self._log.info("leader_ended", leader_epoch=self._leader_epoch)
+                    return True
                 elif self._monotonic() - heard_s >= self._settings.controller.takeover_after:
                     # It answers, and nothing is left to read.
                     end = reader.log_range(self._partition).end
@@ -100,4 +104,7 @@ class Standby:
                 found = decode(outcome.value, outcome.headers, topic_role="controller", mailbox=0)
                 if isinstance(found, ControllerHeartbeat):
                     is_heard, self._leader_epoch = True, found.controller_epoch
+                    self._has_leader_ended = False
+                elif isinstance(found, LeadershipEnd):
+                    self._has_leader_ended = found.controller_epoch >= self._leader_epoch
         return is_heard

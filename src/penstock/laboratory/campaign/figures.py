@@ -111,7 +111,7 @@ def given_up_unharmed(
 def _explains(
     hit: Injected, fenced: ConsumerDecision, decisions: Iterable[ConsumerDecision]
 ) -> bool:
-    """Whether the fault hit the same life of the consumer, not long before."""
+    """Whether the fault hit this consumer, not a later one of its number, not long before."""
     if hit.consumer != fenced.consumer:
         return False
     if not hit.at_s <= fenced.at_s <= hit.over_s + RECOVERY_S:

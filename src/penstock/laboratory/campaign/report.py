@@ -77,7 +77,7 @@ def reported(run: CampaignRun, check: CampaignCheck) -> CampaignReport:
             for one in given_up_unharmed(decisions, run.injected)
         ],
         removed=sum(one.code == REMOVED for one in decisions),
-        started=sum(first_s > 0 for first_s in run.watched.lives.values()),
+        started=sum(first_s > 0 for first_s in run.watched.first_seen_s.values()),
         consumers_max=max((one.consumers for one in samples), default=0),
         needed_max=max((one.needed or 0 for one in samples), default=0),
         most_over_need=max(

@@ -38,7 +38,7 @@ class Watched:
     samples: list[Sample] = field(default_factory=list)
     decisions: list[ConsumerDecision] = field(default_factory=list)
     # Every process that was seen as a consumer, with the time at which it was seen first.
-    lives: dict[ProcessIdentity, float] = field(default_factory=dict)
+    first_seen_s: dict[ProcessIdentity, float] = field(default_factory=dict)
 
 
 def new_decisions(
@@ -103,7 +103,7 @@ class Watch:
         at_s = self._now_s()
         living = living_consumers(self._group)
         for process in living.values():
-            self.watched.lives.setdefault(process, at_s)
+            self.watched.first_seen_s.setdefault(process, at_s)
         self._read_status()
         told = self._log.count(Outcome.COMMITTED)
         self.watched.samples.append(Sample(at_s, len(living), self._needed, told))

@@ -79,7 +79,7 @@ def ordinary_steps(group: SmallGroup) -> Iterator[SmallGroup]:
     if group.to_controller:
         first, *rest = group.to_controller
         after_delivery = replace(group, to_controller=tuple(rest), idle_rounds=0)
-        yield take(after_delivery, inputs.ConsumerSpoke(group.controller.now_ms, first))
+        yield take(after_delivery, inputs.ConsumerMessageRead(group.controller.now_ms, first))
     for index in range(2):
         box = group.to_consumer[index]
         if box:
@@ -115,12 +115,12 @@ def faulty_steps(group: SmallGroup) -> Iterator[SmallGroup]:
     said = group.to_controller
     if said:
         now = group.controller.now_ms
-        first = inputs.ConsumerSpoke(now, said[0])
+        first = inputs.ConsumerMessageRead(now, said[0])
         yield replace(with_fault, to_controller=said[1:])
         yield take(with_fault, first)
         if len(said) > 1:
             overtaken = replace(with_fault, to_controller=(said[0], *said[2:]))
-            yield take(overtaken, inputs.ConsumerSpoke(now, said[1]))
+            yield take(overtaken, inputs.ConsumerMessageRead(now, said[1]))
         _, effects = Machine().step(group.controller, first)
         heard = replace(with_fault, to_controller=said[1:])
         if any(isinstance(effect, ListDeployments) for effect in effects):

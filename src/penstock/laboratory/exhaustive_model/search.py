@@ -57,7 +57,7 @@ def key_of(group: SmallGroup) -> object:
 
 def _controller_key(state: State) -> object:
     """Times as ages; without history and counters, which decide nothing."""
-    now, listened = state.now_ms, state.hearing.listened_ms
+    now, heartbeat_time = state.now_ms, state.heartbeats.heartbeat_time_ms
     speeds, plan, trigger = state.speeds, state.plan, state.trigger
     return (
         (state.phase, state.controller_epoch, state.plan_number, state.epochs_used),
@@ -65,7 +65,10 @@ def _controller_key(state: State) -> object:
         tuple(
             (
                 (c, r.status, r.incarnation, r.sequence),
-                (listened - r.since_listened_ms, listened - r.heard_listened_ms),
+                (
+                    heartbeat_time - r.since_heartbeat_time_ms,
+                    heartbeat_time - r.heard_heartbeat_time_ms,
+                ),
             )
             for c, r in sorted(state.consumers.items())
         ),
@@ -76,7 +79,7 @@ def _controller_key(state: State) -> object:
                 p,
                 replace(
                     h,
-                    since_listened_ms=listened - h.since_listened_ms,
+                    since_heartbeat_time_ms=heartbeat_time - h.since_heartbeat_time_ms,
                     sent_ms=now - h.sent_ms,
                 ),
             )
@@ -90,8 +93,12 @@ def _controller_key(state: State) -> object:
         if plan is None
         else (plan.number, tuple(sorted(plan.target.items())), plan.open, now - plan.made_ms),
         (state.is_listed, state.is_confirming, state.is_confirmed),
-        listened - state.synchronising_since_listened_ms if state.phase is Phase.SYNCHRONIZE else 0,
-        None if state.hold is None else listened - state.hold.gave_up_listened_ms,
+        heartbeat_time - state.synchronising_since_heartbeat_time_ms
+        if state.phase is Phase.SYNCHRONIZE
+        else 0,
+        None
+        if state.shared_silence is None
+        else heartbeat_time - state.shared_silence.gave_up_heartbeat_time_ms,
         (now - state.listed_ms, now - state.asked_ms),
         None if state.list_again_ms is None else now - state.list_again_ms,
         tuple((c, _message_key(answer)) for c, answer in sorted(state.answers.items())),

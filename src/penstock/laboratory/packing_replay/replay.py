@@ -20,10 +20,10 @@ from penstock.packing.trigger import (
     TriggerPolicy,
     after_repack,
     decide,
-    is_worthwhile,
     load_of_assignment,
     problem_for,
 )
+from penstock.packing.worthwhile import is_worthwhile
 
 Clock = Callable[[], float]
 

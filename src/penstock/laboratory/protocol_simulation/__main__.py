@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-from penstock.laboratory.protocol_simulation.campaign import SeedResult, run
+from penstock.laboratory.protocol_simulation.run_scenario import SeedResult, run
 from penstock.laboratory.protocol_simulation.scenario import scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
@@ -46,7 +46,7 @@ def replay(seed: int) -> int:
     return 1
 
 
-def campaign(first: int, seeds: int, jobs: int) -> int:
+def run_all(first: int, seeds: int, jobs: int) -> int:
     """Run many seeds on several cores. Void runs do not count as green."""
     verdicts: Counter[str] = Counter()
     faults: Counter[str] = Counter()
@@ -81,7 +81,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.seed is not None:
         return replay(asked.seed)
-    return campaign(asked.first, asked.seeds, asked.jobs)
+    return run_all(asked.first, asked.seeds, asked.jobs)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from penstock.controller.core.inputs import Requested
-from penstock.laboratory.protocol_simulation.scenario import Fault, FaultKind, outage_ms
+from penstock.laboratory.protocol_simulation.scenario import FaultKind, SimulatedFault, outage_ms
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
 from penstock.laboratory.protocol_simulation.simulated_group import (
     ABSURD_BYTES_PER_S,
@@ -19,34 +19,34 @@ from penstock.messages import (
 from penstock.model import ConsumerId
 
 
-def inject(group: SimulatedGroup, fault: Fault) -> None:
+def inject(group: SimulatedGroup, fault: SimulatedFault) -> None:
     """Inject the fault, and count it if it found a victim."""
     if _INJECTIONS[fault.kind](group, fault):
         group.count_event(fault.kind.value)
 
 
-def _process(group: SimulatedGroup, fault: Fault) -> SimulatedConsumer | None:
+def _process(group: SimulatedGroup, fault: SimulatedFault) -> SimulatedConsumer | None:
     alive = [p for p in group.deployment.alive() if not p.is_paused]
     # Prefer consumers that read something.
     busy = [p for p in alive if p.ownership.owned] or alive
     return busy[fault.pick % len(busy)] if busy else None
 
 
-def _controller_crash(group: SimulatedGroup, _: Fault) -> bool:
+def _controller_crash(group: SimulatedGroup, _: SimulatedFault) -> bool:
     leader = group.leader
     if leader is not None:
         leader.crash()
     return leader is not None
 
 
-def _controller_crash_at_effect(group: SimulatedGroup, fault: Fault) -> bool:
+def _controller_crash_at_effect(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     leader = group.leader
     if leader is not None:
         leader.effects_until_crash = 1 + fault.size % 40
     return leader is not None
 
 
-def _second_controller(group: SimulatedGroup, fault: Fault) -> bool:
+def _second_controller(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """A second controller starts; the old one, perhaps paused, goes on a little later."""
     old = group.leader
     if old is None:
@@ -58,22 +58,22 @@ def _second_controller(group: SimulatedGroup, fault: Fault) -> bool:
     return True
 
 
-def _state_file(*, restore_old: bool) -> Callable[[SimulatedGroup, Fault], bool]:
-    def injection(group: SimulatedGroup, fault: Fault) -> bool:
+def _state_file(*, restore_old: bool) -> Callable[[SimulatedGroup, SimulatedFault], bool]:
+    def injection(group: SimulatedGroup, fault: SimulatedFault) -> bool:
         group.lose_state_file(restore_old=restore_old)
         return _controller_crash(group, fault)
 
     return injection
 
 
-def _consumer_crash(group: SimulatedGroup, fault: Fault) -> bool:
+def _consumer_crash(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     process = _process(group, fault)
     if process is not None:
         group.deployment.crashed(process)
     return process is not None
 
 
-def _consumer_pause(group: SimulatedGroup, fault: Fault) -> bool:
+def _consumer_pause(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     process = _process(group, fault)
     if process is not None:
         process.is_harmed = True
@@ -82,15 +82,15 @@ def _consumer_pause(group: SimulatedGroup, fault: Fault) -> bool:
     return process is not None
 
 
-def _consumer_shutdown(group: SimulatedGroup, fault: Fault) -> bool:
+def _consumer_shutdown(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     process = _process(group, fault)
     if process is not None:
         process.shut_down()
     return process is not None
 
 
-def _flag(name: str) -> Callable[[SimulatedGroup, Fault], bool]:
-    def injection(group: SimulatedGroup, fault: Fault) -> bool:
+def _flag(name: str) -> Callable[[SimulatedGroup, SimulatedFault], bool]:
+    def injection(group: SimulatedGroup, fault: SimulatedFault) -> bool:
         process = _process(group, fault)
         if process is not None:
             setattr(process, name, True)
@@ -99,34 +99,34 @@ def _flag(name: str) -> Callable[[SimulatedGroup, Fault], bool]:
     return injection
 
 
-def _node_unreachable(group: SimulatedGroup, fault: Fault) -> bool:
+def _node_unreachable(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """A consumer is paused for long, and a deletion does not end it."""
     group.deployment.unreachable_next += 1
-    return _consumer_pause(group, Fault(fault.at_ms, fault.kind, fault.pick, 1_000))
+    return _consumer_pause(group, SimulatedFault(fault.at_ms, fault.kind, fault.pick, 1_000))
 
 
-def _creation_fails(group: SimulatedGroup, fault: Fault) -> bool:
+def _creation_fails(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.deployment.creations_to_fail += 1 + fault.size % 3
     return _consumer_crash(group, fault)
 
 
-def _never_comes_up(group: SimulatedGroup, fault: Fault) -> bool:
+def _never_comes_up(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.deployment.never_up_next += 1
     return _consumer_crash(group, fault)
 
 
-def _list_is_stale(group: SimulatedGroup, fault: Fault) -> bool:
+def _list_is_stale(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.deployment.stale_list_next = True
     return _controller_crash(group, fault)
 
 
-def _listing_fails(group: SimulatedGroup, fault: Fault) -> bool:
+def _listing_fails(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """The back-end cannot list for a while, just when a controller starts and needs the list."""
     group.deployment.listings_to_fail += 1 + fault.size % 4
     return _controller_crash(group, fault)
 
 
-def _foreign_consumer(group: SimulatedGroup, fault: Fault) -> bool:
+def _foreign_consumer(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """A consumer is deployed by hand."""
     consumer = ConsumerId(max(group.deployment.deployed, default=0) + 1 + fault.pick % 3)
     group.deployment.deployed[consumer] = 0
@@ -134,29 +134,29 @@ def _foreign_consumer(group: SimulatedGroup, fault: Fault) -> bool:
     return True
 
 
-def _monitor_silent(group: SimulatedGroup, fault: Fault) -> bool:
+def _monitor_silent(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.monitor_silent_until_ms = group.clock.now_ms + 1_000 + fault.size * 10
     return True
 
 
-def _monitor_lies(group: SimulatedGroup, fault: Fault) -> bool:
+def _monitor_lies(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """One measurement is absurd."""
     group.lies_next.append(ABSURD_BYTES_PER_S if fault.pick % 2 else 0.0)
     return True
 
 
-def _monitor_blind(group: SimulatedGroup, fault: Fault) -> bool:
+def _monitor_blind(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """Some measurements name no partition at all."""
     group.lies_next += [None] * (1 + fault.size % 5)
     return True
 
 
-def _monitor_late(group: SimulatedGroup, fault: Fault) -> bool:
+def _monitor_late(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.monitor_late_until_ms = group.clock.now_ms + 1_000 + fault.size * 5
     return True
 
 
-def _hot_partition(group: SimulatedGroup, fault: Fault) -> bool:
+def _hot_partition(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """One partition becomes faster than a consumer, or nearly so."""
     names = sorted(group.logs)
     if names:
@@ -166,12 +166,12 @@ def _hot_partition(group: SimulatedGroup, fault: Fault) -> bool:
     return bool(names)
 
 
-def _packer_fails(group: SimulatedGroup, fault: Fault) -> bool:
+def _packer_fails(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.packer_fails_next += 1
     return _load_changes(group, fault)
 
 
-def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
+def _load_changes(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """Some partitions get faster or slower, perhaps beyond the capacity of the group."""
     names = sorted(group.logs)
     for number, partition in enumerate(names):
@@ -184,19 +184,19 @@ def _load_changes(group: SimulatedGroup, fault: Fault) -> bool:
     return bool(names)
 
 
-def _topic(group: SimulatedGroup, fault: Fault) -> str | None:
+def _topic(group: SimulatedGroup, fault: SimulatedFault) -> str | None:
     topics = sorted({p.topic for p in group.logs})
     return topics[fault.pick % len(topics)] if topics else None
 
 
-def _partitions_added(group: SimulatedGroup, fault: Fault) -> bool:
+def _partitions_added(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     topic = _topic(group, fault)
     if topic is not None and len(group.logs) < 200:
         group.grow_topic(topic, 1 + fault.size % 3)
     return topic is not None
 
 
-def _topic_deleted(group: SimulatedGroup, fault: Fault) -> bool:
+def _topic_deleted(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     topic = _topic(group, fault)
     if topic is None or len({p.topic for p in group.logs}) < 2:
         return False
@@ -204,7 +204,7 @@ def _topic_deleted(group: SimulatedGroup, fault: Fault) -> bool:
     return True
 
 
-def _topic_made_again(group: SimulatedGroup, fault: Fault) -> bool:
+def _topic_made_again(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     topic = _topic(group, fault)
     if topic is None:
         return False
@@ -215,9 +215,9 @@ def _topic_made_again(group: SimulatedGroup, fault: Fault) -> bool:
 
 
 def _request(
-    make: Callable[[Fault, str], ServiceRequest],
-) -> Callable[[SimulatedGroup, Fault], bool]:
-    def injection(group: SimulatedGroup, fault: Fault) -> bool:
+    make: Callable[[SimulatedFault, str], ServiceRequest],
+) -> Callable[[SimulatedGroup, SimulatedFault], bool]:
+    def injection(group: SimulatedGroup, fault: SimulatedFault) -> bool:
         request = make(fault, f"r-{fault.at_ms}-{fault.pick}")
         for controller in group.controllers:
             controller.send_input(lambda now: Requested(now, request))
@@ -226,29 +226,29 @@ def _request(
     return injection
 
 
-def _pause(fault: Fault, name: str) -> ServiceRequest:
+def _pause(fault: SimulatedFault, name: str) -> ServiceRequest:
     direction = tuple(Direction)[fault.pick % 3]
     return Pause(request_id=name, direction=direction, until_unix_ms=fault.at_ms + fault.size * 5)
 
 
-def _settings(fault: Fault, name: str) -> ServiceRequest:
+def _settings(fault: SimulatedFault, name: str) -> ServiceRequest:
     return ChangeSettings(request_id=name, spare_consumers=fault.pick % 3)
 
 
-def _update(fault: Fault, name: str) -> ServiceRequest:
+def _update(fault: SimulatedFault, name: str) -> ServiceRequest:
     return UpdateDeployments(request_id=name, environment={"APP_X": str(fault.pick)})
 
 
 # Outages of what all consumers share
 
 
-def _broker_away(group: SimulatedGroup, fault: Fault) -> bool:
+def _broker_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """Nothing passes; what is sent meanwhile arrives when the broker is back."""
     group.let_the_broker_go(group.clock.now_ms + outage_ms(fault))
     return True
 
 
-def _controller_pause(group: SimulatedGroup, fault: Fault) -> bool:
+def _controller_pause(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     leader = group.leader
     if leader is not None:
         leader.pause()
@@ -256,33 +256,33 @@ def _controller_pause(group: SimulatedGroup, fault: Fault) -> bool:
     return leader is not None
 
 
-def _lake_away(group: SimulatedGroup, fault: Fault) -> bool:
+def _lake_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     until_ms = group.clock.now_ms + outage_ms(fault)
     group.lake_away_until_ms = max(group.lake_away_until_ms, until_ms)
     return True
 
 
-def _spark_away(group: SimulatedGroup, fault: Fault) -> bool:
+def _spark_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """The Spark server that all consumers share is away."""
     until_ms = group.clock.now_ms + outage_ms(fault)
     group.spark_away_until_ms = max(group.spark_away_until_ms, until_ms)
     return True
 
 
-def _slow_starts(group: SimulatedGroup, fault: Fault) -> bool:
+def _slow_starts(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """Consumers that are created now take minutes; and the load asks for some."""
     group.deployment.slow_start_ms = outage_ms(fault)
     group.deployment.slow_starts_until_ms = group.clock.now_ms + outage_ms(fault)
-    return _load_changes(group, Fault(fault.at_ms, fault.kind, fault.pick, 3))
+    return _load_changes(group, SimulatedFault(fault.at_ms, fault.kind, fault.pick, 3))
 
 
-def _long_batches(group: SimulatedGroup, fault: Fault) -> bool:
+def _long_batches(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     group.long_batch_ms = outage_ms(fault)
     group.long_batches_until_ms = group.clock.now_ms + outage_ms(fault)
-    return _load_changes(group, Fault(fault.at_ms, fault.kind, fault.pick, 3))
+    return _load_changes(group, SimulatedFault(fault.at_ms, fault.kind, fault.pick, 3))
 
 
-_INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, Fault], bool]] = {
+_INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, SimulatedFault], bool]] = {
     FaultKind.CONTROLLER_CRASH: _controller_crash,
     FaultKind.CONTROLLER_CRASH_AT_EFFECT: _controller_crash_at_effect,
     FaultKind.SECOND_CONTROLLER: _second_controller,

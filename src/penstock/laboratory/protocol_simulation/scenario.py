@@ -67,7 +67,7 @@ SIZE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SimulatedFault:
     """`pick` chooses the victim, `size` how long or how much."""
 
     at_ms: int
@@ -87,7 +87,7 @@ OUTAGES_MS: dict[FaultKind, tuple[int, int]] = {
 }
 
 
-def outage_ms(fault: Fault) -> int:
+def outage_ms(fault: SimulatedFault) -> int:
     """How long an outage lasts."""
     least_ms, most_ms = OUTAGES_MS[fault.kind]
     return least_ms + (most_ms - least_ms) * fault.size // SIZE_MAX
@@ -101,7 +101,7 @@ class Scenario:
     consumers_max: int
     faults_until_ms: int
     delivery_faults: DeliveryFaults
-    faults: tuple[Fault, ...]
+    faults: tuple[SimulatedFault, ...]
     is_fenced_by_broker: bool = True
     restarts_consumers: bool = True
     # What one consumer really carries, and all of them together, in capacities of the settings; 0
@@ -135,6 +135,7 @@ SETTINGS = changed_settings(
         "controller.acknowledge": "6s",
         "controller.heartbeat_period": "500ms",
         "controller.silence": "3500ms",
+        "consumer.report_period": "1s",
         "controller.give_up_period": "3s",
         "controller.packing_timeout": "2s",
         "controller.list_period": "5s",
@@ -183,7 +184,7 @@ def scenario(seed: int) -> Scenario:
     faults = tuple(
         sorted(
             (
-                Fault(
+                SimulatedFault(
                     at_ms=chance.randint(2_500, faults_until_ms),
                     kind=chance.choice(_KINDS),
                     pick=chance.randint(0, 1_000),
@@ -253,11 +254,11 @@ def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
     )
 
 
-def _outages(chance: random.Random, until_ms: int) -> tuple[Fault, ...]:
+def _outages(chance: random.Random, until_ms: int) -> tuple[SimulatedFault, ...]:
     if chance.random() >= OUTAGE_SHARE:
         return ()
     drawn = tuple(
-        Fault(
+        SimulatedFault(
             at_ms=chance.randint(2_500, until_ms),
             kind=chance.choice(_OUTAGES_OF_OTHERS),
             size=chance.randint(0, SIZE_MAX),
@@ -265,7 +266,7 @@ def _outages(chance: random.Random, until_ms: int) -> tuple[Fault, ...]:
         for _ in range(chance.randint(1, 2))
     )
     # Draws of its own, so that the course of the other outages stays the same.
-    spark = random.Random(f"Spark away {drawn}")
+    spark = random.Random(f"Spark away {[(fault.at_ms, fault.size) for fault in drawn]}")
     return tuple(
         replace(fault, kind=FaultKind.SPARK_AWAY) if spark.random() < SPARK_AWAY_SHARE else fault
         for fault in drawn

@@ -50,7 +50,7 @@ class SimulatedController(SimulatedProcess):
 
     def receive(self, message: FromConsumer) -> None:
         now = self.clock.now_ms
-        self.later(0, lambda: self.take(inputs.ConsumerSpoke(now, message)))
+        self.later(0, lambda: self.take(inputs.ConsumerMessageRead(now, message)))
 
     def send_input(self, make: Callable[[int], inputs.Input], delay_ms: int = 0) -> None:
         self.later(delay_ms, lambda: self.take(make(self.clock.now_ms)))

@@ -38,7 +38,7 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _waits_fit_periods(self) -> Self:
-        """A wait for something that comes regularly must outlast one that is late."""
+        """A wait must be at least twice the period of what it waits for."""
         for name, period, wait_name, wait, otherwise in (
             (
                 "consumer.report_period",
@@ -46,13 +46,6 @@ class Settings(Section):
                 "controller.silence",
                 self.controller.silence,
                 "healthy consumers would be fenced",
-            ),
-            (
-                "controller.heartbeat_period",
-                self.controller.heartbeat_period,
-                "controller.takeover_after",
-                self.controller.takeover_after,
-                "a standby would take the lead from a healthy controller",
             ),
             (
                 "monitor.period",
@@ -67,6 +60,18 @@ class Settings(Section):
                     f"{name} ({format_duration(period)}) is more than half of {wait_name} "
                     f"({format_duration(wait)}): {otherwise}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _local_consumers_may_end(self) -> Self:
+        """Kubernetes has a grace period of its own, which its back-end checks."""
+        allowed, needed = self.controller.consumer_grace, self.consumer.grace
+        if self.controller.deployment == "local" and allowed <= needed:
+            raise ValueError(
+                f"controller.consumer_grace ({format_duration(allowed)}) is not longer than "
+                f"consumer.grace ({format_duration(needed)}): local consumers would be killed "
+                "during a batch"
+            )
         return self
 
 

@@ -66,6 +66,13 @@ class ConsumerSettings(Section):
         ge=0,
         le=3600,
     )
+    short_log_wait: Duration = option(
+        5.0,
+        "How long a log may end below what was carried before its partition stops with "
+        "`log_truncated`. A new leader may not know for a moment how far its log is committed.",
+        gt=0,
+        le=3600,
+    )
     group_offsets: bool = option(
         True, "Also commit offsets to the Kafka group `lake.group`, for tools that show lag."
     )

@@ -10,6 +10,7 @@ from penstock.settings.units import Duration
 
 # The most consumers where nothing else bounds them: not set, and not on one machine.
 CONSUMERS_MAX_ELSE = 100
+HEARTBEATS_BEFORE_TAKEOVER = 7
 
 
 class ControllerSection(Section):
@@ -63,14 +64,18 @@ class ControllerSection(Section):
     )
     growth_gain_min: float = option(
         0.1,
-        "The least share by which that must have risen; else the group returns to its former size.",
+        "Growth has helped when all consumers together carry at least this share more than before "
+        "it; else the group returns to its former size.",
         ge=0,
     )
     growth_retry: Duration = option(
-        600.0, "How long the group then does not grow beyond that size."
+        600.0, "How long a group whose growth did not help does not grow again."
     )
     growth_load_change: float = option(
-        0.2, "The share by which the load must change for it to grow again earlier.", ge=0
+        0.2,
+        "A group whose growth did not help may grow before `growth_retry` when the load has "
+        "changed by this share.",
+        ge=0,
     )
     creations_per_minute_max: int = option(
         20, "The most consumers created in a minute, whatever the monitor measures.", ge=1
@@ -99,7 +104,10 @@ class ControllerSection(Section):
         "used again while others are free.",
     )
     consumer_grace: Duration = option(
-        40.0, "How long a clean shutdown of a consumer may take.", gt=0
+        40.0,
+        "How long a local consumer may take to end before it is killed; must be longer than "
+        "`consumer.grace`.",
+        gt=0,
     )
     idle_grace: Duration = option(
         30.0, "How long a consumer beyond the spares stays without partitions before it is removed."
@@ -133,15 +141,15 @@ class ControllerSection(Section):
         gt=0,
     )
     takeover_after: Duration = option(
-        5.0,
+        8.0,
         "A standby controller takes the lead when the leading one's heartbeats stop for this long "
-        "while Kafka answers.",
+        "while Kafka answers; at least seven heartbeats.",
         gt=0,
     )
     silence: Duration = option(
         8.0,
-        "A consumer is silent, and is fenced and replaced, when the controller's heartbeats of "
-        "this long came back without a message of its own.",
+        "A consumer that sends nothing for this long, counted only while heartbeats return, is "
+        "fenced and replaced.",
         gt=0,
     )
     silent_share_max: float = option(
@@ -162,8 +170,8 @@ class ControllerSection(Section):
     )
     patience: Duration = option(
         900.0,
-        "How long a consumer is waited for that says what it waits for or works on, or of which "
-        "the deployment says that it still starts.",
+        "The longest wait for a consumer that reports what it waits for, or that the deployment "
+        "still starts.",
         gt=0,
     )
     command_resend: Duration = option(
@@ -171,8 +179,8 @@ class ControllerSection(Section):
     )
     acknowledge: Duration = option(
         20.0,
-        "How long a stop or start may stay unacknowledged, without a word why, before its "
-        "consumer is fenced.",
+        "How long a stop or start may stay unacknowledged, without an explanation from its "
+        "consumer, before that consumer is fenced.",
         gt=0,
     )
     synchronise: Duration = option(
@@ -189,6 +197,18 @@ class ControllerSection(Section):
     vanish_after_measurements: int = option(
         3, "A partition is gone when this many measurements in a row do not name it.", ge=1
     )
+
+    @model_validator(mode="after")
+    def _a_lost_heartbeat_is_no_reason_to_take_over(self) -> Self:
+        """The next one after a lost heartbeat comes after five periods."""
+        if self.takeover_after < HEARTBEATS_BEFORE_TAKEOVER * self.heartbeat_period:
+            raise ValueError(
+                f"takeover_after {self.takeover_after:g} s is less than "
+                f"{HEARTBEATS_BEFORE_TAKEOVER} times heartbeat_period "
+                f"{self.heartbeat_period:g} s: a standby would take the lead from a healthy "
+                "controller"
+            )
+        return self
 
     @model_validator(mode="after")
     def _minimum_is_within_maximum(self) -> Self:

@@ -9,7 +9,6 @@ import pytest
 
 from kit.kubernetes.stub_api_server import StubApiServer
 from penstock.deployment import DeploymentError
-from penstock.deployment.kubernetes.api import DEPLOYMENTS, PODS, Api, ConflictError, GoneError
 from penstock.deployment.kubernetes.core.refusals import (
     ApiAnswer,
     ApiUnavailableError,
@@ -17,6 +16,13 @@ from penstock.deployment.kubernetes.core.refusals import (
     Right,
     error_of,
     pause_s,
+)
+from penstock.deployment.kubernetes.process.api import (
+    DEPLOYMENTS,
+    PODS,
+    Api,
+    ConflictError,
+    GoneError,
 )
 
 DONE = {"metadata": {"name": "x", "uid": "1"}}

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from kit.kubernetes.stub_api_server import StubApiServer
-from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
-from penstock.deployment.kubernetes.credentials import TokenFile, access
+from penstock.deployment.kubernetes.process.api import DEPLOYMENTS, Api
+from penstock.deployment.kubernetes.process.credentials import TokenFile, access
 from penstock.errors import SettingsError
 from penstock.settings import load_settings
 from penstock.settings.sections import KubernetesSettings

@@ -7,7 +7,7 @@ import pytest
 
 from kit.kubernetes.stub_api_server import StubApiServer
 from penstock.deployment.kubernetes import kubernetes_deployment
-from penstock.deployment.kubernetes.from_settings import (
+from penstock.deployment.kubernetes.process.from_settings import (
     consumer_arguments,
     read_pod_template,
     require_usable,
@@ -61,6 +61,20 @@ def test_without_a_config_map_consumers_get_the_settings_as_flags() -> None:
     again = load_settings(flags=pairs, environment={}).settings
     assert again.consumer.batch_time == 3.0
     assert again.spark.options == {"spark.ui.port": "1"}
+
+
+def test_a_consumer_accepts_what_the_controller_accepted() -> None:
+    """Options that a consumer's own are checked against come along; else its pod refuses them."""
+    given = loaded(
+        controller__deployment="kubernetes",
+        controller__silence="60s",
+        consumer__report_period="20s",
+        consumer__grace="50s",
+    )
+    found = consumer_arguments(given, [])
+    pairs = dict(text.split("=", 1) for text in found[1::2])
+    again = load_settings(flags=pairs, environment={}).settings
+    assert again.consumer == given.settings.consumer
 
 
 def test_with_a_config_map_only_the_controllers_own_flags_follow() -> None:

@@ -39,7 +39,7 @@ def observed() -> CampaignRun:
                 ConsumerDecision(5.0, FENCED, 1, "consumer 1 did not report"),
                 ConsumerDecision(6.0, FENCED, 2, "consumer 2 did not report"),
             ],
-            lives={ProcessIdentity(1, 1): -2.0, ProcessIdentity(2, 1): 3.0},
+            first_seen_s={ProcessIdentity(1, 1): -2.0, ProcessIdentity(2, 1): 3.0},
         ),
         has_drained=True,
     )

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import UsageError
@@ -129,6 +129,7 @@ def test_wrong_replay_files_are_errors_with_line_and_column(
         replay_targets(file, every_s=1)
 
 
+@settings(deadline=None)  # a busy machine is no reason to fail
 @given(
     size=st.integers(128, 5000),
     keys=st.one_of(st.sampled_from(["none", "id"]), st.integers(1, 9)),

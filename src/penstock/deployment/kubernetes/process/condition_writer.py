@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api, Object
-from penstock.deployment.kubernetes.background_calls import BackgroundCalls
 from penstock.deployment.kubernetes.core.conditions import (
     Condition,
     condition_of,
@@ -19,6 +17,8 @@ from penstock.deployment.kubernetes.core.conditions import (
 )
 from penstock.deployment.kubernetes.core.repairs import ObservedConsumer
 from penstock.deployment.kubernetes.core.status import is_ending
+from penstock.deployment.kubernetes.process.api import DEPLOYMENTS, Api, Object
+from penstock.deployment.kubernetes.process.background_calls import BackgroundCalls
 from penstock.model import ConsumerId
 
 # How long the copy may take to show a written condition before it is written again.

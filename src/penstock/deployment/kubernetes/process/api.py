@@ -28,7 +28,7 @@ from penstock.deployment.kubernetes.core.refusals import (
     meaning,
     pause_s,
 )
-from penstock.deployment.kubernetes.credentials import Access
+from penstock.deployment.kubernetes.process.credentials import Access
 
 Object = dict[str, Any]
 CONNECT_TIMEOUT_S = 5.0

@@ -18,17 +18,6 @@ from penstock.deployment.interface import (
     Incident,
     StillEndingError,
 )
-from penstock.deployment.kubernetes.api import (
-    CLAIMS,
-    DEPLOYMENTS,
-    PODS,
-    Api,
-    ConflictError,
-    Object,
-    Resource,
-)
-from penstock.deployment.kubernetes.background_calls import BackgroundCalls
-from penstock.deployment.kubernetes.condition_writer import ConditionWriter
 from penstock.deployment.kubernetes.core.manifests import (
     PodPlan,
     claim_manifest,
@@ -51,13 +40,23 @@ from penstock.deployment.kubernetes.core.repairs import (
 )
 from penstock.deployment.kubernetes.core.status import (
     consumer_of_object,
-    current_pod,
     deployed,
     is_ending,
     labels_of,
 )
-from penstock.deployment.kubernetes.events import EventWriter
-from penstock.deployment.kubernetes.watched_objects import WatchedObjects
+from penstock.deployment.kubernetes.process.api import (
+    CLAIMS,
+    DEPLOYMENTS,
+    PODS,
+    Api,
+    ConflictError,
+    Object,
+    Resource,
+)
+from penstock.deployment.kubernetes.process.background_calls import BackgroundCalls
+from penstock.deployment.kubernetes.process.condition_writer import ConditionWriter
+from penstock.deployment.kubernetes.process.events import EventWriter
+from penstock.deployment.kubernetes.process.watched_objects import WatchedObjects
 from penstock.model import ConsumerId
 
 # How long a deletion waits for the pod to end before it raises StillEndingError.
@@ -139,15 +138,6 @@ class KubernetesDeployment:
             self._end(consumer)
             if self._plan.settings.remove_volumes:
                 self._remove_claim(consumer)
-
-    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        pods = _grouped(self._api.list_objects(PODS, self._selector)[0]).get(consumer, ())
-        pod = current_pod(pods)
-        if pod is None:
-            return []
-        name = pod["metadata"]["name"]
-        found = self._api.log_lines(name, CONTAINER, lines, previous=False)
-        return found or self._api.log_lines(name, CONTAINER, lines, previous=True)
 
     def repair(self) -> Sequence[Incident]:
         if not self._repairing.acquire(blocking=False):

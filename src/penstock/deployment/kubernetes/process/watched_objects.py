@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 
 from penstock.deployment.interface import DeploymentError
-from penstock.deployment.kubernetes.api import Api, GoneError, Object, Resource
 from penstock.deployment.kubernetes.core.refusals import MissingRightError
+from penstock.deployment.kubernetes.process.api import Api, GoneError, Object, Resource
 
 # The server ends a watch after this long; listing again then finds any missed change.
 WATCH_S = 240.0

@@ -14,12 +14,12 @@ from typing import Any
 import yaml
 
 from penstock.deployment.interface import DeploymentTemplate
-from penstock.deployment.kubernetes.api import DEPLOYMENTS, Api
-from penstock.deployment.kubernetes.backend import KubernetesDeployment
 from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.core.refusals import Right
-from penstock.deployment.kubernetes.credentials import Access, access
+from penstock.deployment.kubernetes.process.api import DEPLOYMENTS, Api
+from penstock.deployment.kubernetes.process.backend import KubernetesDeployment
+from penstock.deployment.kubernetes.process.credentials import Access, access
 from penstock.deployment.launching import template_arguments
 from penstock.errors import SettingsError
 from penstock.settings import LoadedSettings, Settings
@@ -27,6 +27,8 @@ from penstock.settings.tree import known_options, secret_options
 
 # Sections that only the controller and the monitor read.
 _NOT_FOR_CONSUMERS = frozenset({"kubernetes", "controller", "packing", "monitor"})
+# Without these a consumer would check its own options against defaults, and refuse them.
+_CHECKED_BY_CONSUMERS = frozenset({("controller", "deployment"), ("controller", "silence")})
 TEMPLATE_BYTES_MAX = 1024 * 1024
 
 
@@ -77,7 +79,8 @@ def consumer_arguments(loaded: LoadedSettings, flags: Sequence[str]) -> list[str
     if not loaded.settings.kubernetes.settings_config_map:
         shown = loaded.settings.model_dump(mode="json")
         for path in sorted(set(loaded.origin) & set(known_options())):
-            if path not in secret_options() and path[0] not in _NOT_FOR_CONSUMERS:
+            is_theirs = path[0] not in _NOT_FOR_CONSUMERS or path in _CHECKED_BY_CONSUMERS
+            if is_theirs and path not in secret_options():
                 arguments += ["--set", f"{'.'.join(path)}={_flag_text(shown, path)}"]
     return [*arguments, *flags]
 

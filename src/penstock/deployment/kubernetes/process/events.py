@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from penstock.deployment.kubernetes.api import EVENTS, Api, Object
-from penstock.deployment.kubernetes.background_calls import BackgroundCalls
 from penstock.deployment.kubernetes.core.conditions import moment_text
+from penstock.deployment.kubernetes.process.api import EVENTS, Api, Object
+from penstock.deployment.kubernetes.process.background_calls import BackgroundCalls
 
 COMPONENT = "penstock-controller"
 REPEATED_AFTER_S = 1_800.0

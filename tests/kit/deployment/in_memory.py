@@ -38,12 +38,6 @@ class InMemoryDeployment:
         self._consumers.pop(consumer, None)
         self._dead.discard(consumer)
 
-    def logs(self, consumer: ConsumerId, *, lines: int = 100) -> Sequence[str]:
-        self._called("logs", consumer)
-        known = self._consumers.get(consumer)
-        written = [] if known is None else [f"consumer {consumer} of version {known.version}"]
-        return written[-lines:]
-
     def repair(self) -> Sequence[Incident]:
         incidents = []
         for consumer in sorted(self._dead & set(self._consumers)):

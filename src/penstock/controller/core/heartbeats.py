@@ -1,0 +1,62 @@
+"""The controller's heartbeats through Kafka, and what consumers report that they wait for.
+
+The controller's heartbeat passes through partition 0 like every report. The next one is sent only
+after the last one came back, so a heartbeat that returned proves that every earlier message was
+read. While none comes back (the broker is away, the controller stood still, its reader is behind)
+heartbeat time stops, and no consumer is given up.
+"""
+
+from dataclasses import replace
+
+from penstock.controller.core.effects import SendHeartbeat
+from penstock.controller.core.inputs import HeartbeatReturned
+from penstock.controller.core.state import ConsumerRecord, HeartbeatState
+from penstock.controller.core.step_draft import StepDraft
+from penstock.messages import ConsumerReport, ControllerHeartbeat, WaitsFor
+
+# A heartbeat that is away for this many periods is lost: another one takes its place.
+# No setting: a late heartbeat only delays decisions, in proportion to `heartbeat_period`.
+LOST_AFTER_PERIODS = 5
+
+
+def send_heartbeat(draft: StepDraft) -> None:
+    """Send a heartbeat if due."""
+    known = draft.state.heartbeats
+    waits_ms = draft.state.settings.heartbeat_period_ms
+    if known.is_awaited:
+        waits_ms *= LOST_AFTER_PERIODS
+    if known.heartbeats_sent and draft.now_ms - known.sent_ms < waits_ms:
+        return
+    number = known.heartbeats_sent + 1
+    draft.change(
+        heartbeats=HeartbeatState(known.heartbeat_time_ms, number, draft.now_ms, is_awaited=True)
+    )
+    epoch = draft.state.controller_epoch
+    draft.do(SendHeartbeat(ControllerHeartbeat(controller_epoch=epoch, heartbeat_number=number)))
+
+
+def count_returned(draft: StepDraft, given: HeartbeatReturned) -> bool:
+    """Whether the heartbeat that is awaited came back: then heartbeat time has passed."""
+    known = draft.state.heartbeats
+    is_ours = given.controller_epoch == draft.state.controller_epoch
+    if not is_ours or not known.is_awaited or given.number != known.heartbeats_sent:
+        draft.count("other_heartbeat")
+        return False
+    heartbeat_time_ms = known.heartbeat_time_ms + draft.state.settings.heartbeat_period_ms
+    draft.change(heartbeats=replace(known, heartbeat_time_ms=heartbeat_time_ms, is_awaited=False))
+    return True
+
+
+def explained(draft: StepDraft, record: ConsumerRecord, message: ConsumerReport) -> ConsumerRecord:
+    """The record with what the report says that its consumer waits for or works on."""
+    parts = []
+    if message.waits_for is not None:
+        parts.append(f"waits for {_named(message.waits_for.what)}")
+    if message.works_on is not None:
+        parts.append(f"works on a {message.works_on.what.value}")
+    explained_ms = draft.heartbeat_time_ms if parts else record.explained_heartbeat_time_ms
+    return replace(record, explained_heartbeat_time_ms=explained_ms, occupation=" and ".join(parts))
+
+
+def _named(what: WaitsFor) -> str:
+    return "the lake" if what is WaitsFor.LAKE else what.value.capitalize()

@@ -1,0 +1,1 @@
+"""Talks to the Kubernetes API server; what only decides is in `core`."""

@@ -1,0 +1,179 @@
+"""Two real controllers on a real broker: who leads, and what the next one knows without a file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli.service import ask
+from penstock.kafka_io.control_topics import make_control_topics
+from penstock.laboratory.broker import EmbeddedKafka
+from penstock.messages import ChangeSettings, Direction, Pause, ServiceOutcome, UpdateDeployments
+from penstock.settings import Settings, load_settings
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
+
+PROGRAM = Path(__file__).parents[1] / "kit" / "controller" / "controller_of_one.py"
+TAKEOVER_AFTER_S = 4.0
+# For a process on a busy machine: to start, and to notice and to lead.
+BUSY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """One controller process with a directory of its own."""
+
+    process: subprocess.Popen[bytes]
+    directory: Path
+    log: Path
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines if line.startswith("{")]
+        return [row for row in rows if row["event"] == name]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads((self.directory / "status.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    kafka: EmbeddedKafka
+    folder: Path
+
+    def flags(self, name: str) -> dict[str, str]:
+        return {
+            "kafka.bootstrap_servers": self.kafka.bootstrap_servers,
+            "topics.prefix": "standby",
+            "controller.directory": str(self.folder / name),
+            "controller.heartbeat_period": "500ms",
+            "controller.takeover_after": f"{TAKEOVER_AFTER_S:g}s",
+            "controller.consumers_max": "3",
+            "log.format": "json",
+        }
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(flags=self.flags("nobody"), environment={}).settings
+
+    @contextmanager
+    def controller(self, name: str, *arguments: str) -> Iterator[Controller]:
+        log = self.folder / f"{name}.log"
+        variables = {
+            "PENSTOCK_" + option.upper().replace(".", "__"): value
+            for option, value in self.flags(name).items()
+        }
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, str(PROGRAM), *arguments],
+                env={**os.environ, **variables},
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            yield Controller(process, self.folder / name, log)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def until(condition: Callable[[], object], what: str, within_s: float = BUSY_S) -> float:
+    """Wait for it; returns the seconds it took."""
+    began_s = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began_s < within_s, f"not within {within_s:g} s: {what}"
+        time.sleep(0.1)
+    return time.monotonic() - began_s
+
+
+@pytest.fixture
+def group(broker_jars: None, tmp_path: Path) -> Iterator[Group]:
+    """A broker of its own: it is paused, and what is on its topics is counted."""
+    with EmbeddedKafka() as kafka:
+        found = Group(kafka, tmp_path)
+        make_control_topics(found.settings)
+        yield found
+
+
+def test_the_next_controller_knows_what_was_asked_of_the_last_one(group: Group) -> None:
+    """Killed, and its directory lost: settings, a pause, the template and the history stay."""
+    requests = (
+        ChangeSettings(request_id="s1", consumers_max=2),
+        Pause(request_id="p1", direction=Direction.DOWN, reason="sale"),
+        UpdateDeployments(request_id="u1", environment={"APP_REGION": "north"}),
+    )
+    with group.controller("first") as first:
+        until(lambda: first.status.get("phase") == "Sentinel", "the first controller leads")
+        for request in requests:
+            assert ask(group.settings, request, "30s").outcome is ServiceOutcome.DONE
+        history = [one["explanation"] for one in first.status["history"]]
+        first.process.kill()
+        first.process.wait()
+    with group.controller("second") as second:
+        until(lambda: second.status, "the second controller leads")
+        (leading,) = second.events("leading")
+        assert leading["remembered_in"] == "kafka"
+        status = second.status
+        assert status["settings"]["consumers_max"] == 2
+        assert [one["reason"] for one in status["pauses"]] == ["sale"]
+        known = [one["explanation"] for one in status["history"]]
+        assert known[: len(history)] == history
+        assert all(0 <= one["age_ms"] < 200_000 for one in status["history"])
+        saved = (second.directory / "controller" / "state").read_bytes().partition(b"\n")[2]
+        template = json.loads(saved)["template"]
+        assert template["environment"] == {"APP_REGION": "north"}
+        assert template["version"] == json.loads(saved)["state"]["deployment_version"] == 1
+
+
+def test_a_standby_leads_when_the_leading_controller_is_gone(group: Group) -> None:
+    """Not while heartbeats come, nor while the broker is away; then within seconds."""
+    with group.controller("first") as first, group.controller("second", "--standby") as second:
+        until(lambda: first.events("leading"), "the first controller leads")
+        until(lambda: second.events("standing_by"), "the second one waits")
+        time.sleep(TAKEOVER_AFTER_S + 2)  # as long as a wrong guess would take
+        assert not second.events("leading")
+        for node in group.kafka.nodes:
+            group.kafka.pause(node)
+        time.sleep(TAKEOVER_AFTER_S + 2)  # a broker that is away says nothing about the leader
+        for node in group.kafka.nodes:
+            group.kafka.resume(node)
+        time.sleep(TAKEOVER_AFTER_S + 2)
+        assert not second.events("leading")
+        assert first.process.poll() is None
+        first.process.kill()
+        took_s = until(lambda: second.events("leading"), "the second one leads")
+        assert took_s >= TAKEOVER_AFTER_S / 2, "it did not wait for silence: the test is void"
+        (silent,) = second.events("leader_silent")
+        assert silent["leader_epoch"] == first.events("leading")[0]["epoch"]
+        assert second.events("leading")[0]["epoch"] > silent["leader_epoch"]
+
+
+def test_a_leader_that_ends_in_order_is_followed_at_once(group: Group) -> None:
+    """A rolling update does not wait for silence; who leads without a right ends with 8."""
+    with group.controller("first") as first, group.controller("second", "--standby") as second:
+        until(lambda: first.status, "the first controller leads")
+        until(lambda: second.events("standing_by"), "the second one waits")
+        time.sleep(2)  # it reads from the end of the log on: it must be there before the end comes
+        first.process.send_signal(signal.SIGTERM)
+        assert first.process.wait(BUSY_S) == 0
+        until(lambda: second.events("leading"), "the second one leads")
+        assert second.events("leader_ended")
+        assert not second.events("leader_silent")
+        with group.controller("third") as third:
+            until(lambda: third.events("leading"), "a third one, started by hand, leads")
+            assert second.process.wait(BUSY_S) == 1  # raised: the command turns it into 8
+            assert "newer controller" in second.log.read_text(encoding="utf-8")
