@@ -155,8 +155,10 @@ def finding(detector: str) -> str | None:
         except (InvariantError, AssertionError) as error:
             return _short(error)
     if kind == "seed":
-        outcome = run(scenario(int(which)))
-        return outcome.explanation.partition(": ")[2][:90] if outcome.verdict == "red" else None
+        seed, _, invariant = which.partition(" ")
+        outcome = run(scenario(int(seed)))
+        told = outcome.explanation.partition(": ")[2][:90]
+        return told if outcome.verdict == "red" and f": {invariant}" in f": {told}" else None
     try:
         if kind.startswith("test_"):
             BEHAVIOUR_TESTS[kind]()

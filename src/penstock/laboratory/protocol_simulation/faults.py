@@ -262,6 +262,13 @@ def _lake_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     return True
 
 
+def _spark_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
+    """The Spark server that all consumers share is away."""
+    until_ms = group.clock.now_ms + outage_ms(fault)
+    group.spark_away_until_ms = max(group.spark_away_until_ms, until_ms)
+    return True
+
+
 def _slow_starts(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     """Consumers that are created now take minutes; and the load asks for some."""
     group.deployment.slow_start_ms = outage_ms(fault)
@@ -309,6 +316,7 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, SimulatedFault], bool]] =
     FaultKind.BROKER_AWAY: _broker_away,
     FaultKind.CONTROLLER_PAUSE: _controller_pause,
     FaultKind.LAKE_AWAY: _lake_away,
+    FaultKind.SPARK_AWAY: _spark_away,
     FaultKind.SLOW_STARTS: _slow_starts,
     FaultKind.LONG_BATCHES: _long_batches,
 }

@@ -14,6 +14,7 @@ from penstock.controller.core.transitions import TransitionError
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
 from penstock.laboratory.protocol_simulation.drain_bound import drain_ms_of
 from penstock.laboratory.protocol_simulation.faults import inject
+from penstock.laboratory.protocol_simulation.lasting_load import endure
 from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
@@ -63,6 +64,9 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
             _stays_stable(group)
         _returns_to_its_size(group)
         check_cost(group)
+        if scenario.lasting_load is not None:
+            endure(group)
+            _returns_to_its_size(group)
         _drains(group)
     except (ViolationError, InvariantError, TransitionError, TooManyEventsError) as error:
         at_ms = 0 if group is None else group.clock.now_ms

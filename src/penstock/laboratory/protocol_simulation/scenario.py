@@ -5,11 +5,20 @@ failing scenario smaller.
 """
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from penstock.laboratory.protocol_simulation.lossy_topic import DeliveryFaults
 from penstock.settings import Settings, changed_settings
+
+
+class LastingLoad(StrEnum):
+    """What may load the group for long once the faults are over (see `lasting_load`)."""
+
+    BACKLOG = "backlog"
+    BURSTS = "bursts"
+    HOT_PARTITION = "hot_partition"
+    SHARED_LIMIT = "shared_limit"
 
 
 class FaultKind(StrEnum):
@@ -48,6 +57,7 @@ class FaultKind(StrEnum):
     BROKER_AWAY = "broker_away"
     CONTROLLER_PAUSE = "controller_pause"
     LAKE_AWAY = "lake_away"
+    SPARK_AWAY = "spark_away"
     SLOW_STARTS = "slow_starts"
     LONG_BATCHES = "long_batches"
 
@@ -71,6 +81,7 @@ OUTAGES_MS: dict[FaultKind, tuple[int, int]] = {
     FaultKind.BROKER_AWAY: (5_000, 60_000),
     FaultKind.CONTROLLER_PAUSE: (5_000, 60_000),
     FaultKind.LAKE_AWAY: (0, 180_000),
+    FaultKind.SPARK_AWAY: (5_000, 120_000),
     FaultKind.SLOW_STARTS: (0, 300_000),
     FaultKind.LONG_BATCHES: (5_000, 60_000),
 }
@@ -98,6 +109,10 @@ class Scenario:
     carried_by_one: float = 0.0
     carried_by_all: float = 0.0
     capacity_is_learned: bool = False
+    # The most that backlogs add to the load that is planned for.
+    catch_up_share: float = 0.5
+    growth_settle_s: int = 6
+    lasting_load: LastingLoad | None = None
 
 
 # The protocol's times, shortened: virtual time is cheap, events are not.
@@ -131,7 +146,6 @@ SETTINGS = changed_settings(
         "controller.speeds_stale": "5s",
         "controller.failed_partition_retry": "2s",
         "controller.idle_grace": "4s",
-        "controller.growth_settle": "6s",
         "controller.growth_retry": "1000s",
         "controller.number_retry": "5s",
         "packing.over_capacity_for": "1500ms",
@@ -139,11 +153,18 @@ SETTINGS = changed_settings(
 )
 
 _KINDS = tuple(kind for kind in FaultKind if kind not in OUTAGES_MS)
+_OUTAGES_OF_OTHERS = tuple(kind for kind in OUTAGES_MS if kind is not FaultKind.SPARK_AWAY)
 # Of the small scenarios: those in which something that all consumers share is away. A minute of a
 # larger one costs too much.
 OUTAGE_SHARE = 0.4
 # Faults go on for this long after the last outage.
 AFTER_OUTAGES_MS = 10_000
+# Of the outages: those of the Spark server that all consumers share.
+SPARK_AWAY_SHARE = 0.2
+# Of the scenarios: those with a lasting load. It needs few faults and a group that can grow.
+LASTING_LOAD_SHARE = 0.045
+LASTING_LOAD_FAULTS = 4
+LASTING_LOAD_CONSUMERS_MAX = 18
 
 
 def scenario(seed: int) -> Scenario:
@@ -190,7 +211,7 @@ def scenario(seed: int) -> Scenario:
         ends_ms = max(fault.at_ms + outage_ms(fault) for fault in outages)
         faults_until_ms = max(faults_until_ms, ends_ms + AFTER_OUTAGES_MS)
         faults = tuple(sorted((*faults, *outages), key=lambda fault: fault.at_ms))
-    return Scenario(
+    drawn = Scenario(
         seed=seed,
         topics=tuple(topics),
         load_share=load_share,
@@ -204,16 +225,49 @@ def scenario(seed: int) -> Scenario:
         carried_by_all=chance.choice((0.0, 0.0, 0.0, 0.4)) * consumers_max,
         capacity_is_learned=chance.random() < 0.3,
     )
+    # Draws of its own, so that all other scenarios stay the same.
+    lasting = random.Random(f"lasting load {seed}")
+    if lasting.random() < LASTING_LOAD_SHARE:
+        return _with_lasting_load(drawn, lasting)
+    return drawn
+
+
+def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
+    """The group may grow far beyond its need, and all of its partitions are about as fast."""
+    kind = chance.choice(tuple(LastingLoad))
+    is_shared = kind is LastingLoad.SHARED_LIMIT
+    faults = tuple(fault for fault in drawn.faults if fault.kind not in OUTAGES_MS)
+    return replace(
+        drawn,
+        topics=(chance.randint(9, 14), chance.randint(9, 14)),
+        load_share=chance.uniform(0.1, 0.2),
+        consumers_max=LASTING_LOAD_CONSUMERS_MAX,
+        faults_until_ms=min(drawn.faults_until_ms, 16_000),
+        faults=faults[:LASTING_LOAD_FAULTS],
+        carried_by_one=0.0 if kind is LastingLoad.BURSTS else 1.5,
+        carried_by_all=chance.uniform(3.0, 4.0) if is_shared else 0.0,
+        capacity_is_learned=is_shared and chance.random() < 0.5,
+        catch_up_share=1.5 if is_shared else 0.5,
+        # Many reports long: else the chance of the moment decides whether a growth has helped.
+        growth_settle_s=12 if is_shared else 6,
+        lasting_load=kind,
+    )
 
 
 def _outages(chance: random.Random, until_ms: int) -> tuple[SimulatedFault, ...]:
     if chance.random() >= OUTAGE_SHARE:
         return ()
-    return tuple(
+    drawn = tuple(
         SimulatedFault(
             at_ms=chance.randint(2_500, until_ms),
-            kind=chance.choice(tuple(OUTAGES_MS)),
+            kind=chance.choice(_OUTAGES_OF_OTHERS),
             size=chance.randint(0, SIZE_MAX),
         )
         for _ in range(chance.randint(1, 2))
+    )
+    # Draws of its own, so that the course of the other outages stays the same.
+    spark = random.Random(f"Spark away {[(fault.at_ms, fault.size) for fault in drawn]}")
+    return tuple(
+        replace(fault, kind=FaultKind.SPARK_AWAY) if spark.random() < SPARK_AWAY_SHARE else fault
+        for fault in drawn
     )

@@ -233,15 +233,16 @@ class SimulatedConsumer(SimulatedProcess):
     # Spark and batches
 
     def _start_spark(self, effect: act.StartSpark) -> None:
-        """The first start succeeds; a later one can fail, and is then tried again."""
+        """The first start is only lost to an outage; a later one can fail, and is tried again."""
         is_first = self._batch_number == 0
         is_lost = not is_first and self.group.is_answer_lost()
 
         def answer() -> None:
             now = self._now_ms
+            is_away = now < self.group.spark_away_until_ms
             failed = inputs.SparkNotStarted(now, _away("Spark"))
-            self.has_spark = not is_lost
-            self._take(failed if is_lost else inputs.SparkStarted(now))
+            self.has_spark = not (is_lost or is_away)
+            self._take(inputs.SparkStarted(now) if self.has_spark else failed)
 
         self.later(effect.after_ms + self.group.chance.randint(*SPARK_START_MS), answer)
 
@@ -274,10 +275,13 @@ class SimulatedConsumer(SimulatedProcess):
         failures = self._own_failures()
         good = [one for one in self._ranges if one.range.partition not in failures]
         committed: dict[TopicPartition, int] = {}
+        is_spark_away = self._now_ms < self.group.spark_away_until_ms
         is_away = self._now_ms < max(self.group.lake_away_until_ms, self.group.topic.away_until_ms)
-        if is_away or self.group.is_answer_lost():
+        if is_spark_away or is_away or self.group.is_answer_lost():
             self.group.count_event("batch failed")
-            is_spark = not is_away and self.group.chance.random() < SPARK_LOST_SHARE
+            is_spark = is_spark_away or (
+                not is_away and self.group.chance.random() < SPARK_LOST_SHARE
+            )
             self.has_spark = not (is_spark and good)
             failure = PartitionFailure(_away("Kafka"), is_spark_lost=is_spark)
             failures |= {one.range.partition: failure for one in good}

@@ -69,6 +69,8 @@ class SimulatedGroup:
             {
                 "controller.consumers_max": scenario.consumers_max,
                 "controller.capacity_is_learned": scenario.capacity_is_learned,
+                "controller.catch_up_share": scenario.catch_up_share,
+                "controller.growth_settle": f"{scenario.growth_settle_s}s",
             },
         )
         self.settings = controller_settings(self.chosen)
@@ -84,8 +86,11 @@ class SimulatedGroup:
         )
         self.topic.on_harm = self._harm
         self.lake_away_until_ms = 0
+        self.spark_away_until_ms = 0
         self.long_batches_until_ms = 0
         self.long_batch_ms = 0
+        # When the limit that all consumers share is free for one more batch.
+        self._limit_free_ms = 0.0
         self.deployment = SimulatedDeployment(self)
         self.fault_counts: Counter[str] = Counter()
         self.has_faults = True
@@ -175,12 +180,20 @@ class SimulatedGroup:
         capacity, limits = self.capacity_bytes_per_s, []
         if self.scenario.carried_by_one:
             limits.append(self.scenario.carried_by_one * capacity)
-        if self.scenario.carried_by_all:
+        if self.scenario.lasting_load and self.scenario.carried_by_all:
+            usual_ms = max(usual_ms, self._shared_batch_ms(log_bytes))
+        elif self.scenario.carried_by_all:
             at_work = sum(1 for process in self.deployment.alive() if process.is_carrying)
             limits.append(self.scenario.carried_by_all * capacity / max(1, at_work))
         if not limits:
             return usual_ms
         return max(usual_ms, round(log_bytes * 1_000 / min(limits)))
+
+    def _shared_batch_ms(self, log_bytes: int) -> int:
+        """One batch after the other passes what all share: more consumers never carry more."""
+        carried_ms = log_bytes * 1_000 / (self.scenario.carried_by_all * self.capacity_bytes_per_s)
+        self._limit_free_ms = max(self.clock.now_ms, self._limit_free_ms) + carried_ms
+        return round(self._limit_free_ms - self.clock.now_ms)
 
     # Controllers
 
@@ -292,7 +305,7 @@ class SimulatedGroup:
         self.has_faults = False
         self.topic.delivery_faults = self._heartbeats.delivery_faults = NO_FAULTS
         self.topic.away_until_ms = self._heartbeats.away_until_ms = 0
-        self.lake_away_until_ms = self.long_batches_until_ms = 0
+        self.lake_away_until_ms = self.spark_away_until_ms = self.long_batches_until_ms = 0
         self.deployment.end_slow_starts()
         self.monitor_silent_until_ms = self.monitor_late_until_ms = 0
         self.lies_next = []
