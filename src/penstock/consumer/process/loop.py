@@ -174,14 +174,14 @@ class ConsumerProcess:
         The calls run in a thread of their own: they last long while no broker answers, and a
         shutdown does not wait for them.
         """
-        opening = Worker("opening", self._inbox)
+        mailbox_worker = Worker("mailbox-opener", self._inbox)
         answers: list[Mailbox | Exception] = []
 
         def answered(_: int, answer: Any) -> None:
             answers.append(answer)
 
         while True:
-            opening.ask(self._opened_mailbox, answered, answered)
+            mailbox_worker.ask(self._opened_mailbox, answered, answered)
             while not answers:
                 if not self._pause(KAFKA_PAUSE_S):
                     return None
