@@ -36,6 +36,7 @@ from penstock.pipeline.diagnosis import (
 from penstock.pipeline.failures import (
     ENDS_THE_PROCESS,
     PartitionsUnreadableError,
+    ReadNotPermittedError,
     RecordUnreadableError,
     TopicWithoutIdError,
     TransformationFailedError,
@@ -54,7 +55,7 @@ from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
 _NO_CLAIM = object()
-_FOUND_BY_HALVING = (TransformationFailedError, *OF_ONE_RECORD)
+_FOUND_BY_HALVING = (TransformationFailedError, ReadNotPermittedError, *OF_ONE_RECORD)
 
 
 def _ignore(_: str) -> None:
@@ -189,7 +190,7 @@ class Pipeline:
             raise
         except BaseException as error:  # noqa: BLE001 -- raised while a failure was dealt with
             planned = [one for some in by_table.values() for one in some]
-            return _all_failed(planned, as_penstock_error(error, ", ".join(by_table)))
+            return _all_failed(planned, self._reason(error, by_table))
 
     def _writer(self, way: Way) -> FileWriter:
         if way is Way.PASS_THROUGH:
@@ -240,7 +241,7 @@ class Pipeline:
             self._ways.note_unreadable(error.partitions)
             return self._side_by_side(self._ways.groups(by_table), writer)
         is_committing = any(table.is_committing for table in tables)
-        reason = as_penstock_error(error, ", ".join(by_table))
+        reason = self._reason(error, by_table)
         self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
         other = None if is_committing else self._ways.other(way, error, reason)
         if other is not None:
@@ -249,6 +250,11 @@ class Pipeline:
             )
         narrowed = None if is_committing else self._narrowed(by_table, reason, writer, way)
         return _all_failed(planned, reason) if narrowed is None else narrowed
+
+    def _reason(self, error: BaseException, by_table: RangesByTable) -> PenstockError:
+        topics = {one.partition.topic for some in by_table.values() for one in some}
+        has_transformation = any(self._settings.lake.table_of(one).transformation for one in topics)
+        return as_penstock_error(error, ", ".join(by_table), has_transformation=has_transformation)
 
     def _narrowed(
         self, by_table: RangesByTable, reason: PenstockError, writer: Writer, way: Way

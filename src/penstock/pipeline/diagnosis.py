@@ -19,6 +19,7 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    ReadNotPermittedError,
     RecordUnreadableError,
     SparkFailedError,
     TopicGoneError,
@@ -60,6 +61,7 @@ _KAFKA_IS_GONE = re.compile(
     r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
     r"UnknownTopicOrPartition"
 )
+_NOT_PERMITTED = re.compile(r"TopicAuthorizationException|Topic authorization failed")
 # Kafka has the record. By Spark's workers and by its connector.
 _UNREADABLE = re.compile(
     r"UnreadableRecordError|CorruptRecordException|RecordTooLargeException|"
@@ -119,7 +121,9 @@ def ranges_not_there(
     return wrong
 
 
-def as_penstock_error(error: BaseException, table: str) -> PenstockError:
+def as_penstock_error(
+    error: BaseException, table: str, *, has_transformation: bool = True
+) -> PenstockError:
     """What a failure means, given that Kafka has every record of the ranges."""
     if isinstance(error, PenstockError):
         return error
@@ -137,16 +141,23 @@ def as_penstock_error(error: BaseException, table: str) -> PenstockError:
         return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
     if _WORKER_DIED.search(text):
         return WorkerDiedError(f"A worker of Spark died: {_quoted(text, _WORKER_DIED)}")
-    return _failure_of_records(error, text, table)
+    return _failure_of_records(error, text, table, has_transformation=has_transformation)
 
 
-def _failure_of_records(error: BaseException, text: str, table: str) -> PenstockError:
+def _failure_of_records(
+    error: BaseException, text: str, table: str, *, has_transformation: bool
+) -> PenstockError:
     """What a failure means, given that Kafka, Spark and the lake are there."""
+    if _NOT_PERMITTED.search(text):
+        return ReadNotPermittedError(
+            f"Kafka refuses to give records for table {table}: {_quoted(text, _NOT_PERMITTED)}",
+            remedy="Give the consumers' principal READ on the topic (docs/security.md).",
+        )
     if _UNREADABLE.search(text):
         return RecordUnreadableError(
             f"A record for table {table} cannot be read: {_quoted(text, _UNREADABLE)}"
         )
-    if not isinstance(error, SPARK_ERRORS):
+    if not has_transformation or not isinstance(error, SPARK_ERRORS):
         return UnforeseenError(
             f"The batch of table {table} failed with {type(error).__name__}: "
             + " ".join(text.split())[:QUOTED_CHARACTERS],

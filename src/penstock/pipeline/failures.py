@@ -48,6 +48,10 @@ class TopicWithoutIdError(PipelineError):
     """The broker gives the topic no id, so the ledger could not tell it from its namesakes."""
 
 
+class ReadNotPermittedError(PipelineError):
+    """The principal may describe the topic, but not read it."""
+
+
 class TransformationFailedError(PipelineError):
     """The transformation raised, or returned something that no table can take."""
 

@@ -12,11 +12,14 @@ from penstock.pipeline import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    ReadNotPermittedError,
     SchemaChangedError,
     SparkFailedError,
     StaleWriterError,
+    TableNotServedError,
     Timings,
     TopicMadeAgainError,
+    TopicWithoutIdError,
     TransformationFailedError,
 )
 
@@ -31,7 +34,10 @@ A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
         (LogTruncatedError("x"), StopReason.LOG_TRUNCATED),
         (TopicMadeAgainError("x"), StopReason.TOPIC_MADE_AGAIN),
         (TransformationFailedError("x"), StopReason.TRANSFORMATION_FAILED),
-        (SchemaChangedError("x"), StopReason.TRANSFORMATION_FAILED),
+        (SchemaChangedError("x"), StopReason.SCHEMA_CHANGED),
+        (TableNotServedError("x"), StopReason.TABLE_NOT_SERVED),
+        (TopicWithoutIdError("x"), StopReason.TOPIC_WITHOUT_ID),
+        (ReadNotPermittedError("x"), StopReason.NOT_PERMITTED),
     ],
 )
 def test_what_lasts_has_a_reason(error: PenstockError, reason: StopReason) -> None:

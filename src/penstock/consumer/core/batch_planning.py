@@ -84,7 +84,7 @@ def ends_not_read(draft: StepDraft, given: EndsNotRead) -> None:
         looks_again=False,
         next_look_ms=draft.now_ms + draft.settings.idle_wait_ms,
     )
-    draft.log(LogLevel.WARNING, "ends_unknown", error=str(given.error))
+    draft.log_failure("ends_unknown", given.error)
 
 
 def ends_read(draft: StepDraft, given: EndsRead) -> None:
@@ -92,15 +92,7 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
     looks_again = draft.batches.looks_again
     draft.batches = batches = replace(draft.batches, is_looking=False, looks_again=False)
     end_wait(draft, WaitsFor.KAFKA)
-    if given.failures:
-        first = given.failures[min(given.failures)]
-        count = len(given.failures)
-        draft.log(LogLevel.WARNING, "ends_unknown", partitions=count, error=str(first))
-    for partition in draft.readable:
-        _note_log(draft, partition, given)
-    for partition, end in given.ends.items():
-        if partition in draft.progress:
-            _note_end(draft, partition, end)
+    _note_answers(draft, given)
     if draft.own.is_shutting_down:
         return
     found = waiting(draft.progress, draft.readable, batches.decoded_bytes_per_offset, draft.now_ms)
@@ -122,6 +114,20 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
     draft.batches = batches
     budget = allowance.limit(batches.pace.budget_bytes)
     _begin(draft, plan_ranges(found, max(budget, 1.0)))
+
+
+def _note_answers(draft: StepDraft, given: EndsRead) -> None:
+    for partition in draft.readable:
+        _note_log(draft, partition, given)
+    for partition in draft.progress.keys() & given.failures.keys():
+        # By its old end, every batch would wait for a partition that does not answer.
+        draft.progress[partition] = replace(draft.progress[partition], end_offset=None)
+    if given.failures:
+        first = given.failures[min(given.failures)]
+        draft.log_failure("ends_unknown", first, partitions=len(given.failures))
+    for partition, end in given.ends.items():
+        if partition in draft.progress:
+            _note_end(draft, partition, end)
 
 
 def _wait_idle(draft: StepDraft) -> None:

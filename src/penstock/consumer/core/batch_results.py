@@ -140,4 +140,4 @@ def start_offsets_read(draft: StepDraft, given: StartOffsetsRead) -> None:
 def start_offsets_not_read(draft: StepDraft, given: StartOffsetsNotRead) -> None:
     """The next batch fails in the same place, and asks again."""
     draft.batches = replace(draft.batches, next_look_ms=draft.now_ms + draft.settings.idle_wait_ms)
-    draft.log(LogLevel.WARNING, "start_offsets_unknown", error=str(given.error))
+    draft.log_failure("start_offsets_unknown", given.error)

@@ -26,7 +26,7 @@ def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
         return
     failures = draft.spark.failures + 1
     draft.spark = replace(draft.spark, failures=failures)
-    draft.log(LogLevel.WARNING, "spark_away", error=str(given.error))
+    draft.log_failure("spark_away", given.error)
     draft.do(StartSpark(after_ms=retry_wait_ms(draft.settings, failures)))
 
 

@@ -8,9 +8,13 @@ from penstock.pipeline import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     PipelineError,
+    ReadNotPermittedError,
+    SchemaChangedError,
     SparkFailedError,
     StaleWriterError,
+    TableNotServedError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
 )
 
 _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
@@ -18,6 +22,10 @@ _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
     (OffsetOutOfRangeError, StopReason.OFFSET_OUT_OF_RANGE),
     (LogTruncatedError, StopReason.LOG_TRUNCATED),
     (TopicMadeAgainError, StopReason.TOPIC_MADE_AGAIN),
+    (ReadNotPermittedError, StopReason.NOT_PERMITTED),
+    (SchemaChangedError, StopReason.SCHEMA_CHANGED),
+    (TableNotServedError, StopReason.TABLE_NOT_SERVED),
+    (TopicWithoutIdError, StopReason.TOPIC_WITHOUT_ID),
 )
 
 
