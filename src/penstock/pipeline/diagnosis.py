@@ -22,6 +22,7 @@ from penstock.pipeline.failures import (
     ReadNotPermittedError,
     RecordUnreadableError,
     SparkFailedError,
+    SparkMemoryError,
     TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
@@ -49,9 +50,10 @@ _LAKE_REFUSES = re.compile(
 _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
-    r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|OutOfMemoryError|"
+    r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|"
     r"Failed to get broadcast",
 )
+_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError")
 _WORKER_DIED = re.compile(r"Python worker exited unexpectedly")
 _WORKERS_LACK = re.compile(
     r"ModuleNotFoundError|ImportError|PACKAGE_NOT_INSTALLED|PYTHON_VERSION_MISMATCH|"
@@ -60,6 +62,12 @@ _WORKERS_LACK = re.compile(
 _KAFKA_IS_GONE = re.compile(
     r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
     r"UnknownTopicOrPartition"
+)
+# Of a Spark that lives; the first that fits counts.
+_FAILURES_OF_A_JOB: tuple[tuple[re.Pattern[str], type[SparkFailedError], str], ...] = (
+    (_OUT_OF_MEMORY, SparkMemoryError, "Spark ran out of memory"),
+    (_KAFKA_IS_GONE, KafkaNotReadError, "Spark did not reach Kafka"),
+    (_WORKER_DIED, WorkerDiedError, "A worker of Spark died"),
 )
 _NOT_PERMITTED = re.compile(r"TopicAuthorizationException|Topic authorization failed")
 # Kafka has the record. By Spark's workers and by its connector.
@@ -137,10 +145,9 @@ def as_penstock_error(
         return SparkFailedError(
             f"Spark failed or cannot be reached: {_quoted(text, _SPARK_IS_GONE)}"
         )
-    if _KAFKA_IS_GONE.search(text):
-        return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
-    if _WORKER_DIED.search(text):
-        return WorkerDiedError(f"A worker of Spark died: {_quoted(text, _WORKER_DIED)}")
+    for pattern, kind, what in _FAILURES_OF_A_JOB:
+        if pattern.search(text):
+            return kind(f"{what}: {_quoted(text, pattern)}")
     return _failure_of_records(error, text, table, has_transformation=has_transformation)
 
 

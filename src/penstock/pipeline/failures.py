@@ -104,6 +104,10 @@ class KafkaNotReadError(SparkFailedError):
     """Spark got no record from Kafka in time."""
 
 
+class SparkMemoryError(SparkFailedError):
+    """Spark ran out of memory, and lives: the batch is too large for it."""
+
+
 class WorkerDiedError(SparkFailedError):
     """A Python worker of Spark died: of a record that its libraries cannot take, or of memory."""
 

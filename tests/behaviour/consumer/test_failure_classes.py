@@ -15,6 +15,7 @@ from penstock.pipeline import (
     ReadNotPermittedError,
     SchemaChangedError,
     SparkFailedError,
+    SparkMemoryError,
     StaleWriterError,
     TableNotServedError,
     Timings,
@@ -71,3 +72,10 @@ def test_a_ledger_that_is_not_read_waits_for_the_lake_or_for_kafka() -> None:
     assert waits_for(LakeRefusedError("x")) is WaitsFor.LAKE
     assert waits_for(UnreachableError("x")) is WaitsFor.KAFKA
     assert waits_for(UnreachableError("x"), LakeRefusedError("x")) is WaitsFor.LAKE
+
+
+def test_a_batch_that_is_too_large_for_spark_does_not_lose_it() -> None:
+    """Spark lives, and the next batch is smaller."""
+    error = SparkMemoryError("heap space")
+    (failure,) = batch_ended(BatchResult(failures={A: error}), 0).failures.values()
+    assert failure == PartitionFailure(error, is_out_of_memory=True)

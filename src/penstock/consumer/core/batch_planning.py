@@ -198,6 +198,7 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
         draft.progress[one.partition] = row
         epoch = draft.owned[one.partition].epoch
         ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
+    is_limited = any(draft.progress[one.partition].offsets_max for one in plan.ranges)
     is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
     since_ms = now
     if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:
@@ -205,7 +206,7 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
     running = RunningBatch(
         ranges=tuple(ranges),
         size_bytes=plan.size_bytes,
-        leaves_records=plan.is_full,
+        leaves_records=plan.is_full or is_limited,
         is_full=is_full,
         began_ms=now,
         since_ms=since_ms,

@@ -165,6 +165,8 @@ class PartitionFailure:
     error: PenstockError
     reason: StopReason | None = None
     is_spark_lost: bool = False
+    # The batch was too large for Spark's memory.
+    is_out_of_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)

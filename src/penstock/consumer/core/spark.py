@@ -30,9 +30,9 @@ def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
     draft.do(StartSpark(after_ms=retry_wait_ms(draft.settings, failures)))
 
 
-def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFailure]) -> None:
+def batch_ended(draft: StepDraft, lost: Mapping[TopicPartition, PartitionFailure]) -> None:
     """A batch that lost Spark asks for a new session, or ends the process if there is none."""
-    if not any(failure.is_spark_lost for failure in put_off.values()):
+    if not lost:
         draft.spark = replace(draft.spark, failures=0)
         return
     failures = draft.spark.failures + 1
@@ -44,4 +44,4 @@ def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFail
     draft.spark = replace(draft.spark, failures=failures)
     if failures >= draft.settings.local_spark_failures_max:
         # Its JVM is gone; the next incarnation starts another.
-        draft.do(Fail(put_off[min(put_off)].error))
+        draft.do(Fail(lost[min(lost)].error))

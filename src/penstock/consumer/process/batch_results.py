@@ -11,6 +11,7 @@ from penstock.pipeline import (
     ReadNotPermittedError,
     SchemaChangedError,
     SparkFailedError,
+    SparkMemoryError,
     StaleWriterError,
     TableNotServedError,
     TopicMadeAgainError,
@@ -36,7 +37,11 @@ def batch_ended(result: BatchResult, now_ms: int) -> BatchEnded:
         committed=dict(result.carried),
         failures={
             one: PartitionFailure(
-                error, stop_reason(error), is_spark_lost=isinstance(error, SparkFailedError)
+                error,
+                stop_reason(error),
+                is_spark_lost=isinstance(error, SparkFailedError)
+                and not isinstance(error, SparkMemoryError),
+                is_out_of_memory=isinstance(error, SparkMemoryError),
             )
             for one, error in result.failures.items()
         },

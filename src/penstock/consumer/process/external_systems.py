@@ -211,6 +211,7 @@ class ExternalSystems:
         try:
             sizes = self._sizes.read_bytes({one.topic for one in wanted})
         except PenstockError:
+            self._sizes.close()
             self._sizes = None  # a connection that failed is not used again
             raise
         # Nobody waits for an election here: the one looking thread would hold up all partitions.
