@@ -39,6 +39,8 @@ _SAME_IN_JAVA = frozenset(
     }
 )
 
+_OTHERWISE_IN_JAVA = {"fetch.wait.max.ms": "fetch.max.wait.ms"}
+
 
 def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
     properties: dict[str, Any] = {
@@ -63,7 +65,12 @@ def java_properties(kafka: KafkaSettings) -> dict[str, str]:
     `ssl.certificate.location` is set.
     """
     same = {name: value for name, value in kafka.properties.items() if name in _SAME_IN_JAVA}
-    properties = {"bootstrap.servers": kafka.bootstrap_servers, **same}
+    renamed = {
+        java: kafka.properties[name]
+        for name, java in _OTHERWISE_IN_JAVA.items()
+        if name in kafka.properties
+    }
+    properties = {"bootstrap.servers": kafka.bootstrap_servers, **same, **renamed}
     if "ssl.ca.location" in kafka.properties:
         properties["ssl.truststore.type"] = "PEM"
         properties["ssl.truststore.location"] = kafka.properties["ssl.ca.location"]

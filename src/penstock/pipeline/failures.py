@@ -54,6 +54,10 @@ class TopicWithoutIdError(PipelineError):
     """The broker gives the topic no id, so the ledger could not tell it from its namesakes."""
 
 
+class ReadNotPermittedError(PipelineError):
+    """The principal may describe the topic, but not read it."""
+
+
 class TransformationFailedError(PipelineError):
     """The transformation raised, or returned something that no table can take."""
 
@@ -108,6 +112,10 @@ class SparkFailedError(PipelineError):
 
 class KafkaNotReadError(SparkFailedError):
     """Spark got no record from Kafka in time."""
+
+
+class SparkMemoryError(SparkFailedError):
+    """Spark ran out of memory, and lives: the batch is too large for it."""
 
 
 class WorkerDiedError(SparkFailedError):

@@ -13,11 +13,15 @@ from penstock.pipeline import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    ReadNotPermittedError,
     SchemaChangedError,
     SparkFailedError,
+    SparkMemoryError,
     StaleWriterError,
+    TableNotServedError,
     Timings,
     TopicMadeAgainError,
+    TopicWithoutIdError,
     TransformationFailedError,
 )
 from penstock.pipeline.failures import KafkaNotReadError, WorkerDiedError, lake_refusal
@@ -33,7 +37,10 @@ A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
         (LogTruncatedError("x"), StopReason.LOG_TRUNCATED),
         (TopicMadeAgainError("x"), StopReason.TOPIC_MADE_AGAIN),
         (TransformationFailedError("x"), StopReason.TRANSFORMATION_FAILED),
-        (SchemaChangedError("x"), StopReason.TRANSFORMATION_FAILED),
+        (SchemaChangedError("x"), StopReason.SCHEMA_CHANGED),
+        (TableNotServedError("x"), StopReason.TABLE_NOT_SERVED),
+        (TopicWithoutIdError("x"), StopReason.TOPIC_WITHOUT_ID),
+        (ReadNotPermittedError("x"), StopReason.NOT_PERMITTED),
     ],
 )
 def test_what_lasts_has_a_reason(error: PenstockError, reason: StopReason) -> None:
@@ -109,3 +116,10 @@ def test_a_ledger_that_is_not_read_waits_for_the_lake_or_for_kafka() -> None:
     assert waits_for(LakeRefusedError("x")) is WaitsFor.LAKE
     assert waits_for(UnreachableError("x")) is WaitsFor.KAFKA
     assert waits_for(UnreachableError("x"), LakeRefusedError("x")) is WaitsFor.LAKE
+
+
+def test_a_batch_that_is_too_large_for_spark_does_not_lose_it() -> None:
+    """Spark lives, and the next batch is smaller."""
+    error = SparkMemoryError("heap space")
+    (failure,) = batch_ended(BatchResult(failures={A: error}), 0).failures.values()
+    assert failure == PartitionFailure(error, is_out_of_memory=True)

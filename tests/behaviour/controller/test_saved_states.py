@@ -10,7 +10,7 @@ from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core.state import GrowthLimit, State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process import saved_states
-from penstock.controller.process.saved_states import Remembered, SavedStates
+from penstock.controller.process.saved_states import Remembered, SavedStates, newer
 from penstock.deployment import DeploymentTemplate
 from penstock.kafka_io.leading_producer import Outgoing
 from penstock.model import ConsumerId
@@ -103,12 +103,25 @@ def test_the_newer_of_file_and_record_counts(
         states.save(state, TEMPLATE, 2)
         filed = states_of(directory).in_file()
         older = in_kafka(first, monkeypatch, directory)
-        assert filed.age_order > older.age_order
         elsewhere = states.save(
             replace(state, controller_epoch=state.controller_epoch + 1), TEMPLATE, 3
         )
-        newer = in_kafka(elsewhere, monkeypatch, directory)
-    assert newer.age_order > filed.age_order > Remembered().age_order
+        led_elsewhere = in_kafka(elsewhere, monkeypatch, directory)
+    assert newer(filed, older) is filed
+    assert newer(filed, led_elsewhere) is led_elsewhere
+    assert newer(Remembered(), older) is older
+
+
+def test_of_the_same_save_the_file_counts(
+    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only it says which consumers there were and what they held."""
+    with directory:
+        record = states_of(directory).save(a_state(), TEMPLATE, 1)
+        filed = states_of(directory).in_file()
+        assert newer(filed, in_kafka(record, monkeypatch, directory)) is filed
+    assert filed.state is not None
+    assert filed.state.holdings
 
 
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"penstock-state 1 x sha256:0\n{}"])

@@ -16,6 +16,13 @@ from penstock.messages import (
 )
 from penstock.model import Epoch, TopicPartition
 
+
+class InterruptedCallError(Exception):
+    """A person or the runtime ends what runs."""
+
+
+# The process itself is in no state to go on, whatever it was asked for.
+BROKEN = (MemoryError, InterruptedCallError)
 Command = StartConsumingCommand | StopConsumingCommand
 
 
@@ -43,7 +50,7 @@ class MessagesRead(Input):
 
 @dataclass(frozen=True, slots=True)
 class CallFailed(Input):
-    """Something the core asked for failed. An error that is no PenstockError ends the process."""
+    """Something the core asked for failed. Only a `BROKEN` consumer ends by it."""
 
     error: Exception
 
@@ -165,6 +172,8 @@ class PartitionFailure:
     reason: StopReason | None = None
     is_spark_lost: bool = False
     shared: WaitsFor | None = None
+    # The batch was too large for Spark's memory.
+    is_out_of_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)

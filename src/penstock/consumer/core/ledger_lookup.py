@@ -45,7 +45,7 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
     draft.is_reading_ledger = False
     by_reason = Counter(str(error) for error in given.failures.values())
     for reason, partitions in sorted(by_reason.items()):
-        _log_not_read(draft, partitions, reason)
+        draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=reason)
     for what in (WaitsFor.LAKE, WaitsFor.KAFKA):
         if given.failures and what is given.waits_for:
             begin_wait(draft, what)
@@ -99,13 +99,9 @@ def _again(draft: StepDraft, lookup: LedgerLookup, shared: WaitsFor | None) -> L
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
     draft.is_reading_ledger = False
     begin_wait(draft, given.waits_for)
-    _log_not_read(draft, len(given.asked), str(given.error))
+    draft.log_failure("ledger_not_read", given.error, partitions=len(given.asked))
     for partition in given.asked:
         _put_off(draft, partition, given.shared)
-
-
-def _log_not_read(draft: StepDraft, partitions: int, error: str) -> None:
-    draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=error)
 
 
 def _put_off(draft: StepDraft, partition: TopicPartition, shared: WaitsFor | None = None) -> None:

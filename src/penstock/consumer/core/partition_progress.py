@@ -57,6 +57,8 @@ class PartitionProgress:
     shared: WaitsFor | None = None
     # It is unknown whether the last batch was committed: the ledger must be read first.
     is_unsettled: bool = False
+    # How much of it a batch may have, after one that was too large for Spark's memory.
+    offsets_max: int | None = None
     offsets_read: int = 0
     log_bytes_read: float = 0.0
 
@@ -81,6 +83,16 @@ class PartitionProgress:
             is_unsettled=True,
         )
 
+    def halved(self, offsets: int) -> "PartitionProgress":
+        """A batch with so many offsets of it was too large."""
+        return replace(self, offsets_max=max(1, offsets // 2))
+
+    def _next_offsets_max(self, carried: int) -> int | None:
+        """Grow slowly, so that few batches are too large again; no limit that does not bind."""
+        if self.offsets_max is None or carried < self.offsets_max:
+            return None
+        return self.offsets_max + max(1, self.offsets_max // 8)
+
     def doubted(self, now_ms: int) -> "PartitionProgress":
         """It may not be the log it was: read the ledger now, and only then go on."""
         return replace(self, not_before_ms=max(self.not_before_ms, now_ms), is_unsettled=True)
@@ -96,6 +108,7 @@ class PartitionProgress:
             hole_end=None,
             failures=0,
             not_before_ms=0,
+            offsets_max=self._next_offsets_max(end - start),
             offsets_read=self.offsets_read + end - start,
             log_bytes_read=self.log_bytes_read + size_bytes,
         )
@@ -118,7 +131,10 @@ def waiting(
             continue
         start = max(next_offset, row.hole_end or 0)
         size = row.size_of_offset(decoded_bytes_per_offset)
-        found[partition] = Waiting(start, max(start, row.end_offset), size, row.last_batch_number)
+        end = max(start, row.end_offset)
+        if row.offsets_max is not None:
+            end = min(end, start + row.offsets_max)
+        found[partition] = Waiting(start, end, size, row.last_batch_number)
     return found
 
 

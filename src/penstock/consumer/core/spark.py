@@ -28,13 +28,13 @@ def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
         return
     failures, wait_ms = next_retry(draft.settings, draft.spark.failures, WaitsFor.SPARK)
     draft.spark = replace(draft.spark, failures=failures)
-    draft.log(LogLevel.WARNING, "spark_away", error=str(given.error))
+    draft.log_failure("spark_away", given.error)
     draft.do(StartSpark(after_ms=wait_ms))
 
 
-def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFailure]) -> None:
+def batch_ended(draft: StepDraft, lost: Mapping[TopicPartition, PartitionFailure]) -> None:
     """A batch that lost Spark asks for a new session, or ends the process if there is none."""
-    if not any(failure.is_spark_lost for failure in put_off.values()):
+    if not lost:
         draft.spark = replace(draft.spark, failures=0)
         return
     failures = draft.spark.failures + 1
@@ -46,4 +46,4 @@ def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFail
     draft.spark = replace(draft.spark, failures=failures)
     if failures >= draft.settings.local_spark_failures_max:
         # Its JVM is gone; the next incarnation starts another.
-        draft.do(Fail(put_off[min(put_off)].error))
+        draft.do(Fail(lost[min(lost)].error))

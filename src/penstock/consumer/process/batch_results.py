@@ -9,9 +9,14 @@ from penstock.pipeline import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     PipelineError,
+    ReadNotPermittedError,
+    SchemaChangedError,
     SparkFailedError,
+    SparkMemoryError,
     StaleWriterError,
+    TableNotServedError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
 )
 
 _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
@@ -19,6 +24,10 @@ _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
     (OffsetOutOfRangeError, StopReason.OFFSET_OUT_OF_RANGE),
     (LogTruncatedError, StopReason.LOG_TRUNCATED),
     (TopicMadeAgainError, StopReason.TOPIC_MADE_AGAIN),
+    (ReadNotPermittedError, StopReason.NOT_PERMITTED),
+    (SchemaChangedError, StopReason.SCHEMA_CHANGED),
+    (TableNotServedError, StopReason.TABLE_NOT_SERVED),
+    (TopicWithoutIdError, StopReason.TOPIC_WITHOUT_ID),
 )
 
 
@@ -31,7 +40,9 @@ def batch_ended(result: BatchResult, now_ms: int) -> BatchEnded:
             one: PartitionFailure(
                 error,
                 stop_reason(error),
-                is_spark_lost=isinstance(error, SparkFailedError),
+                is_spark_lost=isinstance(error, SparkFailedError)
+                and not isinstance(error, SparkMemoryError),
+                is_out_of_memory=isinstance(error, SparkMemoryError),
                 shared=away_for_all(error),
             )
             for one, error in result.failures.items()
