@@ -1,166 +1,33 @@
 """The border of a failure: a record, a partition, a table. Real Delta tables, no Spark."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
-from deltalake import DeltaTable, Schema, write_deltalake
 
-from penstock.kafka_io.administration import TopicLookup, TopicView
-from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
-from penstock.model import OffsetRange, TopicPartition
+from kit.lake.faulty_pipeline import (
+    ORDERS,
+    OTHERS,
+    RECORDS,
+    Carried,
+    Panic,
+    fails_at,
+)
+from penstock.model import TopicPartition
 from penstock.pipeline import (
-    BatchResult,
-    LakeRefusedError,
     Pipeline,
-    PlannedRange,
     RecordUnreadableError,
-    SchemaChangedError,
     SparkMemoryError,
     StaleWriterError,
     UnforeseenError,
-    Writer,
     carry,
     narrowing,
     run_batch,
 )
-from penstock.pipeline.batch import Timings
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
-from penstock.pipeline.run_batch import TableBatch, Written
 from penstock.pipeline.ways import Way
-from penstock.pipeline.written_files import written_files
-from penstock.settings import Settings
-from penstock.settings.sections import LakeSettings, SparkSettings
-
-COLUMNS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
-RECORDS = 10
-# What goes wrong while a record is made into files; None when nothing does.
-Wrong = Callable[[TopicPartition, int, Way], BaseException | None]
-
-
-class _Panic(BaseException):
-    """What native code raises when it panics: no Exception."""
-
-
-class _Source:
-    """Every partition has ten records."""
-
-    def look_up_topics(self, names: Iterable[str]) -> TopicLookup:
-        return TopicLookup({n: TopicView(n, "id", 3, 1, is_internal=False) for n in names}, {})
-
-    def look_up_offsets(
-        self, partitions: Iterable[TopicPartition], position: LogPosition
-    ) -> OffsetLookup:
-        at = 0 if position is LogPosition.START else RECORDS
-        return OffsetLookup(dict.fromkeys(partitions, at))
-
-    def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
-        raise NotImplementedError
-
-    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
-        return b"k", b"%d" % one.start
-
-
-class _Files:
-    """Writes the offsets of the ranges into Parquet, or fails."""
-
-    def __init__(self, wrong: Wrong, way: Way, there: Collection[int]) -> None:
-        self._wrong = wrong
-        self._way = way
-        self._there = there
-
-    def prepare(self, table: TableBatch) -> Timings:
-        table.table.open_for(Schema.from_arrow(COLUMNS).to_json(), ())
-        return Timings()
-
-    def write(self, tables: Sequence[TableBatch]) -> list[Written]:
-        return [self._write(table) for table in tables]
-
-    def _write(self, table: TableBatch) -> Written:
-        rows = []
-        for one in table.planned:
-            for offset in range(one.range.start, one.range.end):
-                if offset not in self._there:
-                    continue
-                wrong = self._wrong(one.partition, offset, self._way)
-                if wrong is not None:
-                    raise wrong
-                rows.append((one.partition.topic, one.partition.partition, offset))
-        folder = f"{table.folder}/topic-id"
-        columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
-        with table.table.storage.create_file(f"{folder}/part-0.parquet") as stream:
-            pa.parquet.write_table(pa.table(columns, schema=COLUMNS), stream)
-        files = written_files(table.table.storage, table.folder)
-        return Written(files, len(rows), len(rows))
-
-
-class Carried:
-    """A pipeline over the given fault, and what is in its lake."""
-
-    def __init__(
-        self,
-        root: Path,
-        wrong: Wrong,
-        there: Collection[int] = range(RECORDS),
-        workers_retry: str = "10m",
-        **options: Any,
-    ) -> None:
-        """Offsets that are not `there` have no record: transaction markers, compaction."""
-        self.settings = Settings(
-            lake=LakeSettings(root=str(root), group="g"),
-            spark=SparkSettings.model_validate({"workers_retry": workers_retry}),
-        )
-        self.pipeline = Pipeline(self.settings, None, source=_Source(), **options)
-        self.ways: list[Way] = []
-        self.pipeline._writer = self._writer  # type: ignore[method-assign] # stands for Spark
-        self._wrong = wrong
-        self._there = there
-
-    def _writer(self, way: Way) -> Any:
-        self.ways.append(way)
-        return _Files(self._wrong, way, self._there)
-
-    def carry(self, *places: TopicPartition, to: int = RECORDS, most: int = RECORDS) -> BatchResult:
-        """From the ledger up to an offset, and only so many offsets of each partition."""
-        ledger = self.pipeline.next_offsets(dict.fromkeys(places, "id"))
-        starts = {one: ledger[one] or 0 for one in places}
-        planned = [
-            PlannedRange(
-                OffsetRange(one, starts[one], min(to, starts[one] + most)), "id", ledger[one]
-            )
-            for one in places
-        ]
-        return self.pipeline.carry(planned, writer=Writer(1, 1))
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        path = Path(self.settings.lake.root) / table
-        found = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
-        return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
-
-    def offsets(self, place: TopicPartition) -> list[int]:
-        rows = self.rows(place.topic)
-        return [row["offset"] for row in rows if row["partition"] == place.partition]
-
-    def letters(self) -> list[dict[str, Any]]:
-        return self.rows("g_dead_letters")
-
-
-ORDERS = [TopicPartition("orders", number) for number in range(3)]
-OTHERS = TopicPartition("others", 0)
-
-
-def fails_at(
-    place: TopicPartition, *offsets: int, kind: type[BaseException] = OverflowError
-) -> Wrong:
-    def wrong(partition: TopicPartition, offset: int, _: Way) -> BaseException | None:
-        is_bad = partition == place and offset in offsets
-        return kind("nobody foresaw this") if is_bad else None
-
-    return wrong
 
 
 def one_record_is_set_aside(root: Path, kind: type[BaseException]) -> None:
@@ -186,7 +53,7 @@ def one_record_is_set_aside(root: Path, kind: type[BaseException]) -> None:
     assert (result.records, result.dead_letters) == (40, 1)
 
 
-@pytest.mark.parametrize("kind", [OverflowError, _Panic, SystemExit])
+@pytest.mark.parametrize("kind", [OverflowError, Panic, SystemExit])
 def test_a_record_that_no_way_carries_is_a_dead_letter(
     tmp_path: Path, kind: type[BaseException]
 ) -> None:
@@ -197,7 +64,7 @@ def test_a_record_that_no_way_carries_is_a_dead_letter(
 @pytest.mark.parametrize(
     ("of", "name", "wrong"),
     [
-        (run_batch, "ENDS_THE_PROCESS", (_Panic,)),
+        (run_batch, "ENDS_THE_PROCESS", (Panic,)),
         (carry, "_FOUND_BY_HALVING", ()),
         (carry, "OF_ONE_RECORD", ()),
         (narrowing, "OF_ONE_RECORD", ()),
@@ -216,8 +83,8 @@ def test_planted_bugs_about_borders_are_caught(
 ) -> None:
     """Each bug widens the border of a failure or loses the record, and the law fails."""
     monkeypatch.setattr(of, name, wrong)
-    with pytest.raises((AssertionError, _Panic)):
-        one_record_is_set_aside(tmp_path, _Panic)
+    with pytest.raises((AssertionError, Panic)):
+        one_record_is_set_aside(tmp_path, Panic)
 
 
 def test_what_fails_for_every_record_sets_none_aside(tmp_path: Path) -> None:
@@ -370,86 +237,3 @@ def test_a_writer_that_lost_its_partition_keeps_no_dead_letter(
     result = carried.carry(OTHERS)
     assert isinstance(result.failures[OTHERS], StaleWriterError)
     assert carried.letters() == []
-
-
-def _dead_letters_unreadable(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    right = LakeTable.next_offsets
-
-    def raises(self: LakeTable, names: Iterable[str]) -> dict[str, int | None]:
-        if self.name == "g_dead_letters":
-            raise error
-        return right(self, names)
-
-    monkeypatch.setattr(LakeTable, "next_offsets", raises)
-
-
-@pytest.mark.parametrize(
-    "error", [_Panic("native"), ValueError("odd"), SystemExit(1), LakeRefusedError("away")]
-)
-def test_unreadable_dead_letters_put_off_the_partitions_that_need_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
-    """Of a partition whose letters were looked for before, none can have come since."""
-    carried = Carried(tmp_path, lambda *_: None)
-    assert carried.carry(OTHERS, to=5).carried == {OTHERS: 5}
-    with monkeypatch.context() as patched:
-        _dead_letters_unreadable(patched, error)
-        letters = carried.pipeline.table("g_dead_letters")
-        result = carried.carry(OTHERS, ORDERS[0])
-    assert result.carried == {OTHERS: RECORDS}
-    (failure,) = result.failures.values()
-    assert set(result.failures) == {ORDERS[0]}
-    assert isinstance(failure, LakeRefusedError)
-    assert not failure.is_lasting
-    assert carried.pipeline.table("g_dead_letters") is not letters, "it is opened anew"
-    assert carried.carry(ORDERS[0]).carried == {ORDERS[0]: RECORDS}
-
-
-def test_a_kept_letter_does_not_land_in_its_table_while_letters_are_unreadable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A new owner whose records all pass must not carry one that an earlier owner has kept."""
-
-    def die(point: str) -> None:
-        if point == "dead-letters-committed":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        Carried(tmp_path, fails_at(OTHERS, 4), at_point=die).carry(OTHERS)
-    carried = Carried(tmp_path, lambda *_: None)
-    _dead_letters_unreadable(monkeypatch, LakeRefusedError("away"))
-    assert set(carried.carry(OTHERS).failures) == {OTHERS}
-    assert carried.offsets(OTHERS) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("wrong", [lambda *_: None, fails_at(OTHERS, 6)], ids=["fine", "in parts"])
-def test_a_range_with_kept_letters_never_passes_through(tmp_path: Path, wrong: Wrong) -> None:
-    """Only the way through a DataFrame leaves them out; also when workers are retried at once."""
-
-    def die(point: str) -> None:
-        if point == "dead-letters-committed":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        Carried(tmp_path, fails_at(OTHERS, 4), at_point=die).carry(OTHERS)
-    carried = Carried(tmp_path, wrong, workers_retry="1ms")
-    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
-    assert set(carried.ways) == {Way.CONNECTOR}
-
-
-def test_a_table_that_was_replaced_is_opened_anew_by_the_next_batch(tmp_path: Path) -> None:
-    """The batch that was under way is refused; the next one looks at the table as it is now."""
-
-    def replace(point: str) -> None:
-        rows = pa.table({"topic": ["x"], "partition": pa.array([0], pa.int32())})
-        if point == "files-written" and len(carried.rows("others")) == 5:
-            write_deltalake(tmp_path / "others", rows, mode="overwrite", schema_mode="overwrite")
-
-    carried = Carried(tmp_path, lambda *_: None, at_point=replace)
-    assert carried.carry(OTHERS, to=5).carried == {OTHERS: 5}
-    (failure,) = carried.carry(OTHERS).failures.values()
-    assert isinstance(failure, SchemaChangedError)
-    assert "offset" in str(failure)
-    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
-    rows = DeltaTable(tmp_path / "others").to_pyarrow_table()
-    assert set(rows["offset"].to_pylist()) == {None, 5, 6, 7, 8, 9}
