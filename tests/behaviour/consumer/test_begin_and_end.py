@@ -68,7 +68,8 @@ def test_a_removal_of_orphans_that_failed_is_tried_again() -> None:
     for now_ms in (0, 10_000, 60_000, 600_000):
         script.now_ms = now_ms
         script.wait(0)
-    script.take(inputs.OrphansNotRemoved(script.now_ms, UnreachableError("away")))
+        assert script.did(RemoveOrphans), "as planned, whether the last one failed or not"
+        script.take(inputs.OrphansNotRemoved(now_ms, UnreachableError("away")))
     script.wait(599_999)
     assert not script.did(RemoveOrphans)
     script.wait(1)

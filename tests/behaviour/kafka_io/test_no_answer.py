@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from penstock.errors import UnreachableError
 from penstock.kafka_io import administration, offset_lookup
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.failures import NoLeaderError
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookups
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
@@ -81,3 +82,42 @@ def test_a_question_without_an_answer_is_unreachable() -> None:
     assert isinstance(kafka.look_up_topics(["led"]).failures["led"], UnreachableError)
     with pytest.raises(UnreachableError):
         kafka.create_topic("new", partitions=1)
+
+
+class LeadersAnswer(SilentClient):
+    """Whoever leads a partition answers; what nobody leads is described, and never answered."""
+
+    def list_offsets(self, asked: Any, **_: Any) -> dict[ClientPartition, Future[Any]]:
+        answers = {one: Future[Any]() for one in asked}
+        for one, future in answers.items():
+            if one.topic == LED.topic:
+                future.set_result(SimpleNamespace(offset=3, leader_epoch=0))
+        return answers
+
+    def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        answers = {name: Future[Any]() for name in topics.names}
+        for future in answers.values():
+            future.set_result(SimpleNamespace(partitions=[None]))
+        return answers
+
+
+def one_leader_missing_concerns_one_partition() -> None:
+    """The law that a planted bug breaks: nobody is asked for it, and the others are answered."""
+    connect: Any = LeadersAnswer
+    found = OffsetLookups(connect, KAFKA).look_up([LED, LEADERLESS], LogPosition.END)
+    assert found.offsets == {LED: 3}
+    assert {one: type(error) for one, error in found.failures.items()} == {
+        LEADERLESS: NoLeaderError
+    }
+
+
+def test_one_leader_missing_concerns_one_partition() -> None:
+    """The other one is looked up all the same."""
+    one_leader_missing_concerns_one_partition()
+
+
+def test_a_planted_bug_about_missing_leaders_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a partition that nobody leads asked for too, the look-up waits, and the law fails."""
+    monkeypatch.setattr(OffsetLookups, "_known_leaders", lambda _, asked: dict.fromkeys(asked, 1))
+    with pytest.raises(AssertionError):
+        one_leader_missing_concerns_one_partition()

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from penstock.spark_worker import assigned_reader
-from penstock.spark_worker.assigned_reader import AssignedReader
+from penstock.spark_worker.assigned_reader import AssignedReader, KafkaSilentError
 from penstock.spark_worker.parquet_files import ParquetFiles, answer_rows
 from penstock.spark_worker.work import (
     RangeToRead,
@@ -103,6 +103,9 @@ class Client:
     def unassign(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def consume(self, count: int, timeout: float) -> list[Message]:
         del timeout
         given, self._messages = self._messages[:count], self._messages[count:]
@@ -115,11 +118,26 @@ def test_a_record_that_is_not_given_ends_its_own_partition(
     monkeypatch: pytest.MonkeyPatch, offset: int | None, code: int
 ) -> None:
     """Wherever the error claims to lie: a range that ended by mistake would lose records."""
+    one_refused_partition_ends_alone(monkeypatch, code, offset)
+
+
+def test_a_planted_bug_about_refused_partitions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a missing right counts as passing, the whole pass waits, and the law fails."""
+    code = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    monkeypatch.setattr(assigned_reader, "_UNREADABLE", assigned_reader._UNREADABLE - {code})
+    with pytest.raises(KafkaSilentError):
+        one_refused_partition_ends_alone(monkeypatch, code, 1)
+
+
+def one_refused_partition_ends_alone(
+    monkeypatch: pytest.MonkeyPatch, code: int, offset: int | None
+) -> None:
+    """The law: the other partition is read to its end, and nobody waits."""
     wrong = KafkaError(code)
     messages = [Message(0, 0), Message(0, offset, wrong), Message(1, 0), Message(1, 1)]
     monkeypatch.setattr(assigned_reader, "_consumer", lambda *_: Client(messages))
     ranges = [RangeToRead("t", number, 0, 2) for number in (0, 1)]
-    reader = AssignedReader({}, "r", ranges, silence_s_max=5)
+    reader = AssignedReader({}, "r", ranges, silence_s_max=0.2)
     read = [one.partition() for chunk in reader.chunks() for _, run in chunk for one in run]
     assert sorted(read) == [0, 1, 1]
     assert set(reader.unreadable) == {("t", 0)}
