@@ -1,7 +1,8 @@
 """The live group's targets, measured on real parts: `python benchmarks/live_group.py [PART...]`.
 
-PART is any of `spare`, `new`, `moves`, `constant`, `controller`, `consumer`; all of them without
-one, about a quarter of an hour. Exit code 1 when a bound is broken. Best on a quiet machine.
+PART is any of `spare`, `new`, `moves`, `constant`, `controller`, `consumer`, `broker`, `spark`; all
+of them without one, about twenty minutes. Exit code 1 when a bound is broken. Best on a quiet
+machine.
 
     spare       from a step in load to every partition within capacity again, with a warm spare
     new         the same without a spare: a new consumer has to start
@@ -9,6 +10,8 @@ one, about a quarter of an hour. Exit code 1 when a bound is broken. Best on a q
     constant    five minutes of constant load: nothing moves
     controller  killed with -9 at ten consumers: how soon a successor is in control
     consumer    killed with -9: how soon its partitions are read again
+    broker      killed with -9 and away for half a minute: how soon records flow again
+    spark       the same of the Spark server
 """
 
 import argparse
@@ -22,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Self
 
 import typer
 from live_group_stage import CAPACITY_BYTES_PER_S, Stage, now_ms, within_capacity_s
@@ -29,6 +33,7 @@ from live_group_stage import CAPACITY_BYTES_PER_S, Stage, now_ms, within_capacit
 from penstock.cli.service import ask
 from penstock.laboratory.demo.observation import ConsumptionChange, hand_overs
 from penstock.messages import Resume
+from penstock.pipeline.connect_server import HOST, is_listening
 from penstock.processes import send_signal
 
 PARTITIONS = 24
@@ -37,6 +42,8 @@ STAIRS = (0.7, 1.5, 2.3, 3.1, 3.9)
 SWAPS, SWAP_EVERY_S = 16, 12.0
 CONSUMERS = 10
 ROUNDS = 5
+# How long a killed server stays away, so that every wait has grown as long as it can.
+AWAY_S, OUTAGES = 30.0, 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +197,7 @@ def controller() -> list[Measured]:
         "controller.spare_consumers": "0",
         "consumer.batch_period": "4s",
     }
-    sentinel, answered = [], []
+    sentinel, answered, stalls = [], [], []
     with Stage(2 * CONSUMERS, options) as stage:
         stage.set_all(2_000.0)
         stage.calm(workers=CONSUMERS)
@@ -213,10 +220,18 @@ def controller() -> list[Measured]:
             answered.append(asked.wait() - killed_s)
             typer.echo(f"  Sentinel {sentinel[-1]:.1f} s, obeys {answered[-1]:.1f} s", err=True)
             stage.rest(10)  # whoever dies again too soon is started again with a pause
+            stalls.append(longest_stall_s(stage.commits(), killed_ms))
     return [
         Measured("restarted controller in Sentinel, longest", max(sentinel), 5.0),
         Measured("restarted controller does what it is asked, longest", max(answered), 5.0),
+        Measured("no partition reaches the lake meanwhile, longest", max(stalls), 5.0),
     ]
+
+
+def longest_stall_s(commits: dict[str, list[int]], since_ms: int) -> float:
+    """The longest time without a commit of any partition, from then on."""
+    times = sorted(at for some in commits.values() for at in some)
+    return max((b - a) / 1000 for a, b in pairwise(times) if b > since_ms)
 
 
 class Asked:
@@ -278,6 +293,65 @@ def consumer() -> list[Measured]:
     ]
 
 
+def outage(server: str, bound_s: float) -> list[Measured]:
+    """A server is killed under load, stays away, and is started again on its old port."""
+    first, every, fenced = [], [], 0
+    with Stage(PARTITIONS) as stage:
+        stage.set_all(1.5 * CAPACITY_BYTES_PER_S / PARTITIONS)
+        stage.calm(workers_min=2, spares=1)
+        stage.rest(15)
+        for _ in range(OUTAGES):
+            stage.calm(spares=1)
+            killed_ms = now_ms()
+            port = stage.kill(server)
+            time.sleep(AWAY_S)  # nobody starts it again meanwhile
+            with Listening(port) as listening:
+                stage.until(lambda _, seen=listening: seen.since_ms is not None, f"the {server}")
+            back_ms = listening.since_ms or 0
+            stage.rest(40)
+            commits = stage.commits()
+            again = [
+                min((at for at in times if at > back_ms), default=2**60)
+                for times in commits.values()
+            ]
+            first.append((min(again) - back_ms) / 1000)
+            every.append((max(again) - back_ms) / 1000)
+            fenced += stage.decided("consumer_fenced", killed_ms)
+            typer.echo(
+                f"  back after {(back_ms - killed_ms) / 1000:.1f} s; then the first commit after "
+                f"{first[-1]:.1f} s, every partition after {every[-1]:.1f} s",
+                err=True,
+            )
+    return [
+        Measured(f"records flow again after the {server} is back, longest", max(first), bound_s),
+        Measured("every partition has reached the lake again, longest", max(every)),
+        Measured("healthy consumers told to end", fenced, 0, ""),
+    ]
+
+
+class Listening:
+    """Since when a port takes connections, seen from a thread of its own."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.since_ms: int | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while self.since_ms is None and not self._is_over.wait(0.02):
+            if is_listening(HOST, self._port):
+                self.since_ms = now_ms()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -292,6 +366,8 @@ def main() -> int:
         "constant": lambda: constant(arguments.seconds),
         "controller": controller,
         "consumer": consumer,
+        "broker": lambda: outage("broker", 5.0),
+        "spark": lambda: outage("Spark server", 15.0),
     }
     unknown = sorted(set(arguments.part) - set(parts))
     if unknown:

@@ -5,6 +5,7 @@ broker's times, and from the lake's log: not from what the controller believes.
 """
 
 import json
+import signal
 import tempfile
 import threading
 import time
@@ -15,12 +16,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.kafka_io.administration import Administration
-from penstock.laboratory.broker import small_broker
+from penstock.laboratory.broker import EmbeddedKafka, small_broker
 from penstock.laboratory.demo.observation import ConsumptionChange
 from penstock.laboratory.demo.run import consumption_changes
 from penstock.laboratory.load import LoadGenerator, Target
 from penstock.local_group import LocalGroup
 from penstock.model import TopicPartition
+from penstock.processes import send_signal
 from penstock.settings import load_settings
 
 LOOK_EVERY_S = 0.05
@@ -150,6 +152,25 @@ class Stage:
         while time.monotonic() < end_s:
             self.group.repair()
             time.sleep(LOOK_EVERY_S)
+
+    def kill(self, server: str) -> int:
+        """Kill the `broker` or the `Spark server` with -9; the port that it will have again."""
+        spark, broker = self.group.spark_server, self.group.broker
+        if spark is None or spark.process is None or not isinstance(broker, EmbeddedKafka):
+            raise AssertionError("this group starts its servers itself")
+        (node,) = broker.nodes.values()
+        process, port = node.process, node.plan.port
+        if server != "broker":
+            process, port = spark.process, spark.port
+        if not send_signal(process, signal.SIGKILL):
+            raise AssertionError(f"the {server} was dead before it was killed")
+        return port
+
+    def decided(self, code: str, since_ms: int) -> int:
+        """How often the controller has decided this since then."""
+        status = self.status()
+        age_ms = status["at_unix_ms"] - since_ms
+        return sum(one["code"] == code and one["age_ms"] <= age_ms for one in status["history"])
 
     def said(self) -> list[ConsumptionChange]:
         """Everything consumers said about starts and stops, oldest first."""

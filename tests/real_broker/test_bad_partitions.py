@@ -191,6 +191,9 @@ def test_a_partition_without_a_leader_fails_alone_and_at_once(broker_jars: None)
         partitions = [TopicPartition("spread", number) for number in range(6)]
         write(cluster.settings, *partitions)
         assert administration.end_offsets(partitions) == dict.fromkeys(partitions, 3)
+        settings = Settings().model_copy(update={"kafka": cluster.settings})
+        systems = ExternalSystems(settings, Writer(1, 1), lambda _: None)
+        assert set(systems.read_log_sizes(partitions)) == set(partitions)
         cluster.kill(2)
         found = _wait_for(lambda: administration.look_up_offsets(partitions, LogPosition.END))
         assert 1 <= len(found.failures) <= 3
@@ -202,6 +205,12 @@ def test_a_partition_without_a_leader_fails_alone_and_at_once(broker_jars: None)
             assert time.monotonic() - begun_s < cluster.settings.answer_timeout / 2
             assert again.offsets == found.offsets
             assert all(isinstance(one, NoLeaderError) for one in again.failures.values())
+            begun_s = time.monotonic()
+            assert set(systems.read_log_sizes(partitions)) == set(found.offsets)
+            assert set(systems.read_start_offsets(partitions)) == set(found.offsets)
+            assert time.monotonic() - begun_s < cluster.settings.answer_timeout / 4
+        assert systems._sizes is not None
+        systems._sizes.close()
         cluster.restart(2)
         whole = _wait_for(
             lambda: administration.look_up_offsets(partitions, LogPosition.END), failures=False

@@ -12,11 +12,13 @@ import sysconfig
 import time
 import venv
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kit.extras import ROOT
+from kit.group.demo import assert_the_demo_succeeds
 from penstock.jars import JarSet, fetch
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -63,11 +65,14 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
-def _run(program: Path, away: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    program: Path, away: Path, *arguments: str, timeout_s: float = 90
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(program), *arguments],
         cwd=away,
-        env=_environment(),
+        env={**_environment(), "COLUMNS": "200"},
+        timeout=timeout_s,
         capture_output=True,
         text=True,
         check=False,
@@ -92,16 +97,23 @@ def test_the_program_is_the_installed_one(program: Path, away: Path) -> None:
 
 
 def test_help_and_doctor_work_away_from_the_repository(program: Path, away: Path) -> None:
-    """Help lists the commands; doctor finds extras, Java and jars, and misses only the broker."""
+    """Help is given; doctor finds extras, Java and jars, and misses only the broker."""
     fetch(JarSet.BROKER)
     fetch(JarSet.SPARK)
-    said = _run(program, away, "--help")
-    assert said.returncode == 0
-    assert "demo" in said.stdout
+    assert _run(program, away, "--help").returncode == 0
     found = _run(program, away, "doctor", "--bootstrap-server", "127.0.0.1:9", "-o", "json")
     assert found.returncode == 4, found.stdout + found.stderr
     assert '"installed: connect, spark, kubernetes, laboratory"' in found.stdout
     assert "make" not in found.stdout
+
+
+@pytest.mark.slow
+def test_the_short_demo_holds_what_it_says(program: Path, away: Path) -> None:
+    """It grows, loses a consumer, its controller during a move, shrinks; every record once."""
+    fetch(JarSet.BROKER)
+    fetch(JarSet.SPARK)
+    run = partial(_run, program, away)
+    assert_the_demo_succeeds(away / "out", "--short", partitions=6, timeout_s=280, run=run)
 
 
 def test_up_brings_a_group_up_and_down_away_from_the_repository(program: Path, away: Path) -> None:

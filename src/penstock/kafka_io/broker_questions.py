@@ -46,8 +46,6 @@ _FETCH_VERSION = 12
 _OFFSETS_VERSION = 5
 _SAMPLE_BYTES_EACH = 64 * 1024
 _SAMPLE_BYTES_ALL = 8 * 1024 * 1024
-# A broker that came back is asked again at most this much later.
-_RECONNECT_WAIT_S_MAX = 2.0
 # After this much silence of all brokers the connection is made again: their addresses may all have
 # changed. Each attempt is short, because it holds up a round.
 _NEW_CONNECTION_AFTER_S = 15.0
@@ -119,10 +117,7 @@ class BrokerQuestions:
         properties = kafka_python_properties(self._kafka)
         properties["bootstrap_timeout_ms"] = int(timeout_s * 1000)
         try:
-            return KafkaAdminClient(
-                **properties,
-                reconnect_backoff_max_ms=int(_RECONNECT_WAIT_S_MAX * 1000),
-            )
+            return KafkaAdminClient(**properties)
         except (SaslAuthenticationFailedError, AuthorizationError) as error:
             raise NotPermittedError(
                 f"Kafka refuses: {error} (connecting).",

@@ -9,6 +9,9 @@ from typing import Any
 from penstock.errors import SettingsError
 from penstock.settings.sections import KafkaSettings
 
+# The libraries' own 10 s and 30 s would let a healthy consumer do nothing after the broker is back.
+_RECONNECT_WAIT_MS_MAX = 1_000
+
 _FOR_KAFKA_PYTHON = {
     "client.id": "client_id",
     "sasl.mechanism": "sasl_mechanism",
@@ -36,13 +39,14 @@ _SAME_IN_JAVA = frozenset(
     }
 )
 
+_OTHERWISE_IN_JAVA = {"fetch.wait.max.ms": "fetch.max.wait.ms"}
+
 
 def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": "penstock",
-        # The library's own 10 s would let a healthy consumer be silent after the broker is back.
-        "reconnect.backoff.max.ms": 1_000,
+        "reconnect.backoff.max.ms": _RECONNECT_WAIT_MS_MAX,
         "socket.connection.setup.timeout.ms": int(min(kafka.answer_timeout, 30) * 1000),
         "log_level": 2,  # librdkafka writes to stderr; what matters is raised
         **kafka.properties,
@@ -61,7 +65,12 @@ def java_properties(kafka: KafkaSettings) -> dict[str, str]:
     `ssl.certificate.location` is set.
     """
     same = {name: value for name, value in kafka.properties.items() if name in _SAME_IN_JAVA}
-    properties = {"bootstrap.servers": kafka.bootstrap_servers, **same}
+    renamed = {
+        java: kafka.properties[name]
+        for name, java in _OTHERWISE_IN_JAVA.items()
+        if name in kafka.properties
+    }
+    properties = {"bootstrap.servers": kafka.bootstrap_servers, **same, **renamed}
     if "ssl.ca.location" in kafka.properties:
         properties["ssl.truststore.type"] = "PEM"
         properties["ssl.truststore.location"] = kafka.properties["ssl.ca.location"]
@@ -94,6 +103,7 @@ def kafka_python_properties(kafka: KafkaSettings) -> dict[str, Any]:
         "client_id": "penstock",
         "request_timeout_ms": int(kafka.answer_timeout * 1000),
         "bootstrap_timeout_ms": int(kafka.answer_timeout * 1000),
+        "reconnect_backoff_max_ms": _RECONNECT_WAIT_MS_MAX,
     }
     for name, value in kafka.properties.items():
         if name in _FOR_KAFKA_PYTHON:

@@ -50,6 +50,13 @@ class NoLeaderError(UnreachableError):
     """No broker leads the partition now, so nobody can read or write it."""
 
 
+def unanswered(kafka: KafkaSettings, doing: str) -> UnreachableError:
+    return UnreachableError(
+        f"No Kafka broker answers at {kafka.bootstrap_servers} ({doing}).",
+        remedy="Check kafka.bootstrap_servers and that a broker runs: `penstock doctor`.",
+    )
+
+
 def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> PenstockError:
     code, explanation = error.code(), error.str()
     if code in MISSING:
@@ -63,10 +70,7 @@ def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> Pe
             remedy="It passes when an election ends; if it lasts, a broker is down.",
         )
     if code in _UNREACHABLE:
-        return UnreachableError(
-            f"No Kafka broker answers at {kafka.bootstrap_servers} ({doing}).",
-            remedy="Check kafka.bootstrap_servers and that a broker runs: `penstock doctor`.",
-        )
+        return unanswered(kafka, doing)
     if code in _NOT_PERMITTED:
         return NotPermittedError(
             f"Kafka refuses: {explanation} ({doing}).",
@@ -79,7 +83,10 @@ def as_penstock_error(error: KafkaError, kafka: KafkaSettings, doing: str) -> Pe
 
 @contextmanager
 def kafka_failures(kafka: KafkaSettings, doing: str) -> Iterator[None]:
-    """Raise errors of Penstock instead of those of the client."""
+    """Raise errors of Penstock instead of those of the client.
+
+    A process that stood still sees its own wait for an answer end before the client's.
+    """
     try:
         yield
     except KafkaException as raised:
@@ -87,3 +94,5 @@ def kafka_failures(kafka: KafkaSettings, doing: str) -> Iterator[None]:
         if not isinstance(error, KafkaError):
             raise PenstockError(f"Kafka failed: {raised} ({doing}).") from raised
         raise as_penstock_error(error, kafka, doing) from raised
+    except TimeoutError as raised:
+        raise unanswered(kafka, doing) from raised

@@ -6,7 +6,7 @@ after compression. Only the leader's size counts, so a replicated partition coun
 
 from collections.abc import Collection
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import (
@@ -58,9 +58,9 @@ class LogSizeReader:
                 for topic in self._client.describe_topics(names)
                 for partition in topic["partitions"]
             }
-            answers = self._client.describe_log_dirs(names)
         except KafkaError as error:
             raise _as_penstock_error(error, self._kafka) from error
+        answers = self._ask({leader for leader in leaders.values() if leader >= 0}, names)
         sizes: dict[TopicPartition, int] = {}
         for answer in answers:
             for directory in answer["log_dirs"]:
@@ -73,6 +73,22 @@ class LogSizeReader:
                         ):
                             sizes[partition] = entry["partition_size"]
         return sizes
+
+    def _ask(self, brokers: Collection[int], topics: list[str]) -> list[dict[str, Any]]:
+        """Only those that lead something: one that is away would not answer for a whole time-out.
+
+        One that has just gone away concerns only what it leads.
+        """
+        answers: list[dict[str, Any]] = []
+        failure: KafkaError | None = None
+        for broker in sorted(brokers):
+            try:
+                answers += self._client.describe_log_dirs(topics, [broker])
+            except KafkaError as error:
+                failure = error
+        if failure is not None and not answers:
+            raise _as_penstock_error(failure, self._kafka) from failure
+        return answers
 
 
 def _as_penstock_error(error: KafkaError, kafka: KafkaSettings) -> PenstockError:

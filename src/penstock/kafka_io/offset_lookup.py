@@ -24,6 +24,7 @@ from penstock.kafka_io.failures import (
     TopicMissingError,
     as_penstock_error,
     kafka_failures,
+    unanswered,
 )
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
@@ -128,8 +129,8 @@ class OffsetLookups:
         for one, future in answers.items():
             try:
                 answer = future.result(self._kafka.answer_timeout + CLIENT_MARGIN_S)
-            except KafkaException as raised:
-                failed[one] = self._error(raised.args[0], one)
+            except (KafkaException, TimeoutError) as raised:
+                failed[one] = self._error(raised, one)
                 # Of the unreachable, only a missing leader is an answer.
                 is_unanswered |= type(failed[one]) is UnreachableError
                 continue
@@ -199,8 +200,8 @@ class OffsetLookups:
         for one in sorted(partitions):
             try:
                 found = futures[one.topic].result(self._kafka.answer_timeout + CLIENT_MARGIN_S)
-            except KafkaException as raised:
-                reasons[one] = self._error(raised.args[0], one)
+            except (KafkaException, TimeoutError) as raised:
+                reasons[one] = self._error(raised, one)
                 continue
             if one.partition >= len(found.partitions):
                 reasons[one] = TopicMissingError(f"Kafka has no partition {one}.")
@@ -211,8 +212,13 @@ class OffsetLookups:
                 )
         return reasons
 
-    def _error(self, error: KafkaError, partition: TopicPartition) -> PenstockError:
+    def _error(
+        self, raised: KafkaException | TimeoutError, partition: TopicPartition
+    ) -> PenstockError:
         doing = f"looking up offsets of {partition}"
+        if isinstance(raised, TimeoutError):
+            return unanswered(self._kafka, doing)
+        error: KafkaError = raised.args[0]
         if error.code() == KafkaError._NOENT:  # the client found no leader
             return NoLeaderError(f"No broker leads {partition} now ({doing}).")
         return as_penstock_error(error, self._kafka, doing)

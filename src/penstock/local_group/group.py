@@ -5,9 +5,12 @@
 
 It starts a broker and a Spark Connect server unless the settings name them, and restarts them on
 their old ports and data, before anything that needs them: no consumer starts meanwhile. Monitor and
-controller are child processes. The controller starts the
-consumers, which watch this process and end with it. Shutdown order: the controller first, so that
-it does not replace consumers; then consumers, monitor, Spark and broker.
+controller are child processes, which need the broker alone: they do not wait for a Spark server
+that is starting. The controller starts the consumers, which watch this process and end with it.
+Shutdown order: the controller first, so that it does not replace consumers; then consumers,
+monitor, Spark and broker.
+
+Children end with the thread that started them: all calls are made by one thread.
 """
 
 import os
@@ -44,6 +47,8 @@ from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
 
 SERVER_RESTART_PAUSE_S = 10.0
+_SPARK = "Spark server"
+_RESTARTED = "the {name} died and was started again"
 
 
 @dataclass(slots=True)
@@ -98,6 +103,9 @@ class LocalGroup:
         # The servers this group started; None when the settings name others.
         self.broker: OwnBroker | None = None
         self.spark_server: ConnectServer | None = None
+        # It was begun again and does not answer yet.
+        self.is_spark_starting = False
+        self._warming: ProcessIdentity | None = None
         self._server_tried_s: dict[str, float] = {}
         self._parts = ExitStack()
         self._children: dict[str, _Child] = {}
@@ -139,6 +147,7 @@ class LocalGroup:
             self.spark_server = server
             spark = self.settings.spark.model_copy(update={"master": server.master})
             self._use("spark", spark, "spark.master", server.master)
+            self._parts.callback(self._end_warm_up)
             self._warm_up(server.master)
         self._on_progress(f"Spark at {self.settings.spark.master}")
         self._parts.callback(self._stop_child, "monitor")
@@ -149,9 +158,14 @@ class LocalGroup:
 
     def _warm_up(self, master: str) -> None:
         """In the background: the first consumer needs Spark in a few seconds."""
+        self._end_warm_up()
         command = warm_up_command(master, self.settings.lake.group, self.settings.spark.tasks)
-        warming = start_child(command, log_file=self.directory / "spark" / "warm-up.log")
-        self._parts.callback(stop, warming, grace_s=0)
+        self._warming = start_child(command, log_file=self.directory / "spark" / "warm-up.log")
+
+    def _end_warm_up(self) -> None:
+        if self._warming is not None:
+            stop(self._warming, grace_s=0)
+            self._warming = None
 
     def _use(self, section: str, value: object, option: str, text: str) -> None:
         self.settings = self.settings.model_copy(update={section: value})
@@ -170,8 +184,13 @@ class LocalGroup:
         return self.directory / f"{name}.log"
 
     def repair(self) -> list[str]:
-        """Restart what died, with growing pauses, and return a line for each."""
+        """Restart what died, with growing pauses, and return a line for each.
+
+        Waits for a broker, which everything needs, but not for Spark: call it again.
+        """
         restarted = self._restart_dead_servers()
+        if self._is_without_broker:
+            return restarted
         for name, child in list(self._children.items()):
             since_start_s = time.monotonic() - child.started_s
             if is_alive(child.process) or since_start_s < pause_s(child.restarts):
@@ -182,25 +201,63 @@ class LocalGroup:
         return restarted
 
     def _restart_dead_servers(self) -> list[str]:
-        """Waits until they answer: nothing else works without them."""
-        dead: dict[str, Callable[[], object]] = {}
-        if self.broker is not None:
-            nodes = self.broker.nodes
-            for number, node in nodes.items():
-                if not node.is_alive:
-                    name = "broker" if len(nodes) == 1 else f"broker {number}"
-                    dead[name] = partial(self.broker.restart, number)
-        server = self.spark_server
-        if server is not None and server.process is not None and not is_alive(server.process):
-            dead["Spark server"] = server.start
-        due = {name: restart for name, restart in dead.items() if self._may_be_tried(name)}
-        if not due:
-            return []
-        self._servers_restarting.touch()
+        """Spark is begun first, so that it starts while the broker is waited for."""
+        broken = self._begin_spark()
+        brokers = self._dead_brokers()
+        if brokers or self.is_spark_starting:
+            self._servers_restarting.touch()
         try:
-            return [self._restarted(name, restart) for name, restart in due.items()]
+            told = [*broken, *(self._restarted(name, start) for name, start in brokers.items())]
+            return [*told, *self._look_at_spark()]
         finally:
-            self._servers_restarting.unlink(missing_ok=True)
+            if not self.is_spark_starting:
+                self._servers_restarting.unlink(missing_ok=True)
+
+    def _dead_brokers(self) -> dict[str, Callable[[], object]]:
+        """By name: how to start each that is due again."""
+        if self.broker is None:
+            return {}
+        nodes = self.broker.nodes
+        return {
+            name: partial(self.broker.restart, number)
+            for number, node in nodes.items()
+            if not node.is_alive
+            and self._may_be_tried(name := "broker" if len(nodes) == 1 else f"broker {number}")
+        }
+
+    @property
+    def _is_without_broker(self) -> bool:
+        return self.broker is not None and not any(
+            node.is_alive for node in self.broker.nodes.values()
+        )
+
+    def _begin_spark(self) -> list[str]:
+        server = self.spark_server
+        if server is None or self.is_spark_starting or not self._may_be_tried(_SPARK):
+            return []
+        if server.process is None or is_alive(server.process):
+            return []
+        try:
+            server.begin()
+        except PenstockError as error:
+            return [self._not_restarted(_SPARK, error)]
+        self.is_spark_starting = True
+        return []
+
+    def _look_at_spark(self) -> list[str]:
+        server = self.spark_server
+        if server is None or not self.is_spark_starting:
+            return []
+        try:
+            if not server.is_ready():
+                return []
+        except PenstockError as error:
+            self.is_spark_starting = False
+            return [self._not_restarted(_SPARK, error)]
+        self.is_spark_starting = False
+        self._server_tried_s[_SPARK] = time.monotonic()
+        self._warm_up(server.master)
+        return [_RESTARTED.format(name=_SPARK)]
 
     def _may_be_tried(self, name: str) -> bool:
         tried_s = self._server_tried_s.get(name)
@@ -210,11 +267,13 @@ class LocalGroup:
         try:
             restart()
         except PenstockError as error:
-            return f"the {name} died and could not be restarted: {error}"
-        else:
-            return f"the {name} died and was started again"
-        finally:
-            self._server_tried_s[name] = time.monotonic()
+            return self._not_restarted(name, error)
+        self._server_tried_s[name] = time.monotonic()
+        return _RESTARTED.format(name=name)
+
+    def _not_restarted(self, name: str, error: PenstockError) -> str:
+        self._server_tried_s[name] = time.monotonic()
+        return f"the {name} died and could not be restarted: {error}"
 
     @property
     def _servers_restarting(self) -> Path:

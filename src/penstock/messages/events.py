@@ -33,6 +33,10 @@ class StopReason(StrEnum):
     TOPIC_MADE_AGAIN = "topic_made_again"
     TOPIC_DELETED = "topic_deleted"
     LOG_TRUNCATED = "log_truncated"
+    NOT_PERMITTED = "not_permitted"
+    SCHEMA_CHANGED = "schema_changed"
+    TABLE_NOT_SERVED = "table_not_served"
+    TOPIC_WITHOUT_ID = "topic_without_id"
 
 
 class RefusalReason(StrEnum):

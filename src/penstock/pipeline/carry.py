@@ -36,8 +36,10 @@ from penstock.pipeline.diagnosis import (
 from penstock.pipeline.failures import (
     ENDS_THE_PROCESS,
     PartitionsUnreadableError,
+    ReadNotPermittedError,
     RecordUnreadableError,
     SchemaChangedError,
+    SparkMemoryError,
     TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
@@ -55,7 +57,12 @@ from penstock.telemetry import get_logger
 
 Point = Callable[[str], None]
 _NO_CLAIM = object()
-_FOUND_BY_HALVING = (TransformationFailedError, *OF_ONE_RECORD)
+_FOUND_BY_HALVING = (
+    TransformationFailedError,
+    ReadNotPermittedError,
+    SparkMemoryError,
+    *OF_ONE_RECORD,
+)
 
 
 def _ignore(_: str) -> None:
@@ -201,7 +208,7 @@ class Pipeline:
             raise
         except BaseException as error:  # noqa: BLE001 -- raised while a failure was dealt with
             planned = [one for some in by_table.values() for one in some]
-            return _all_failed(planned, as_penstock_error(error, ", ".join(by_table)))
+            return _all_failed(planned, self._reason(error, by_table))
 
     def _writer(self, way: Way) -> FileWriter:
         if way is Way.PASS_THROUGH:
@@ -252,7 +259,7 @@ class Pipeline:
             self._ways.note_unreadable(error.partitions)
             return self._side_by_side(self._ways.groups(by_table), writer)
         is_committing = any(table.is_committing for table in tables)
-        reason = as_penstock_error(error, ", ".join(by_table))
+        reason = self._reason(error, by_table)
         self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
         other = None if is_committing else self._ways.other(way, error, reason)
         if other is not None:
@@ -262,15 +269,25 @@ class Pipeline:
         narrowed = None if is_committing else self._narrowed(by_table, reason, writer, way)
         return _all_failed(planned, reason) if narrowed is None else narrowed
 
+    def _reason(self, error: BaseException, by_table: RangesByTable) -> PenstockError:
+        topics = {one.partition.topic for some in by_table.values() for one in some}
+        has_transformation = any(self._settings.lake.table_of(one).transformation for one in topics)
+        return as_penstock_error(error, ", ".join(by_table), has_transformation=has_transformation)
+
     def _narrowed(
         self, by_table: RangesByTable, reason: PenstockError, writer: Writer, way: Way
     ) -> BatchResult | None:
         """Carry all but the partition, or the record, that is at fault; None if it is not known."""
         planned = [one for some in by_table.values() for one in some]
+        # The consumer makes the next batch smaller, down to single records.
+        is_narrow = all(len(one.range) <= 1 for one in planned)
+        if isinstance(reason, SparkMemoryError) and not is_narrow:
+            return None
         if isinstance(reason, _FOUND_BY_HALVING) and len(planned) > 1:
             return self._halved(by_table, writer, way)
         is_in_parts = planned[0].partition in self._in_parts
-        if isinstance(reason, OF_ONE_RECORD) and len(planned) == 1 and not is_in_parts:
+        is_of_one = isinstance(reason, (SparkMemoryError, *OF_ONE_RECORD))
+        if is_of_one and len(planned) == 1 and not is_in_parts:
             return self._run(by_table, writer, Way.IN_PARTS)
         return None
 
@@ -283,22 +300,23 @@ class Pipeline:
             way = Way.PASS_THROUGH if is_quickest else Way.CONNECTOR
             return self._run({name: [part]}, writer, way)
 
-        def is_written(part: PlannedRange) -> bool:
-            return self._is_written(name, part, writer)
+        def write(part: PlannedRange) -> int | None:
+            return self._records_written(name, part, writer)
 
         def keep(part: PlannedRange, reason: PenstockError) -> None:
             self._keep_as_dead_letter(name, part, reason, writer)
 
         self._in_parts.add(one.partition)
         try:
+            ways = self._ways
             return Narrowing(
-                self._kafka, self._clock, carry, is_written, keep, self._ways.part_sizes
+                self._kafka, self._clock, carry, write, keep, ways.part_sizes, ways.failed_alone
             ).run(one)
         finally:
             self._in_parts.discard(one.partition)
 
-    def _is_written(self, name: str, one: PlannedRange, writer: Writer) -> bool:
-        """Whether this record can be made into a file. Nothing is committed."""
+    def _records_written(self, name: str, one: PlannedRange, writer: Writer) -> int | None:
+        """How many records can be made into a file; None if they cannot. Nothing is committed."""
         table = self._table_batch(name, [one], writer)
         files = self._writer(Way.CONNECTOR)
         try:
@@ -307,10 +325,10 @@ class Pipeline:
         except ENDS_THE_PROCESS:
             raise
         except BaseException:  # noqa: BLE001 -- see ENDS_THE_PROCESS
-            return False
+            return None
         finally:
             self._drop([table], UnforeseenError("only tried"))
-        return written.records > 0
+        return written.records
 
     def _keep_as_dead_letter(
         self, name: str, one: PlannedRange, reason: PenstockError, writer: Writer

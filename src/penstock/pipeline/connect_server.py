@@ -62,6 +62,7 @@ class ConnectServer:
         self._detached = detached
         self.port = port or _free_port()
         self.process: ProcessIdentity | None = None
+        self._begun_s = 0.0
 
     def __enter__(self) -> Self:
         return self.start()
@@ -88,6 +89,18 @@ class ConnectServer:
         return self.folder / "spark.log"
 
     def start(self) -> Self:
+        """Start the server and wait until it answers."""
+        self.begin()
+        try:
+            while not self.is_ready():
+                time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
+        except BaseException:
+            self._end_failed()
+            raise
+        return self
+
+    def begin(self) -> None:
+        """Start the server; `is_ready` says when it answers."""
         find_java()
         self.folder = self._given_folder or Path(tempfile.mkdtemp(prefix="penstock-spark-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -98,14 +111,26 @@ class ConnectServer:
             log_file=self.log_file,
             environment=server_environment(),
         )
-        try:
-            self._wait_until_ready()
-        except BaseException:
-            failed = self.process
-            self.stop(remove_log=False)
-            self.process = failed  # whoever looks after the server sees that it is dead
-            raise
-        return self
+        self._begun_s = time.monotonic()
+
+    def is_ready(self) -> bool:
+        """Whether the server that was begun answers. One that never will is ended, and raises."""
+        if is_listening(self._reached_at, self.port):
+            return True
+        if self.process is None or not is_alive(self.process):
+            reason = "Spark died while starting."
+        elif time.monotonic() - self._begun_s > START_TIMEOUT_S:
+            reason = f"Spark did not answer within {START_TIMEOUT_S:.0f} s."
+        else:
+            return False
+        error = ConnectServerStartError(f"{reason}{self._quoted()}")
+        self._end_failed()
+        raise error
+
+    def _end_failed(self) -> None:
+        failed = self.process
+        self.stop(remove_log=False)
+        self.process = failed  # whoever looks after the server sees that it is dead
 
     def _wait_until_free(self) -> None:
         """A former server counts as dead a moment before the last of its threads is gone.
@@ -114,17 +139,6 @@ class ConnectServer:
         """
         deadline = time.monotonic() + FREE_TIMEOUT_S
         while is_listening(self._reached_at, self.port) and time.monotonic() < deadline:
-            time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not is_listening(self._reached_at, self.port):
-            if self.process is None or not is_alive(self.process):
-                raise ConnectServerStartError(f"Spark died while starting.{self._quoted()}")
-            if time.monotonic() > deadline:
-                raise ConnectServerStartError(
-                    f"Spark did not answer within {START_TIMEOUT_S:.0f} s.{self._quoted()}"
-                )
             time.sleep(_LOOK_AGAIN_S)  # nothing tells us; asking is the only way to know
 
     def stop(self, *, remove_log: bool = True) -> None:

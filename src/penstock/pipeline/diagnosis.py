@@ -19,8 +19,10 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    ReadNotPermittedError,
     RecordUnreadableError,
     SparkFailedError,
+    SparkMemoryError,
     TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
@@ -48,9 +50,10 @@ _LAKE_REFUSES = re.compile(
 _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
-    r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|OutOfMemoryError|"
+    r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|"
     r"Failed to get broadcast",
 )
+_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError")
 _WORKER_DIED = re.compile(r"Python worker exited unexpectedly")
 _WORKERS_LACK = re.compile(
     r"ModuleNotFoundError|ImportError|PACKAGE_NOT_INSTALLED|PYTHON_VERSION_MISMATCH|"
@@ -60,6 +63,13 @@ _KAFKA_IS_GONE = re.compile(
     r"KafkaSilentError|TimeoutException|DisconnectException|UNKNOWN_TOPIC_OR_PARTITION|"
     r"UnknownTopicOrPartition"
 )
+# Of a Spark that lives; the first that fits counts.
+_FAILURES_OF_A_JOB: tuple[tuple[re.Pattern[str], type[SparkFailedError], str], ...] = (
+    (_OUT_OF_MEMORY, SparkMemoryError, "Spark ran out of memory"),
+    (_KAFKA_IS_GONE, KafkaNotReadError, "Spark did not reach Kafka"),
+    (_WORKER_DIED, WorkerDiedError, "A worker of Spark died"),
+)
+_NOT_PERMITTED = re.compile(r"TopicAuthorizationException|Topic authorization failed")
 # Kafka has the record. By Spark's workers and by its connector.
 _UNREADABLE = re.compile(
     r"UnreadableRecordError|CorruptRecordException|RecordTooLargeException|"
@@ -119,7 +129,9 @@ def ranges_not_there(
     return wrong
 
 
-def as_penstock_error(error: BaseException, table: str) -> PenstockError:
+def as_penstock_error(
+    error: BaseException, table: str, *, has_transformation: bool = True
+) -> PenstockError:
     """What a failure means, given that Kafka has every record of the ranges."""
     if isinstance(error, PenstockError):
         return error
@@ -133,20 +145,26 @@ def as_penstock_error(error: BaseException, table: str) -> PenstockError:
         return SparkFailedError(
             f"Spark failed or cannot be reached: {_quoted(text, _SPARK_IS_GONE)}"
         )
-    if _KAFKA_IS_GONE.search(text):
-        return KafkaNotReadError(f"Spark did not reach Kafka: {_quoted(text, _KAFKA_IS_GONE)}")
-    if _WORKER_DIED.search(text):
-        return WorkerDiedError(f"A worker of Spark died: {_quoted(text, _WORKER_DIED)}")
-    return _failure_of_records(error, text, table)
+    for pattern, kind, what in _FAILURES_OF_A_JOB:
+        if pattern.search(text):
+            return kind(f"{what}: {_quoted(text, pattern)}")
+    return _failure_of_records(error, text, table, has_transformation=has_transformation)
 
 
-def _failure_of_records(error: BaseException, text: str, table: str) -> PenstockError:
+def _failure_of_records(
+    error: BaseException, text: str, table: str, *, has_transformation: bool
+) -> PenstockError:
     """What a failure means, given that Kafka, Spark and the lake are there."""
+    if _NOT_PERMITTED.search(text):
+        return ReadNotPermittedError(
+            f"Kafka refuses to give records for table {table}: {_quoted(text, _NOT_PERMITTED)}",
+            remedy="Give the consumers' principal READ on the topic (docs/security.md).",
+        )
     if _UNREADABLE.search(text):
         return RecordUnreadableError(
             f"A record for table {table} cannot be read: {_quoted(text, _UNREADABLE)}"
         )
-    if not isinstance(error, SPARK_ERRORS):
+    if not has_transformation or not isinstance(error, SPARK_ERRORS):
         return UnforeseenError(
             f"The batch of table {table} failed with {type(error).__name__}: "
             + " ".join(text.split())[:QUOTED_CHARACTERS],

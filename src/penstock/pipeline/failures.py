@@ -4,6 +4,7 @@
 the others go on. A failure that does not last (Kafka, Spark or the lake is away) is tried again.
 """
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -14,6 +15,11 @@ from penstock.model import TopicPartition
 # in one is a failure of the tables concerned: also what native code raises when it panics, which
 # is no Exception, and a library or a transformation that calls `sys.exit`.
 ENDS_THE_PROCESS = (KeyboardInterrupt, GeneratorExit)
+# By an object store that does not answer, and by the mount of a file server that is gone.
+_LAKE_IS_AWAY = re.compile(
+    r"error sending request|tcp connect error|operation timed out|status code: 5\d\d|"
+    r"Stale file handle|Transport endpoint is not connected|Host is down|No route to host"
+)
 
 
 class PipelineError(PenstockError):
@@ -46,6 +52,10 @@ class TopicGoneError(PipelineError):
 
 class TopicWithoutIdError(PipelineError):
     """The broker gives the topic no id, so the ledger could not tell it from its namesakes."""
+
+
+class ReadNotPermittedError(PipelineError):
+    """The principal may describe the topic, but not read it."""
 
 
 class TransformationFailedError(PipelineError):
@@ -90,6 +100,10 @@ class LakeRefusedError(PipelineError):
     is_lasting = False
 
 
+class LakeAwayError(LakeRefusedError):
+    """The lake's storage does not answer; no table can be read or written."""
+
+
 class SparkFailedError(PipelineError):
     """Spark failed or cannot be reached."""
 
@@ -100,9 +114,19 @@ class KafkaNotReadError(SparkFailedError):
     """Spark got no record from Kafka in time."""
 
 
+class SparkMemoryError(SparkFailedError):
+    """Spark ran out of memory, and lives: the batch is too large for it."""
+
+
 class WorkerDiedError(SparkFailedError):
     """A Python worker of Spark died: of a record that its libraries cannot take, or of memory."""
 
 
 class TransformationMissingError(SettingsError):
     """The settings name a transformation that cannot be imported."""
+
+
+def lake_refusal(error: BaseException | None) -> type[LakeRefusedError]:
+    """Whether the whole lake is away, by what its library says; else it may be one table."""
+    is_away = isinstance(error, OSError) and _LAKE_IS_AWAY.search(str(error)) is not None
+    return LakeAwayError if is_away else LakeRefusedError

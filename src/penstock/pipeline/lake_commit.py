@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import Claim, epoch_ids, leader_epoch_id, stored_epoch
-from penstock.pipeline.failures import LakeRefusedError, StaleWriterError
+from penstock.pipeline.failures import LakeRefusedError, StaleWriterError, lake_refusal
 from penstock.pipeline.ledger_entries import LedgerEntries
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_files import (
@@ -361,7 +361,7 @@ class LakeTable:
     def _refused(self, error: Exception | None) -> LakeRefusedError:
         # The lines after the first are a stack of native code.
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        return LakeRefusedError(
+        return lake_refusal(error)(
             f"The lake failed at table {self.storage.uri}: {reason.rstrip('.')}.",
             remedy="Check that it exists, has free space and may be written.",
         )

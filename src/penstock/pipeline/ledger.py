@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from penstock.errors import PenstockError
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline.batch import application_id
-from penstock.pipeline.failures import ENDS_THE_PROCESS, LakeRefusedError
+from penstock.pipeline.failures import ENDS_THE_PROCESS, lake_refusal
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.settings.sections import LakeSettings
 
@@ -72,7 +72,7 @@ def ledger_not_read(table: str, error: BaseException) -> PenstockError:
     """Why the partitions that need this table's ledger must wait."""
     if isinstance(error, PenstockError):
         return error
-    return LakeRefusedError(
+    return lake_refusal(error)(
         f"The ledger of table {table} cannot be read: {type(error).__name__}: {error}",
         remedy="Mend or restore the table's _delta_log; its partitions go on by themselves.",
     )

@@ -2,11 +2,12 @@
 
 A range that fails as a whole is tried in parts: half as many offsets after a failure, twice as many
 after a success. A single record that fails goes to the dead letters with its reason, if it is at
-fault itself: both Kafka clients say so, or a record next to it can be written. Otherwise the
-failure is the table's or the machine's, and the partition is put off.
+fault itself: both Kafka clients say so, the nearest other records can be written, or the partition
+has no other and it fails again and again. Otherwise the failure is the table's or the machine's,
+and the partition is put off.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from penstock.pipeline.dead_letters import (
     ledger_of_dead_letters,
     put_up_fence,
 )
-from penstock.pipeline.failures import RecordUnreadableError, UnforeseenError
+from penstock.pipeline.failures import RecordUnreadableError, SparkMemoryError, UnforeseenError
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch
@@ -36,6 +37,10 @@ OF_ONE_RECORD = (RecordUnreadableError, UnforeseenError)
 # No setting: the next batch goes on where this one stopped, so nothing depends on the figure.
 NARROWING_S_MAX = 10.0
 REASON_CHARACTERS_MAX = 2_000
+# So many tries of other records that fail show that the record is not at fault.
+OTHERS_FAILED_MAX = 3
+# How often a record is tried that is the only one of its partition: nothing shows what is at fault.
+ALONE_TRIED_MAX = 5
 
 _LETTER = pa.schema(
     [
@@ -52,15 +57,20 @@ _LETTER = pa.schema(
 
 @dataclass(slots=True)
 class Narrowing:
-    """`carry` runs one range by all ways, `is_written` tries it without a commit."""
+    """`carry` runs one range by all ways.
+
+    `write` tries a range without a commit: how many records it has, None if they cannot be written.
+    """
 
     kafka: RecordSource
     clock: Callable[[], float]
     carry: Callable[[PlannedRange], BatchResult]
-    is_written: Callable[[PlannedRange], bool]
+    write: Callable[[PlannedRange], int | None]
     keep: Callable[[PlannedRange, PenstockError], None]
     # How many offsets to try next, of partitions whose range is not done yet.
     sizes: dict[TopicPartition, int] = field(default_factory=dict)
+    # The offset of a record that is alone in its partition, and how often it failed.
+    alone: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     def run(self, one: PlannedRange) -> BatchResult:
         """Carry the range in parts. What is left of it is planned again."""
@@ -94,21 +104,47 @@ class Narrowing:
     def _is_its_own(self, one: PlannedRange, failure: PenstockError) -> bool:
         if isinstance(failure, RecordUnreadableError):
             return True
-        if not isinstance(failure, UnforeseenError):
+        if not isinstance(failure, (UnforeseenError, SparkMemoryError)):
             return False
         place, offset = one.partition, one.range.start
         starts = self.kafka.look_up_offsets([place], LogPosition.START).offsets
         ends = self.kafka.look_up_offsets([place], LogPosition.STABLE_END).offsets
         if place not in starts or place not in ends:
             return False
-        others = {offset - 1, offset + 1, ends[place] - 1} - {offset}
-        return any(
-            self.is_written(
-                replace(one, range=OffsetRange(place, other, other + 1), ledger_offset=None)
-            )
-            for other in sorted(others)
-            if starts[place] <= other < ends[place]
-        )
+        failed = 0
+        for start, end in _others(offset, starts[place], ends[place]):
+            other = replace(one, range=OffsetRange(place, start, end), ledger_offset=None)
+            records = self.write(other)
+            if records:
+                return True
+            failed += records is None
+            if failed == OTHERS_FAILED_MAX:
+                return False
+        return not failed and self._has_failed_often(one)
+
+    def _has_failed_often(self, one: PlannedRange) -> bool:
+        offset, tried = self.alone.pop(one.partition, (one.range.start, 0))
+        tried = tried + 1 if offset == one.range.start else 1
+        if tried < ALONE_TRIED_MAX:
+            self.alone[one.partition] = (one.range.start, tried)
+        return tried >= ALONE_TRIED_MAX
+
+
+def _others(offset: int, log_start: int, log_end: int) -> Iterator[tuple[int, int]]:
+    """Ranges around an offset, the next ones first and ever longer ones, up to the whole log.
+
+    Transaction markers and compaction leave offsets without a record.
+    """
+    low, high, length = offset, offset + 1, 1
+    while low > log_start or high < log_end:
+        before, after = max(log_start, low - length), min(log_end, high + length)
+        if before < low:
+            yield before, low
+        if high < after:
+            yield high, after
+        if length == 1 and after < log_end:
+            yield log_end - 1, log_end
+        low, high, length = before, after, 2 * length
 
 
 def add_dead_letter(

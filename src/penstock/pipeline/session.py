@@ -16,14 +16,24 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import SettingsError, UnreachableError
+from penstock.errors import PenstockError, SettingsError, UnreachableError
 from penstock.extras import Extra, install_command
 from penstock.jars import jar_paths, spark_sets
 from penstock.settings.sections import SparkSettings
 
 # About three seconds in all. By default the client retries for ten minutes, also at exit; a failed
 # batch is planned again anyway.
-CONNECT_RETRIES = 4
+CONNECT_RETRIES, CONNECT_RETRY_MS_MAX = 5, 1_000
+# By default all connections of a process to one address share their pauses between attempts, which
+# grow to two minutes while a server is away: a new session would wait for the pause of a lost one.
+_CHANNEL_OPTIONS = {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.initial_reconnect_backoff_ms": 200,
+    "grpc.max_reconnect_backoff_ms": CONNECT_RETRY_MS_MAX,
+}
+# What a call to a server that is away, or that is starting or ending, ends with.
+_SERVER_AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED"})
+QUOTED_CHARACTERS = 500
 REDACTION = "(?i)secret|password|token|access[.]?key|credential|jaas"
 
 
@@ -121,26 +131,45 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
     """
     # Spark's client for Connect servers is not needed with a JVM in this process.
     from pyspark.sql.connect import session as connect  # noqa: PLC0415 -- see above
+    from pyspark.sql.connect.client.core import ChannelBuilder  # noqa: PLC0415 -- see above
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- see above
 
+    options = {**dict(ChannelBuilder.GRPC_DEFAULT_OPTIONS), **_CHANNEL_OPTIONS}
+    ChannelBuilder.GRPC_DEFAULT_OPTIONS = list(options.items())
     builder: Any = SparkSession.builder
+    session: Any = None
     try:
-        session: Any
         if session_id:
             session = connect.SparkSession(connect_address(spark.master, session_id))
         else:
             session = builder.remote(spark.master).create()
-        session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
+        policy = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=CONNECT_RETRY_MS_MAX)
+        session.client.set_retry_policies([policy])
         for option, value in {**session_options(), **spark.options}.items():
             _set(session, option, value)
     except PySparkException as error:
+        if session is not None:
+            disconnect(session)
         if session_id:
             raise  # the shared session's caller tells an expired session from other failures
-        raise UnreachableError(
+        raise _not_opened(spark, error) from error
+    return session  # type: ignore[no-any-return] # as above
+
+
+def _not_opened(spark: SparkSettings, error: PySparkException) -> PenstockError:
+    """A server that does not answer may come; one that refuses would refuse again."""
+    # Only errors of calls to a server have a code.
+    code = getattr(error, "getGrpcStatusCode", lambda: None)()
+    if code is not None and code.name in _SERVER_AWAY:
+        return UnreachableError(
             f"No Spark Connect server answers at {spark.master}.",
             remedy="Start one with `penstock spark start`, or correct spark.master.",
-        ) from error
-    return session  # type: ignore[no-any-return] # as above
+        )
+    reason = " ".join(str(error).split())[:QUOTED_CHARACTERS]
+    return SettingsError(
+        f"The Spark Connect server at {spark.master} opens no session: {reason}",
+        remedy="Correct spark.master or spark.options.",
+    )
 
 
 def disconnect(session: Any) -> None:

@@ -53,6 +53,8 @@ class Ways:
         self.has_kept: frozenset[TopicPartition] = frozenset()
         # Of partitions that are carried in parts: how many offsets to try next.
         self.part_sizes: dict[TopicPartition, int] = {}
+        # Of partitions with a single record, which fails: its offset, and how often.
+        self.failed_alone: dict[TopicPartition, tuple[int, int]] = {}
 
     def groups(self, by_table: RangesByTable) -> list[tuple[RangesByTable, Way]]:
         """What is carried together: all that pass through, and each other table by itself."""

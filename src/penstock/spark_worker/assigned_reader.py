@@ -27,8 +27,8 @@ CHUNK_RECORDS_FIRST = 1_000
 # How long a chunk may take to fill. It also bounds how many huge records a chunk can hold.
 POLL_S = 0.05
 _NEVER = 2**63
-# Waiting does not help: the record is gone, or this client cannot take it. The client also calls
-# an offset gone whose record is damaged, so that only the log's start and end tell them apart.
+# Waiting does not help: the record is gone, or this client cannot take it or may not. The client
+# also calls an offset gone whose record is damaged: only the log's start and end tell them apart.
 _UNREADABLE = {
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError.OFFSET_OUT_OF_RANGE,
@@ -38,6 +38,8 @@ _UNREADABLE = {
     KafkaError._UNSUPPORTED_FEATURE,
     KafkaError.INVALID_MSG,
     KafkaError.MSG_SIZE_TOO_LARGE,
+    # The driver's other way meets the same, and its error names the right.
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
 }
 
 # A topic, and messages of one of its partitions.

@@ -326,3 +326,21 @@ def test_a_batch_that_never_began_cannot_end() -> None:
     """The process would have answered twice."""
     with pytest.raises(AssertionError, match="never began"):
         Script().batch_ends()
+
+
+def test_a_partition_whose_end_is_not_known_any_more_is_in_no_batch() -> None:
+    """By its old end every batch would wait for it; the others go on."""
+    script = Script().with_spark().owning(A, B)
+    script.carrying(A, B)
+    script.batch_ends({B: 15}, failures={A: passes()})
+    script.wait(15_000)
+    script.ledger(A, "1.1", 10)
+    script.ends({B: 20}, failures={A: UnreachableError("no leader")})
+    (batch,) = script.did(CarryBatch)
+    assert [one.range.partition for one in batch.ranges] == [B]
+    assert script.state.progress[A].end_offset is None
+    gone = TopicPartition("gone", 0)
+    script.batch_ends({B: 20})
+    script.wait(15_000)
+    script.ends({B: 20}, failures={gone: UnreachableError("no leader")})
+    assert gone not in script.state.progress, "it was stopped meanwhile"

@@ -1,15 +1,24 @@
 """How an incarnation begins, what ends it, and how a shutdown treats the running batch."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
     CarryBatch,
+    Effect,
     EndControlled,
     Fail,
     InterruptBatch,
+    KeepTables,
+    Log,
+    LogLevel,
     ReadEnds,
+    ReadLedger,
+    ReadLogSizes,
     RemoveOrphans,
     StartSpark,
     WaitUntil,
@@ -19,6 +28,7 @@ from penstock.consumer.core.shutdown import GraceExceededError
 from penstock.consumer.core.state_machine import step
 from penstock.errors import UnreachableError
 from penstock.messages import PreviousShutdown, StopConsumingEvent, StopReason
+from penstock.model import Epoch
 
 
 @pytest.mark.parametrize(
@@ -52,15 +62,63 @@ def test_orphans_that_cannot_be_removed_are_only_logged() -> None:
     assert script.logged() == ["orphans_kept"]
 
 
-def test_an_error_that_nobody_expected_ends_the_process() -> None:
-    """Whatever raised it: the next incarnation reads the ledger."""
-    script = Script()
+def test_a_removal_of_orphans_that_failed_is_tried_again() -> None:
+    """Also after the last one that was planned, until one succeeds."""
+    script = Script(previous_shutdown=PreviousShutdown.UNCONTROLLED)
+    for now_ms in (0, 10_000, 60_000, 600_000):
+        script.now_ms = now_ms
+        script.wait(0)
+    script.take(inputs.OrphansNotRemoved(script.now_ms, UnreachableError("away")))
+    script.wait(599_999)
+    assert not script.did(RemoveOrphans)
+    script.wait(1)
+    assert script.did(RemoveOrphans)
+
+
+@pytest.mark.parametrize(
+    ("failed", "again"),
+    [
+        (inputs.EndsNotRead, ReadEnds),
+        (inputs.StartOffsetsNotRead, ReadEnds),
+        (inputs.LogSizesNotRead, ReadLogSizes),
+        (inputs.TablesNotKept, KeepTables),
+        (inputs.OrphansNotRemoved, RemoveOrphans),
+        (partial(inputs.LedgerNotRead, asked={B: Epoch.parse("1.2")}), ReadLedger),
+    ],
+)
+def test_a_consumer_goes_on_after_an_error_that_nobody_expected(
+    failed: Callable[[int, Exception], Input], again: type[Effect]
+) -> None:
+    """It is logged with the place where it was raised, and what failed is tried again."""
+    script = Script(upkeep_period_ms=10_000).with_spark().owning(A)
+    script.start((B, "1.2"))
+    script.ends({A: 10})
     bug = KeyError("bug")
-    script.take(inputs.EndsNotRead(0, bug))
-    assert script.did(Fail) == [Fail(bug)]
-    away = UnreachableError("away")
-    script.take(inputs.BatchCrashed(0, away))
-    assert script.did(Fail) == [Fail(away)]
+    script.take(failed(script.now_ms, bug))
+    assert not script.did(Fail)
+    (log,) = script.did(Log)
+    assert (log.level, log.fields["error"]) == (LogLevel.ERROR, "KeyError: 'bug'")
+    assert log.fields["exc_info"] is bug
+    while not script.did(again):
+        assert script.now_ms < 3_600_000, "it is not tried again"
+        script.wait_until_due()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), inputs.InterruptedCallError("KeyboardInterrupt")])
+def test_a_consumer_that_is_itself_broken_ends(error: Exception) -> None:
+    """Whatever raised it: the next incarnation reads the ledger."""
+    for failed in (inputs.EndsNotRead, inputs.TablesNotKept, inputs.OrphansNotRemoved):
+        script = Script()
+        script.take(failed(0, error))
+        assert script.did(Fail) == [Fail(error)]
+
+
+@pytest.mark.parametrize("error", [UnreachableError("away"), KeyError("bug")])
+def test_a_batch_that_raises_ends_the_process(error: Exception) -> None:
+    """The pipeline gives every failure to its partitions; what it raises is none of theirs."""
+    script = Script()
+    script.take(inputs.BatchCrashed(0, error))
+    assert script.did(Fail) == [Fail(error)]
 
 
 def test_an_input_without_a_handler_raises() -> None:

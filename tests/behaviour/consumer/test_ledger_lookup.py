@@ -95,7 +95,7 @@ def test_a_started_partition_that_cannot_be_asked_about_is_settled_later() -> No
     assert asked_again_after_ms(script) == 1_000
 
 
-def _given_up(draft: StepDraft, partition: TopicPartition) -> None:
+def _given_up(draft: StepDraft, partition: TopicPartition, *_: object) -> None:
     owned_partitions.give_up(draft, partition, StopReason.TOPIC_DELETED, None, "gone")
 
 
@@ -105,7 +105,7 @@ def test_planted_bugs_about_failures_are_caught(monkeypatch: pytest.MonkeyPatch,
     if bug == "a failure is taken for gone":
         monkeypatch.setattr(ledger_lookup, "_put_off", _given_up)
     else:
-        monkeypatch.setattr(ledger_lookup, "_put_off", lambda draft, p: draft.lookups.pop(p))
+        monkeypatch.setattr(ledger_lookup, "_put_off", lambda draft, p, *_: draft.lookups.pop(p))
     with pytest.raises(AssertionError):
         others_start_beside_one_that_cannot_be_asked_about()
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from kit.consumer.consumer_script import A, B, Script
+from penstock.consumer.core.effects import Fail, ReadEnds
+from penstock.consumer.core.inputs import PartitionFailure
 from penstock.consumer.core.pace import (
     BUDGET_BYTES_MIN,
     Allowance,
@@ -9,6 +12,7 @@ from penstock.consumer.core.pace import (
     Pace,
     PaceLimits,
 )
+from penstock.errors import UnreachableError
 
 LIMITS = PaceLimits(batch_bytes=10**9, batch_time_s=2.0, backlog_batch_time_s=4.0)
 
@@ -108,3 +112,53 @@ def test_capacity_is_unknown_until_there_was_a_backlog() -> None:
     assert estimate.log_bytes_per_s == pytest.approx(20e6)
     assert estimate.after(0.0, 1.0, was_full=True) is estimate
     assert estimate.after(1e6, 0.0, was_full=True) is estimate
+
+
+TOO_LARGE = PartitionFailure(UnreachableError("heap space"), is_out_of_memory=True)
+
+
+def retried(script: Script) -> tuple[int, int]:
+    """The range of A in the next batch, with a hundred records waiting."""
+    script.wait(15_000)
+    if script.state.progress[A].is_unsettled:
+        script.ledger(A, "1.1", 10)
+    script.ends({A: 110})
+    return script.carried(A)
+
+
+def test_a_batch_that_was_too_large_is_halved_down_to_one_record() -> None:
+    """The same range would fail for ever; other partitions of other batches are not concerned."""
+    script = Script().owning(A, B).carrying(A, records=100)
+    lengths = []
+    for _ in range(7):
+        script.batch_ends(failures={A: TOO_LARGE})
+        start, end = retried(script)
+        lengths.append(end - start)
+    assert lengths == [50, 25, 12, 6, 3, 1, 1]
+    assert script.state.progress[B].offsets_max is None
+
+
+def test_a_batch_that_was_too_large_grows_slowly_again() -> None:
+    """Smaller batches follow at once, and a limit that binds nobody is dropped."""
+    script = Script().owning(A).carrying(A, records=100)
+    script.batch_ends(failures={A: TOO_LARGE})
+    start, end = retried(script)
+    assert (start, end) == (10, 60)
+    script.batch_ends({A: 60}, records=50, decoded_bytes=5_000)
+    assert script.did(ReadEnds), "there is more to read"
+    assert script.state.progress[A].offsets_max == 56
+    script.ends({A: 110})
+    assert script.carried(A) == (60, 110)
+    script.batch_ends({A: 110}, records=50, decoded_bytes=5_000)
+    assert script.state.progress[A].offsets_max is None
+
+
+def test_a_spark_without_memory_for_one_record_is_lost() -> None:
+    """Larger batches only become smaller; then it is another Spark that is needed."""
+    script = Script(local_spark_failures_max=1).owning(A).carrying(A, records=2)
+    script.batch_ends(failures={A: TOO_LARGE})
+    assert not script.did(Fail)
+    start, end = retried(script)
+    assert end - start == 1
+    script.batch_ends(failures={A: TOO_LARGE})
+    assert script.did(Fail) == [Fail(TOO_LARGE.error)]

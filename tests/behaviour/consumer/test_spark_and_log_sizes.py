@@ -5,7 +5,8 @@ import pytest
 from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import Fail, ReadEnds, ReadLogSizes, StartSpark
-from penstock.errors import UnreachableError
+from penstock.errors import SettingsError, UnreachableError
+from penstock.messages import ConsumerReport, Wait, WaitsFor
 
 
 def lose_spark(script: Script) -> None:
@@ -23,16 +24,33 @@ def settled(script: Script) -> Script:
     return script
 
 
-def test_spark_that_does_not_start_at_first_ends_the_process() -> None:
+def test_spark_that_refuses_at_first_ends_the_process() -> None:
     """Its settings are wrong, and nobody waits for that."""
     script = Script()
     assert script.did(StartSpark) == [StartSpark()]
-    not_started(script)
+    script.take(inputs.SparkNotStarted(script.now_ms, SettingsError("no such option")))
     (fail,) = script.did(Fail)
-    assert str(fail.error) == "no server"
+    assert str(fail.error) == "no such option"
 
 
-def test_a_lost_server_is_started_again_with_growing_pauses() -> None:
+def test_a_server_that_is_away_at_first_is_waited_for() -> None:
+    """It may come; meanwhile the reports say what is waited for."""
+    script = Script(restarts_spark=True)
+    for _ in range(20):
+        not_started(script)
+        assert not script.did(Fail)
+        assert script.logged() == ["spark_away"]
+        (again,) = script.did(StartSpark)
+        assert again.after_ms <= 1_000
+        script.now_ms += again.after_ms
+    (report,) = script.wait(2_000)
+    assert isinstance(report, ConsumerReport)
+    assert report.waits_for == Wait(what=WaitsFor.SPARK, since_ms_ago=script.now_ms)
+    script.spark()
+    script.owning(A).carrying(A)
+
+
+def test_a_lost_server_is_started_again_with_short_pauses() -> None:
     """Nothing is read meanwhile; the failures are forgotten once a batch ends without one."""
     script = Script(restarts_spark=True).owning(A).carrying(A)
     lose_spark(script)
@@ -42,7 +60,7 @@ def test_a_lost_server_is_started_again_with_growing_pauses() -> None:
         not_started(script)
         assert script.logged() == ["spark_away"]
         pauses += [effect.after_ms for effect in script.did(StartSpark)]
-    assert pauses == [1_000, 2_000, 4_000]
+    assert pauses == [1_000, 1_000, 1_000]
     settled(script)
     assert not script.did(ReadEnds)
     script.spark()

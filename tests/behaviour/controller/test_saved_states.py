@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
-from penstock.controller.core.state import State
+from penstock.controller.core.state import GrowthLimit, State
+from penstock.controller.core.state_machine import Machine
 from penstock.controller.process import saved_states
-from penstock.controller.process.saved_states import Remembered, SavedStates
+from penstock.controller.process.saved_states import Remembered, SavedStates, newer
 from penstock.deployment import DeploymentTemplate
 from penstock.kafka_io.leading_producer import Outgoing
+from penstock.model import ConsumerId
 from penstock.state_directory import StateDirectory
 from penstock.state_directory.state_file import encode_state
 from penstock.telemetry import get_logger
@@ -101,12 +103,25 @@ def test_the_newer_of_file_and_record_counts(
         states.save(state, TEMPLATE, 2)
         filed = states_of(directory).in_file()
         older = in_kafka(first, monkeypatch, directory)
-        assert filed.age_order > older.age_order
         elsewhere = states.save(
             replace(state, controller_epoch=state.controller_epoch + 1), TEMPLATE, 3
         )
-        newer = in_kafka(elsewhere, monkeypatch, directory)
-    assert newer.age_order > filed.age_order > Remembered().age_order
+        led_elsewhere = in_kafka(elsewhere, monkeypatch, directory)
+    assert newer(filed, older) is filed
+    assert newer(filed, led_elsewhere) is led_elsewhere
+    assert newer(Remembered(), older) is older
+
+
+def test_of_the_same_save_the_file_counts(
+    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only it says which consumers there were and what they held."""
+    with directory:
+        record = states_of(directory).save(a_state(), TEMPLATE, 1)
+        filed = states_of(directory).in_file()
+        assert newer(filed, in_kafka(record, monkeypatch, directory)) is filed
+    assert filed.state is not None
+    assert filed.state.holdings
 
 
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"penstock-state 1 x sha256:0\n{}"])
@@ -148,6 +163,28 @@ def test_the_history_is_dated_by_the_clock_of_the_machine_that_reads_it(
     assert read is not None
     for before, after_it in zip(state.history, read.history, strict=True):
         assert 700 - after_it.at_ms == 5_000 - before.at_ms + 2_000
+
+
+def test_a_restart_keeps_what_was_learned(directory: StateDirectory) -> None:
+    """A growth that did not help, numbers to leave alone, and how long starts take."""
+    state = replace(
+        a_state(),
+        growth_limit=GrowthLimit(3, 9_000, 40.0),
+        capacity_size=3,
+        starts_took_ms=(2_000, 7_000),
+        avoided_numbers={ConsumerId(2): 8_000},
+    )
+    with directory:
+        states_of(directory).save(state, TEMPLATE, 1)
+        read = states_of(directory, now_ms=700, unix_ms=92_000).in_file().state
+    assert read is not None
+    begun, _ = Machine().begin(
+        controller_epoch=read.controller_epoch + 1, settings=CATALOGUE, now_ms=700, saved=read
+    )
+    # By the other clock: saved at 5,000, read two seconds later at 700.
+    assert begun.growth_limit == GrowthLimit(3, 9_000 - 6_300, 40.0)
+    assert begun.avoided_numbers == {ConsumerId(2): 8_000 - 6_300}
+    assert (begun.capacity_size, begun.starts_took_ms) == (3, (2_000, 7_000))
 
 
 def test_a_wrong_date_of_a_save_makes_it_ignored(directory: StateDirectory) -> None:

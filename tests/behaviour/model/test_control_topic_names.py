@@ -8,14 +8,18 @@ NAMES = ControlTopicNames("mine")
 
 
 def test_the_names_follow_the_prefix() -> None:
-    """Four topics, each named after the prefix and its role; the default prefix is the owner's."""
-    assert NAMES.all == ("mine-monitor", "mine-controller", "mine-query", "mine-service")
+    """Five topics, each named after the prefix and its role; the default prefix is the owner's."""
+    roles = ("monitor", "controller", "query", "service", "state")
+    assert NAMES.all == tuple(f"mine-{role}" for role in roles)
     assert NAMES.transactional_id("group") == "mine-group-controller"
     assert TopicsSettings().names.monitor == "data-engineering-monitor"
 
 
 def test_every_message_belongs_to_one_of_the_topics() -> None:
-    """A message's role names a control topic, and the topic gives the role back."""
-    roles = {kind.topic_role for kind in MESSAGE_TYPES}
+    """A message's role names a control topic, and the topic gives the role back.
+
+    The state topic carries no message: a controller writes it for the next one.
+    """
+    roles = {kind.topic_role for kind in MESSAGE_TYPES} | {"state"}
     assert {NAMES.of_role(role) for role in roles} == set(NAMES.all)
     assert {NAMES.role_of(name) for name in NAMES.all} == roles

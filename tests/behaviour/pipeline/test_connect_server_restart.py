@@ -3,14 +3,15 @@
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from penstock.local_group import LocalGroup, group
 from penstock.pipeline import connect_server
-from penstock.pipeline.connect_server import ConnectServer
-from penstock.processes import ProcessIdentity
+from penstock.pipeline.connect_server import ConnectServer, ConnectServerStartError
+from penstock.processes import ProcessIdentity, is_alive
 from penstock.processes.child import ENDED_AT_ONCE
 from penstock.settings import load_settings
 from penstock.settings.sections import SparkSettings
@@ -29,8 +30,33 @@ def test_a_restart_that_fails_is_tried_again(
     local.spark_server = ConnectServer(SparkSettings(), folder=tmp_path / "spark")
     local.spark_server.process = ProcessIdentity(1, ENDED_AT_ONCE)
     for _ in range(3):
-        (line,) = local.repair()
+        (line,) = wait_for_lines(local)
         assert "Spark server died and could not be restarted" in line
+
+
+def wait_for_lines(local: LocalGroup) -> list[str]:
+    """What is told once the server that was begun has died."""
+    deadline_s = time.monotonic() + 30
+    while not (lines := local.repair()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)  # nothing tells when a process dies
+    return lines
+
+
+def test_a_server_that_never_answers_is_ended_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever polls it learns that it did not answer in time, and it is dead then."""
+    monkeypatch.setattr(connect_server, "server_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr(connect_server, "START_TIMEOUT_S", 0.3)
+    server = ConnectServer(SparkSettings(), folder=tmp_path / "spark")
+    server.begin()
+    assert not server.is_ready()
+    time.sleep(0.4)  # longer than the time-out
+    with pytest.raises(ConnectServerStartError, match="did not answer within"):
+        server.is_ready()
+    assert server.process is not None
+    assert not is_alive(server.process)
 
 
 def test_a_former_server_that_still_listens_is_not_taken_for_the_new_one(

@@ -18,8 +18,10 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    ReadNotPermittedError,
     RecordUnreadableError,
     SparkFailedError,
+    SparkMemoryError,
     TopicGoneError,
     TopicMadeAgainError,
     TransformationFailedError,
@@ -35,9 +37,15 @@ from penstock.pipeline.failures import (
         ("PermissionError: [Errno 13] Permission denied: '/lake'", LakeRefusedError),
         ("...KafkaSilentError: Kafka did not give orders-0 up to 7", KafkaNotReadError),
         ("SparkContext was shut down", SparkFailedError),
+        ("java.lang.OutOfMemoryError: Java heap space", SparkMemoryError),
         ("Python worker exited unexpectedly (crashed)", WorkerDiedError),
         ("...UnreadableRecordError: orders-0 cannot be read: bad message", RecordUnreadableError),
         ("KafkaException: Received exception when fetching the next record", RecordUnreadableError),
+        (
+            "org.apache.kafka.common.errors.TopicAuthorizationException: not authorized: [orders]",
+            ReadNotPermittedError,
+        ),
+        ("UnreadableRecordError: o-0: Broker: Topic authorization failed", ReadNotPermittedError),
         ("ZeroDivisionError: division by zero", TransformationFailedError),
     ],
 )
@@ -67,6 +75,14 @@ def test_what_does_not_come_from_spark_is_not_the_functions_fault(error: BaseExc
     assert isinstance(found, UnforeseenError)
     assert not found.is_lasting
     assert str(error) in str(found)
+
+
+def test_without_a_transformation_none_failed() -> None:
+    """What Spark says of a table that has no function is not called the function's fault."""
+    error = PySparkException("ArithmeticException: long overflow")
+    found = as_penstock_error(error, "orders", has_transformation=False)
+    assert isinstance(found, UnforeseenError)
+    assert "long overflow" in str(found)
 
 
 def test_an_object_store_that_does_not_answer_is_the_lakes_trouble() -> None:

@@ -1,7 +1,7 @@
 """The border of a failure: a record, a partition, a table. Real Delta tables, no Spark."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from penstock.pipeline import (
     PlannedRange,
     RecordUnreadableError,
     SchemaChangedError,
+    SparkMemoryError,
     StaleWriterError,
     UnforeseenError,
     Writer,
@@ -67,9 +68,10 @@ class _Source:
 class _Files:
     """Writes the offsets of the ranges into Parquet, or fails."""
 
-    def __init__(self, wrong: Wrong, way: Way) -> None:
+    def __init__(self, wrong: Wrong, way: Way, there: Collection[int]) -> None:
         self._wrong = wrong
         self._way = way
+        self._there = there
 
     def prepare(self, table: TableBatch) -> Timings:
         table.table.open_for(Schema.from_arrow(COLUMNS).to_json(), ())
@@ -82,6 +84,8 @@ class _Files:
         rows = []
         for one in table.planned:
             for offset in range(one.range.start, one.range.end):
+                if offset not in self._there:
+                    continue
                 wrong = self._wrong(one.partition, offset, self._way)
                 if wrong is not None:
                     raise wrong
@@ -98,8 +102,14 @@ class Carried:
     """A pipeline over the given fault, and what is in its lake."""
 
     def __init__(
-        self, root: Path, wrong: Wrong, workers_retry: str = "10m", **options: Any
+        self,
+        root: Path,
+        wrong: Wrong,
+        there: Collection[int] = range(RECORDS),
+        workers_retry: str = "10m",
+        **options: Any,
     ) -> None:
+        """Offsets that are not `there` have no record: transaction markers, compaction."""
         self.settings = Settings(
             lake=LakeSettings(root=str(root), group="g"),
             spark=SparkSettings.model_validate({"workers_retry": workers_retry}),
@@ -108,16 +118,20 @@ class Carried:
         self.ways: list[Way] = []
         self.pipeline._writer = self._writer  # type: ignore[method-assign] # stands for Spark
         self._wrong = wrong
+        self._there = there
 
     def _writer(self, way: Way) -> Any:
         self.ways.append(way)
-        return _Files(self._wrong, way)
+        return _Files(self._wrong, way, self._there)
 
-    def carry(self, *places: TopicPartition, to: int = RECORDS) -> BatchResult:
-        """From the ledger up to the end, or up to an offset."""
+    def carry(self, *places: TopicPartition, to: int = RECORDS, most: int = RECORDS) -> BatchResult:
+        """From the ledger up to an offset, and only so many offsets of each partition."""
         ledger = self.pipeline.next_offsets(dict.fromkeys(places, "id"))
+        starts = {one: ledger[one] or 0 for one in places}
         planned = [
-            PlannedRange(OffsetRange(one, ledger[one] or 0, to), "id", ledger[one])
+            PlannedRange(
+                OffsetRange(one, starts[one], min(to, starts[one] + most)), "id", ledger[one]
+            )
             for one in places
         ]
         return self.pipeline.carry(planned, writer=Writer(1, 1))
@@ -215,6 +229,52 @@ def test_what_fails_for_every_record_sets_none_aside(tmp_path: Path) -> None:
     assert set(result.carried) == {ORDERS[0], ORDERS[2]}
     assert carried.letters() == []
     assert carried.pipeline.next_offsets({ORDERS[1]: "id"}) == {ORDERS[1]: None}
+
+
+@pytest.mark.parametrize("there", [range(0, RECORDS, 2), (4, 9), (0, 4)])
+def test_the_nearest_record_shows_what_is_at_fault(tmp_path: Path, there: Collection[int]) -> None:
+    """Also where transaction markers or compaction left no record next to the bad one."""
+    carried = Carried(tmp_path, fails_at(OTHERS, 4), there)
+    result = carried.carry(OTHERS)
+    assert (result.carried, result.failures) == ({OTHERS: RECORDS}, {})
+    assert [one["offset"] for one in carried.letters()] == [4]
+    assert carried.offsets(OTHERS) == [one for one in there if one != 4]
+
+
+def test_the_only_record_of_a_partition_is_tried_some_times(tmp_path: Path) -> None:
+    """Nothing shows whether it is at fault: it is put off at first, and then a dead letter."""
+    carried = Carried(tmp_path, fails_at(OTHERS, 4), [4])
+    for _ in range(narrowing.ALONE_TRIED_MAX - 1):
+        assert set(carried.carry(OTHERS).failures) == {OTHERS}
+        assert carried.letters() == []
+    assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
+    assert [one["offset"] for one in carried.letters()] == [4]
+    assert carried.pipeline._ways.failed_alone == {}
+
+
+def test_tries_of_another_record_that_is_alone_do_not_count(tmp_path: Path) -> None:
+    """Retention may remove one and leave the next."""
+    carried = Carried(tmp_path, fails_at(OTHERS, 4), [4])
+    carried.pipeline._ways.failed_alone[OTHERS] = (3, narrowing.ALONE_TRIED_MAX - 1)
+    assert set(carried.carry(OTHERS).failures) == {OTHERS}
+    assert carried.pipeline._ways.failed_alone == {OTHERS: (4, 1)}
+
+
+def test_a_record_that_spark_has_no_memory_for_is_a_dead_letter(tmp_path: Path) -> None:
+    """A longer range is left to smaller batches; a single record is judged by its neighbours."""
+
+    def wrong(place: TopicPartition, offset: int, _: Way) -> BaseException | None:
+        full = RuntimeError("java.lang.OutOfMemoryError: Java heap space")
+        return full if place == OTHERS and offset == 1 else None
+
+    carried = Carried(tmp_path, wrong)
+    failures = carried.carry(OTHERS, ORDERS[0]).failures
+    assert {type(one) for one in failures.values()} == {SparkMemoryError}
+    assert carried.carry(OTHERS, ORDERS[0], most=1).carried == {OTHERS: 1, ORDERS[0]: 1}
+    assert carried.carry(OTHERS, ORDERS[0], most=1).carried == {OTHERS: 2, ORDERS[0]: 2}
+    assert carried.carry(OTHERS, ORDERS[0]).carried == {OTHERS: RECORDS, ORDERS[0]: RECORDS}
+    assert [one["offset"] for one in carried.letters()] == [1]
+    assert carried.offsets(ORDERS[0]) == list(range(RECORDS))
 
 
 def test_a_single_record_is_tried_by_both_ways(tmp_path: Path) -> None:
@@ -372,7 +432,7 @@ def test_a_range_with_kept_letters_never_passes_through(tmp_path: Path, wrong: W
 
     with pytest.raises(KeyboardInterrupt):
         Carried(tmp_path, fails_at(OTHERS, 4), at_point=die).carry(OTHERS)
-    carried = Carried(tmp_path, wrong, workers_retry="0s")
+    carried = Carried(tmp_path, wrong, workers_retry="1ms")
     assert carried.carry(OTHERS).carried == {OTHERS: RECORDS}
     assert set(carried.ways) == {Way.CONNECTOR}
 

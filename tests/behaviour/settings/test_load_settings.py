@@ -104,6 +104,7 @@ def test_wrong_files_are_refused_with_one_clear_message(
         ({"PENSTOCK_KAFAK__X": "1"}, "PENSTOCK_KAFAK__X: unknown setting kafak.x"),
         ({"PENSTOCK_KAFKA__ANSWER_TIMEOUT": "soon"}, "environment PENSTOCK_KAFKA__ANSWER_TIMEOUT"),
         ({"PENSTOCK_KAFKA__PROPERTIES": "{a: "}, "not valid YAML"),
+        ({"PENSTOCK_SPARK__WORKERS_RETRY": "0s"}, "environment PENSTOCK_SPARK__WORKERS_RETRY"),
     ],
 )
 def test_wrong_environment_is_refused(environment: dict[str, str], explanation: str) -> None:

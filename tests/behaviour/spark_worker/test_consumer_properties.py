@@ -22,6 +22,15 @@ def test_what_the_user_chose_holds_on_both_ways() -> None:
     assert options["kafka.client.id"] == "billing"
 
 
+def test_the_longest_wait_of_a_fetch_has_another_name_in_java() -> None:
+    """The user writes librdkafka's name, and both clients wait no longer."""
+    kafka = KafkaSettings(properties={"fetch.wait.max.ms": "70"})
+    assert consumer_properties(librdkafka_properties(kafka))["fetch.wait.max.ms"] == "70"
+    found = java_properties(kafka)
+    assert found["fetch.max.wait.ms"] == "70"
+    assert "fetch.wait.max.ms" not in found
+
+
 def test_what_exactness_needs_is_not_the_users_to_choose() -> None:
     """Only committed records are read, an offset that is gone is an error, no group is joined."""
     found = consumer_properties({"isolation.level": "read_uncommitted", "group.id": "mine"})

@@ -109,13 +109,14 @@ class Client:
         return given
 
 
+@pytest.mark.parametrize("code", [KafkaError._BAD_MSG, KafkaError.TOPIC_AUTHORIZATION_FAILED])
 @pytest.mark.parametrize("offset", [1, None, 2], ids=["in", "any", "behind"])
-def test_a_damaged_record_ends_its_own_partition(
-    monkeypatch: pytest.MonkeyPatch, offset: int | None
+def test_a_record_that_is_not_given_ends_its_own_partition(
+    monkeypatch: pytest.MonkeyPatch, offset: int | None, code: int
 ) -> None:
     """Wherever the error claims to lie: a range that ended by mistake would lose records."""
-    damaged = KafkaError(KafkaError._BAD_MSG)
-    messages = [Message(0, 0), Message(0, offset, damaged), Message(1, 0), Message(1, 1)]
+    wrong = KafkaError(code)
+    messages = [Message(0, 0), Message(0, offset, wrong), Message(1, 0), Message(1, 1)]
     monkeypatch.setattr(assigned_reader, "_consumer", lambda *_: Client(messages))
     ranges = [RangeToRead("t", number, 0, 2) for number in (0, 1)]
     reader = AssignedReader({}, "r", ranges, silence_s_max=5)

@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.transaction import AddAction
 
+from penstock.errors import UnreachableError
 from penstock.kafka_io.administration import ClusterView, TopicLookup, TopicView
 from penstock.kafka_io.leader_epochs import EPOCH_UNKNOWN, EpochEndReader
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
@@ -205,6 +206,19 @@ def test_a_log_that_lost_records_and_grew_again_is_seen_by_its_epoch(
     _commit(tmp_path, "a", "data/g/1-1/1.id-a.0.new/topic-id-a/p", _rows("a", range(5)), ledger)
     (verdict,) = _verify(tmp_path, offsets_only=True).partitions
     assert (verdict.truncated, verdict.is_exact) == (truncated, not truncated)
+
+
+def test_a_leader_epoch_that_cannot_be_asked_for_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log may have lost records and have grown again: it is not called exact."""
+    place, away = TopicPartition("a", 0), UnreachableError("No broker answers.")
+    monkeypatch.setattr(EpochEndReader, "look_up", lambda *_: OffsetLookup(failures={place: away}))
+    ledger = {**A_DONE, "leader-epoch/g/id-a/0": 7}
+    _commit(tmp_path, "a", "data/g/1-1/1.id-a.0.new/topic-id-a/p", _rows("a", range(5)), ledger)
+    found = _verify(tmp_path, offsets_only=True)
+    assert found.unchecked == {"a-0": "No broker answers."}
+    assert not found.is_exact
 
 
 @pytest.mark.parametrize("column", ["partition", "offset"])

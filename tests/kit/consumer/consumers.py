@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.messages import (
     CommandRefusedEvent,
+    ConsumerPhase,
     ConsumerReport,
     FromConsumer,
     Message,
@@ -370,3 +372,21 @@ def assert_exact(group: Group, *topics: str) -> None:
     """The independent check finds every record once."""
     verdict = verify(group.settings, topics)
     assert verdict.is_exact, verdict
+
+
+def _has_reported(group: Group, before: int) -> bool:
+    return len(group.reports(1)) > before
+
+
+def keeps_flowing(group: Group, child: ConsumerChild, topic: str, rows: int) -> int:
+    """Three times new records of the healthy topic arrive, and reports go on; the rows then."""
+    for _ in range(3):
+        reports = len(group.reports(1))
+        add_records(group, topic, 1, 5)
+        rows += 5
+        wait_rows(group, topic, rows)
+        wait_for("a report", partial(_has_reported, group, reports))
+    assert child.process.poll() is None
+    assert group.report(1).phase is ConsumerPhase.RUNNING
+    assert group.report(1).owned
+    return rows

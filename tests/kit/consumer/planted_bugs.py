@@ -10,6 +10,7 @@ from penstock.consumer.core import (
     batch_planning,
     batch_results,
     ledger_lookup,
+    occupation,
     owned_partitions,
     partition_progress,
     shutdown,
@@ -73,11 +74,29 @@ def _older_answer_used(patch: pytest.MonkeyPatch) -> None:
 
 
 def _look_up_repeated_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledger_lookup, "retry_wait_ms", lambda *_: 0)
+    patch.setattr(ledger_lookup, "next_retry", lambda _, failures, __: (failures, 0))
 
 
 def _retried_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(partition_progress, "retry_wait_ms", lambda *_: 0)
+
+
+def _wait_not_cut_short(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(occupation, "_cut_waits_short", lambda *_: None)
+
+
+def _outage_counts_as_own(patch: pytest.MonkeyPatch) -> None:
+    right = partition_progress.next_retry
+
+    def next_retry(settings: Any, failures: int, _: Any) -> tuple[int, int]:
+        return right(settings, failures, None)
+
+    for module in (partition_progress, ledger_lookup, spark):
+        patch.setattr(module, "next_retry", next_retry)
+
+
+def _absent_server_ends_the_process(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spark, "UnreachableError", ())
 
 
 def _ledger_offset_not_moved(patch: pytest.MonkeyPatch) -> None:
@@ -143,6 +162,21 @@ CONSUMER_BUGS: tuple[PlantedBug, ...] = (
         _look_up_repeated_at_once,
     ),
     PlantedBug("retried at once", "a put-off partition is tried again at once", _retried_at_once),
+    PlantedBug(
+        "wait not cut short",
+        "what waited for Kafka waits on when Kafka is back",
+        _wait_not_cut_short,
+    ),
+    PlantedBug(
+        "outage counts as own",
+        "the longer Kafka is away, the longer it is not asked for",
+        _outage_counts_as_own,
+    ),
+    PlantedBug(
+        "absent server ends the process",
+        "a consumer that starts before Spark ends",
+        _absent_server_ends_the_process,
+    ),
     PlantedBug(
         "ledger offset not moved",
         "the next commit expects what the ledger held before the last one",

@@ -14,6 +14,7 @@ from penstock.messages import (
     Direction,
     FailedPartition,
     LeadershipClaim,
+    LeadershipEnd,
     Message,
     OwnedPartition,
     PartitionSpeed,
@@ -157,6 +158,7 @@ EXAMPLES: tuple[Message, ...] = (
     ),
     LeadershipClaim(claimed_by="host-1 process 17"),
     ControllerHeartbeat(controller_epoch=7, heartbeat_number=41),
+    LeadershipEnd(controller_epoch=7),
     WriteSpeedMeasurement(
         monitor_incarnation=4,
         sequence=100,

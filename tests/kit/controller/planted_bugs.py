@@ -195,8 +195,8 @@ def _refusal_swallowed(patch: pytest.MonkeyPatch) -> None:
 def _put_off_for_ever(patch: pytest.MonkeyPatch) -> None:
     right = PartitionProgress.put_off
 
-    def put_off(self: PartitionProgress, settings: Any, now_ms: int) -> PartitionProgress:
-        return dataclasses.replace(right(self, settings, now_ms), not_before_ms=10**9)
+    def put_off(self: PartitionProgress, *given: Any) -> PartitionProgress:
+        return dataclasses.replace(right(self, *given), not_before_ms=10**9)
 
     patch.setattr(PartitionProgress, "put_off", put_off)
 

@@ -1,15 +1,26 @@
 """Checks the output of a run of the demo, in its full and its short form."""
 
 import re
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from kit.processes import processes_naming
 from kit.program import penstock
 
 
-def assert_the_demo_succeeds(out: Path, *options: str, partitions: int, timeout_s: float) -> None:
-    """Every record is stored once, all disruptions happened, and a picture is written."""
-    done = penstock("demo", *options, "--out", str(out), timeout_s=timeout_s)
+def assert_the_demo_succeeds(
+    out: Path,
+    *options: str,
+    partitions: int,
+    timeout_s: float,
+    run: Callable[..., subprocess.CompletedProcess[str]] = penstock,
+) -> None:
+    """Every record is stored once, all disruptions happened, and a picture is written.
+
+    `run` calls the program: this checkout's, unless told otherwise.
+    """
+    done = run("demo", *options, "--out", str(out), timeout_s=timeout_s)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = dict(line.strip().rsplit("  ", 1) for line in done.stdout.splitlines() if "  " in line)
     figures = {name.strip(): value.strip() for name, value in rows.items()}

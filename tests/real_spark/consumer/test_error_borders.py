@@ -1,17 +1,16 @@
 """One bad topic or table under a running consumer: the healthy ones beside it keep flowing."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from kit.consumer.consumers import (
-    ConsumerChild,
     Group,
     MakeGroup,
     add_records,
     assert_exact,
+    keeps_flowing,
     lake_rows,
     make_topic,
     wait_for,
@@ -19,30 +18,12 @@ from kit.consumer.consumers import (
 )
 from kit.lake.lake import new_topic_name, produce
 from penstock.kafka_io.administration import Administration
-from penstock.messages import ConsumerPhase, StopReason
+from penstock.messages import StopReason
 from penstock.model import TopicPartition
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
 # Microseconds since 1970, where Kafka counts milliseconds.
 IN_MICROSECONDS = 1_790_000_000_000_000
-
-
-def _has_reported(group: Group, before: int) -> bool:
-    return len(group.reports(1)) > before
-
-
-def keeps_flowing(group: Group, child: ConsumerChild, topic: str, rows: int) -> int:
-    """Three times new records of the healthy topic arrive, and reports go on; the rows then."""
-    for _ in range(3):
-        reports = len(group.reports(1))
-        add_records(group, topic, 1, 5)
-        rows += 5
-        wait_rows(group, topic, rows)
-        wait_for("a report", partial(_has_reported, group, reports))
-    assert child.process.poll() is None
-    assert group.report(1).phase is ConsumerPhase.RUNNING
-    assert group.report(1).owned
-    return rows
 
 
 @pytest.mark.parametrize("function", ["panics", "exits"])

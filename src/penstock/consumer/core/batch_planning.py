@@ -81,7 +81,7 @@ def ends_not_read(draft: StepDraft, given: EndsNotRead) -> None:
         looks_again=False,
         next_look_ms=draft.now_ms + draft.settings.idle_wait_ms,
     )
-    draft.log(LogLevel.WARNING, "ends_unknown", error=str(given.error))
+    draft.log_failure("ends_unknown", given.error)
 
 
 def ends_read(draft: StepDraft, given: EndsRead) -> None:
@@ -89,15 +89,7 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
     looks_again = draft.batches.looks_again
     draft.batches = batches = replace(draft.batches, is_looking=False, looks_again=False)
     end_wait(draft, WaitsFor.KAFKA)
-    if given.failures:
-        first = given.failures[min(given.failures)]
-        count = len(given.failures)
-        draft.log(LogLevel.WARNING, "ends_unknown", partitions=count, error=str(first))
-    for partition in draft.readable:
-        _note_log(draft, partition, given)
-    for partition, end in given.ends.items():
-        if partition in draft.progress:
-            _note_end(draft, partition, end)
+    _note_answers(draft, given)
     if draft.own.is_shutting_down:
         return
     found = waiting(draft.progress, draft.readable, batches.decoded_bytes_per_offset, draft.now_ms)
@@ -119,6 +111,20 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
     draft.batches = batches
     budget = allowance.limit(batches.pace.budget_bytes)
     _begin(draft, plan_ranges(found, max(budget, 1.0)))
+
+
+def _note_answers(draft: StepDraft, given: EndsRead) -> None:
+    for partition in draft.readable:
+        _note_log(draft, partition, given)
+    for partition in draft.progress.keys() & given.failures.keys():
+        # By its old end, every batch would wait for a partition that does not answer.
+        draft.progress[partition] = replace(draft.progress[partition], end_offset=None)
+    if given.failures:
+        first = given.failures[min(given.failures)]
+        draft.log_failure("ends_unknown", first, partitions=len(given.failures))
+    for partition, end in given.ends.items():
+        if partition in draft.progress:
+            _note_end(draft, partition, end)
 
 
 def _wait_idle(draft: StepDraft) -> None:
@@ -189,6 +195,7 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
         draft.progress[one.partition] = row
         epoch = draft.owned[one.partition].epoch
         ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
+    is_limited = any(draft.progress[one.partition].offsets_max for one in plan.ranges)
     is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
     since_ms = now
     if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:
@@ -196,7 +203,7 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
     running = RunningBatch(
         ranges=tuple(ranges),
         size_bytes=plan.size_bytes,
-        leaves_records=plan.is_full,
+        leaves_records=plan.is_full or is_limited,
         is_full=is_full,
         began_ms=now,
         since_ms=since_ms,

@@ -30,8 +30,9 @@ def ended(draft: StepDraft, given: BatchEnded) -> None:
     draft.batches = replace(draft.batches, running=None, ended_ms=draft.now_ms)
     _count(draft, batch, given)
     put_off = {p: failure for p, failure in given.failures.items() if failure.reason is None}
-    _put_off(draft, put_off)
-    spark.batch_ended(draft, put_off)
+    lengths = {one.range.partition: len(one.range) for one in batch.ranges}
+    _put_off(draft, put_off, lengths)
+    spark.batch_ended(draft, {p: one for p, one in put_off.items() if _is_lost(one, lengths[p])})
     if given.committed:
         draft.do(WriteGroupOffsets(given.committed))
     refused = _with_reason(given.failures, StopReason.LEDGER_REFUSED)
@@ -100,10 +101,16 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
     )
 
 
-def _put_off(draft: StepDraft, put_off: Failures) -> None:
-    for partition in put_off:
-        row = draft.progress[partition]
-        draft.progress[partition] = row.put_off(draft.settings, draft.now_ms)
+def _is_lost(failure: PartitionFailure, offsets: int) -> bool:
+    """A Spark that has not the memory for one record more is as good as lost."""
+    return failure.is_spark_lost or (failure.is_out_of_memory and offsets <= 1)
+
+
+def _put_off(draft: StepDraft, put_off: Failures, lengths: Mapping[TopicPartition, int]) -> None:
+    for partition, failure in put_off.items():
+        row = draft.progress[partition].put_off(draft.settings, draft.now_ms, failure.shared)
+        is_too_large = failure.is_out_of_memory
+        draft.progress[partition] = row.halved(lengths[partition]) if is_too_large else row
     for text in sorted({str(failure.error) for failure in put_off.values()}):
         draft.log(LogLevel.WARNING, "batch_put_off", error=text, partitions=len(put_off))
 
@@ -140,4 +147,4 @@ def start_offsets_read(draft: StepDraft, given: StartOffsetsRead) -> None:
 def start_offsets_not_read(draft: StepDraft, given: StartOffsetsNotRead) -> None:
     """The next batch fails in the same place, and asks again."""
     draft.batches = replace(draft.batches, next_look_ms=draft.now_ms + draft.settings.idle_wait_ms)
-    draft.log(LogLevel.WARNING, "start_offsets_unknown", error=str(given.error))
+    draft.log_failure("start_offsets_unknown", given.error)

@@ -16,6 +16,13 @@ from penstock.messages import (
 )
 from penstock.model import Epoch, TopicPartition
 
+
+class InterruptedCallError(Exception):
+    """A person or the runtime ends what runs."""
+
+
+# The process itself is in no state to go on, whatever it was asked for.
+BROKEN = (MemoryError, InterruptedCallError)
 Command = StartConsumingCommand | StopConsumingCommand
 
 
@@ -43,7 +50,7 @@ class MessagesRead(Input):
 
 @dataclass(frozen=True, slots=True)
 class CallFailed(Input):
-    """Something the core asked for failed. An error that is no PenstockError ends the process."""
+    """Something the core asked for failed. Only a `BROKEN` consumer ends by it."""
 
     error: Exception
 
@@ -76,21 +83,26 @@ class LedgerRead(Input):
     """Answers `ReadLedger`. A partition that is in neither map does not exist in Kafka.
 
     One about which Kafka or the lake cannot say what is needed is in `failures`; `waits_for` says
-    which of them it was.
+    which of them it was, and `shared` if it is away for all and not for these alone.
     """
 
     asked: Mapping[TopicPartition, Epoch]
     entries: Mapping[TopicPartition, LedgerEntry]
     failures: Mapping[TopicPartition, PenstockError] = field(default_factory=dict)
     waits_for: WaitsFor = WaitsFor.KAFKA
+    shared: WaitsFor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerNotRead(CallFailed):
-    """`waits_for` is what did not answer: a ledger entry needs the lake and Kafka."""
+    """`waits_for` is what did not answer: a ledger entry needs the lake and Kafka.
+
+    `shared` is the same if it is away for all.
+    """
 
     asked: Mapping[TopicPartition, Epoch]
     waits_for: WaitsFor = WaitsFor.LAKE
+    shared: WaitsFor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +165,15 @@ class PartitionFailure:
 
     `reason` is None for a failure that passes; it is then unknown whether the batch was committed.
     LEDGER_REFUSED means that another consumer writes the partition; any other reason lasts.
+    `shared` is what is away for all; None for a failure of these records or this table.
     """
 
     error: PenstockError
     reason: StopReason | None = None
     is_spark_lost: bool = False
+    shared: WaitsFor | None = None
+    # The batch was too large for Spark's memory.
+    is_out_of_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """When to read the ledger, and what its entries mean.
 
 It is read for a partition that is to be started, and again when a batch ended without a known
-outcome. What Kafka or the lake does not answer is asked again, at growing intervals.
+outcome. What Kafka or the lake does not answer is asked again, at growing intervals; if it is away
+for all, the intervals stay short.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from penstock.consumer.core import owned_partitions
 from penstock.consumer.core.effects import LogLevel, ReadLedger
 from penstock.consumer.core.inputs import LedgerNotRead, LedgerRead
 from penstock.consumer.core.occupation import begin_wait, end_wait
-from penstock.consumer.core.partition_progress import retry_wait_ms
+from penstock.consumer.core.partition_progress import next_retry
 from penstock.consumer.core.state import LedgerLookup
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import StopReason, WaitsFor
@@ -44,7 +45,7 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
     draft.is_reading_ledger = False
     by_reason = Counter(str(error) for error in given.failures.values())
     for reason, partitions in sorted(by_reason.items()):
-        _log_not_read(draft, partitions, reason)
+        draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=reason)
     for what in (WaitsFor.LAKE, WaitsFor.KAFKA):
         if given.failures and what is given.waits_for:
             begin_wait(draft, what)
@@ -56,14 +57,17 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
             continue
         entry = given.entries.get(partition)
         if partition in given.failures:
-            _put_off(draft, partition)
+            _put_off(draft, partition, given.shared)
         elif entry is None:
             _missing(draft, partition)
         elif partition in draft.lookups:
             owned_partitions.start_reading(draft, partition, entry)
         else:
             owned_partitions.settle(draft, partition, entry)
-    draft.log_sizes = replace(draft.log_sizes, next_ms=min(draft.log_sizes.next_ms, draft.now_ms))
+    if any(row.log_bytes_per_offset is None for row in draft.progress.values()):
+        # Of what is known nothing is asked: after an outage the look for records would wait for it.
+        sizes = draft.log_sizes
+        draft.log_sizes = replace(sizes, next_ms=min(sizes.next_ms, draft.now_ms))
     draft.look_soon()
 
 
@@ -86,26 +90,23 @@ def _missing(draft: StepDraft, partition: TopicPartition) -> None:
     owned_partitions.give_up(draft, partition, StopReason.TOPIC_DELETED, offset, gone)
 
 
-def _again(draft: StepDraft, lookup: LedgerLookup) -> LedgerLookup:
-    failures = lookup.failures + 1
-    not_before_ms = draft.now_ms + retry_wait_ms(draft.settings, failures)
-    return replace(lookup, failures=failures, not_before_ms=not_before_ms)
+def _again(draft: StepDraft, lookup: LedgerLookup, shared: WaitsFor | None) -> LedgerLookup:
+    failures, wait_ms = next_retry(draft.settings, lookup.failures, shared)
+    not_before_ms = draft.now_ms + wait_ms
+    return replace(lookup, failures=failures, not_before_ms=not_before_ms, shared=shared)
 
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:
     draft.is_reading_ledger = False
     begin_wait(draft, given.waits_for)
-    _log_not_read(draft, len(given.asked), str(given.error))
+    draft.log_failure("ledger_not_read", given.error, partitions=len(given.asked))
     for partition in given.asked:
-        _put_off(draft, partition)
+        _put_off(draft, partition, given.shared)
 
 
-def _log_not_read(draft: StepDraft, partitions: int, error: str) -> None:
-    draft.log(LogLevel.WARNING, "ledger_not_read", partitions=partitions, error=error)
-
-
-def _put_off(draft: StepDraft, partition: TopicPartition) -> None:
+def _put_off(draft: StepDraft, partition: TopicPartition, shared: WaitsFor | None = None) -> None:
     if partition in draft.lookups:
-        draft.lookups[partition] = _again(draft, draft.lookups[partition])
+        draft.lookups[partition] = _again(draft, draft.lookups[partition], shared)
     elif partition in draft.progress:
-        draft.progress[partition] = draft.progress[partition].put_off(draft.settings, draft.now_ms)
+        row = draft.progress[partition]
+        draft.progress[partition] = row.put_off(draft.settings, draft.now_ms, shared)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.consumer.core.effects import LogLevel, ReadLogSizes
+from penstock.consumer.core.effects import ReadLogSizes
 from penstock.consumer.core.inputs import LogSizesNotRead, LogSizesRead
 from penstock.consumer.core.state import LogSizes
 from penstock.consumer.core.step_draft import StepDraft
@@ -38,6 +38,4 @@ def read(draft: StepDraft, given: LogSizesRead) -> None:
 def not_read(draft: StepDraft, given: LogSizesNotRead) -> None:
     """Sizes are then taken from the decoded records."""
     draft.log_sizes = LogSizes(next_ms=draft.now_ms + PERIOD_MS)
-    draft.log(
-        LogLevel.WARNING, "log_sizes_unknown", error=str(given.error), instead="decoded bytes"
-    )
+    draft.log_failure("log_sizes_unknown", given.error, instead="decoded bytes")

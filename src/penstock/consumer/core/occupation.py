@@ -3,10 +3,18 @@
 A consumer that waits or works is alive, and the controller then waits with it. So only what is
 true is said: a wait begins with the first failure, or with a ledger that is not read yet, and ends
 with the first success.
+
+What is away is away for all: with the first success, everything that was put off for it is due.
 """
+
+from dataclasses import replace
 
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import Wait, WaitsFor, Work, WorksOn
+
+# What was away for a shorter time is retried that soon anyway. And a success beside failures, which
+# come and go by turns, does not repeat what failed at once.
+AWAY_MS_MIN = 1_000
 
 
 def begin_wait(draft: StepDraft, what: WaitsFor) -> None:
@@ -15,7 +23,20 @@ def begin_wait(draft: StepDraft, what: WaitsFor) -> None:
 
 
 def end_wait(draft: StepDraft, what: WaitsFor) -> None:
-    draft.waits.pop(what, None)
+    """It is there."""
+    since_ms = draft.waits.pop(what, None)
+    if since_ms is not None and draft.now_ms - since_ms >= AWAY_MS_MIN:
+        _cut_waits_short(draft, what)
+
+
+def _cut_waits_short(draft: StepDraft, what: WaitsFor) -> None:
+    now = draft.now_ms
+    for partition, lookup in draft.lookups.items():
+        if lookup.shared is what and lookup.not_before_ms > now:
+            draft.lookups[partition] = replace(lookup, not_before_ms=now)
+    for partition, row in draft.progress.items():
+        if row.shared is what and row.not_before_ms > now:
+            draft.progress[partition] = replace(row, not_before_ms=now)
 
 
 def waits_for(draft: StepDraft) -> Wait | None:

@@ -9,16 +9,31 @@ from dataclasses import dataclass, field, replace
 from penstock.consumer.core.inputs import StageTimes
 from penstock.consumer.core.ranges import BYTES_PER_OFFSET_GUESS, Waiting
 from penstock.consumer.core.settings import CoreSettings
-from penstock.messages import CycleMeasurement, ReportedPartition
+from penstock.messages import CycleMeasurement, ReportedPartition, WaitsFor
 from penstock.model import Epoch, TopicPartition
 
 # What a record costs in the log beyond its key and value, when the log's size is not known.
 _RECORD_FRAMING_BYTES = 12.0
 
 
+# What all partitions need is asked for again soon: nothing else tells that it is back.
+_SHARED_LONGEST_MS = {WaitsFor.KAFKA: 1_000, WaitsFor.SPARK: 1_000, WaitsFor.LAKE: 2_000}
+
+
 def retry_wait_ms(settings: CoreSettings, failures: int) -> int:
     """The first wait, then twice as long each time, up to the longest."""
     return min(settings.retry_longest_ms, settings.retry_first_ms << min(failures - 1, 20))
+
+
+def next_retry(settings: CoreSettings, failures: int, shared: WaitsFor | None) -> tuple[int, int]:
+    """One failure more: how many count now, and how long to wait.
+
+    `shared` is what is away for all. Its absence says nothing about the partition: once its longest
+    wait is reached, further failures do not count.
+    """
+    wait_ms = retry_wait_ms(settings, failures + 1)
+    longest_ms = wait_ms if shared is None else _SHARED_LONGEST_MS[shared]
+    return (failures + 1, wait_ms) if wait_ms <= longest_ms else (failures, longest_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +53,12 @@ class PartitionProgress:
     last_batch_number: int = 0
     failures: int = 0
     not_before_ms: int = 0
+    # What was away for all when it was put off last; None if the failure was its own.
+    shared: WaitsFor | None = None
     # It is unknown whether the last batch was committed: the ledger must be read first.
     is_unsettled: bool = False
+    # How much of it a batch may have, after one that was too large for Spark's memory.
+    offsets_max: int | None = None
     offsets_read: int = 0
     log_bytes_read: float = 0.0
 
@@ -51,11 +70,28 @@ class PartitionProgress:
             return max(1.0, decoded_bytes_per_offset + _RECORD_FRAMING_BYTES)
         return BYTES_PER_OFFSET_GUESS
 
-    def put_off(self, settings: CoreSettings, now_ms: int) -> "PartitionProgress":
+    def put_off(
+        self, settings: CoreSettings, now_ms: int, shared: WaitsFor | None = None
+    ) -> "PartitionProgress":
         """A failure that passes: read the ledger later, and only then go on."""
-        failures = self.failures + 1
-        not_before_ms = now_ms + retry_wait_ms(settings, failures)
-        return replace(self, failures=failures, not_before_ms=not_before_ms, is_unsettled=True)
+        failures, wait_ms = next_retry(settings, self.failures, shared)
+        return replace(
+            self,
+            failures=failures,
+            not_before_ms=now_ms + wait_ms,
+            shared=shared,
+            is_unsettled=True,
+        )
+
+    def halved(self, offsets: int) -> "PartitionProgress":
+        """A batch with so many offsets of it was too large."""
+        return replace(self, offsets_max=max(1, offsets // 2))
+
+    def _next_offsets_max(self, carried: int) -> int | None:
+        """Grow slowly, so that few batches are too large again; no limit that does not bind."""
+        if self.offsets_max is None or carried < self.offsets_max:
+            return None
+        return self.offsets_max + max(1, self.offsets_max // 8)
 
     def doubted(self, now_ms: int) -> "PartitionProgress":
         """It may not be the log it was: read the ledger now, and only then go on."""
@@ -72,6 +108,7 @@ class PartitionProgress:
             hole_end=None,
             failures=0,
             not_before_ms=0,
+            offsets_max=self._next_offsets_max(end - start),
             offsets_read=self.offsets_read + end - start,
             log_bytes_read=self.log_bytes_read + size_bytes,
         )
@@ -94,7 +131,10 @@ def waiting(
             continue
         start = max(next_offset, row.hole_end or 0)
         size = row.size_of_offset(decoded_bytes_per_offset)
-        found[partition] = Waiting(start, max(start, row.end_offset), size, row.last_batch_number)
+        end = max(start, row.end_offset)
+        if row.offsets_max is not None:
+            end = min(end, start + row.offsets_max)
+        found[partition] = Waiting(start, end, size, row.last_batch_number)
     return found
 
 

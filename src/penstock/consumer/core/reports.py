@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from penstock.consumer.core.effects import (
     KeepTables,
-    LogLevel,
     RemoveOrphans,
     SaveMailboxPositions,
     SendToController,
@@ -12,7 +11,7 @@ from penstock.consumer.core.effects import (
     WriteGroupOffsets,
 )
 from penstock.consumer.core.event_builder import Measurements
-from penstock.consumer.core.inputs import TablesKept, TablesNotKept, Tick
+from penstock.consumer.core.inputs import OrphansNotRemoved, TablesKept, TablesNotKept, Tick
 from penstock.consumer.core.occupation import waits_for, works_on
 from penstock.consumer.core.partition_progress import WorkDone, behind, reported
 from penstock.consumer.core.step_draft import StepDraft
@@ -90,6 +89,13 @@ def remove_orphans(draft: StepDraft) -> None:
         draft.do(RemoveOrphans())
 
 
+def orphans_not_removed(draft: StepDraft, given: OrphansNotRemoved) -> None:
+    """They are in nobody's way. After the last removal, it is tried again until one succeeds."""
+    if not draft.orphan_removals_ms:
+        draft.orphan_removals_ms = (draft.now_ms + _ORPHAN_REMOVALS_MS[-1],)
+    draft.log_failure("orphans_kept", given.error)
+
+
 def keep_tables(draft: StepDraft) -> None:
     """Keep the tables that this consumer writes, if that is due."""
     if draft.upkeep_due_ms is None or draft.now_ms < draft.upkeep_due_ms:
@@ -109,4 +115,4 @@ def tables_kept(draft: StepDraft, _: TablesKept) -> None:
 
 def tables_not_kept(draft: StepDraft, given: TablesNotKept) -> None:
     draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-    draft.log(LogLevel.WARNING, "table_not_kept_up", error=str(given.error))
+    draft.log_failure("table_not_kept_up", given.error)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from penstock.consumer.core.effects import Fail, LogLevel, StartSpark
 from penstock.consumer.core.inputs import PartitionFailure, SparkNotStarted, SparkStarted
 from penstock.consumer.core.occupation import begin_wait, end_wait
-from penstock.consumer.core.partition_progress import retry_wait_ms
+from penstock.consumer.core.partition_progress import next_retry
 from penstock.consumer.core.state import Spark
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.errors import UnreachableError
 from penstock.messages import WaitsFor
 from penstock.model import TopicPartition
 
@@ -20,19 +21,20 @@ def started(draft: StepDraft, _: SparkStarted) -> None:
 
 
 def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
-    """Before the first batch the settings are wrong; later a lost server may come back."""
-    if draft.batches.ended_ms is None:
+    """A server that does not answer may come back; what else fails at first are the settings."""
+    is_away = isinstance(given.error, UnreachableError)
+    if draft.batches.ended_ms is None and not is_away:
         draft.do(Fail(given.error))
         return
-    failures = draft.spark.failures + 1
+    failures, wait_ms = next_retry(draft.settings, draft.spark.failures, WaitsFor.SPARK)
     draft.spark = replace(draft.spark, failures=failures)
-    draft.log(LogLevel.WARNING, "spark_away", error=str(given.error))
-    draft.do(StartSpark(after_ms=retry_wait_ms(draft.settings, failures)))
+    draft.log_failure("spark_away", given.error)
+    draft.do(StartSpark(after_ms=wait_ms))
 
 
-def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFailure]) -> None:
+def batch_ended(draft: StepDraft, lost: Mapping[TopicPartition, PartitionFailure]) -> None:
     """A batch that lost Spark asks for a new session, or ends the process if there is none."""
-    if not any(failure.is_spark_lost for failure in put_off.values()):
+    if not lost:
         draft.spark = replace(draft.spark, failures=0)
         return
     failures = draft.spark.failures + 1
@@ -44,4 +46,4 @@ def batch_ended(draft: StepDraft, put_off: Mapping[TopicPartition, PartitionFail
     draft.spark = replace(draft.spark, failures=failures)
     if failures >= draft.settings.local_spark_failures_max:
         # Its JVM is gone; the next incarnation starts another.
-        draft.do(Fail(put_off[min(put_off)].error))
+        draft.do(Fail(lost[min(lost)].error))

@@ -19,6 +19,8 @@ class LedgerLookup:
     since_ms: int
     not_before_ms: int = 0
     failures: int = 0
+    # What was away for all when it failed last; None if the failure was its own.
+    shared: WaitsFor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from penstock.consumer.core import (
     shutdown,
     spark,
 )
-from penstock.consumer.core.effects import Effect, Fail, LogLevel, StartSpark
+from penstock.consumer.core.effects import Effect, Fail, StartSpark
 from penstock.consumer.core.inputs import (
+    BROKEN,
     BatchCrashed,
     BatchEnded,
     CallFailed,
@@ -45,7 +46,6 @@ from penstock.consumer.core.ownership import Ownership
 from penstock.consumer.core.settings import CoreSettings
 from penstock.consumer.core.state import ConsumerState
 from penstock.consumer.core.step_draft import StepDraft
-from penstock.errors import PenstockError
 from penstock.messages import PreviousShutdown, WaitsFor
 
 
@@ -83,7 +83,7 @@ def step(state: ConsumerState, given: Input) -> tuple[ConsumerState, tuple[Effec
     if state.ownership.has_ended:
         return state, ()
     draft = StepDraft(state, given.now_ms)
-    if isinstance(given, CallFailed) and not isinstance(given.error, PenstockError):
+    if isinstance(given, CallFailed) and isinstance(given.error, BROKEN):
         draft.do(Fail(given.error))
     else:
         handle(draft, given)
@@ -118,10 +118,6 @@ def _crashed(draft: StepDraft, given: BatchCrashed) -> None:
     draft.do(Fail(given.error))
 
 
-def _orphans_not_removed(draft: StepDraft, given: OrphansNotRemoved) -> None:
-    draft.log(LogLevel.WARNING, "orphans_kept", error=str(given.error))
-
-
 HANDLERS: dict[type[Input], Callable[[StepDraft, Any], None]] = {
     Tick: _tick,
     MessagesRead: commands.read_messages,
@@ -139,6 +135,6 @@ HANDLERS: dict[type[Input], Callable[[StepDraft, Any], None]] = {
     BatchCrashed: _crashed,
     TablesKept: reports.tables_kept,
     TablesNotKept: reports.tables_not_kept,
-    OrphansNotRemoved: _orphans_not_removed,
+    OrphansNotRemoved: reports.orphans_not_removed,
     ShutdownAsked: shutdown.asked,
 }

@@ -16,6 +16,7 @@ from penstock.consumer.core.effects import (
 from penstock.consumer.core.event_builder import EventBuilder, Measurements, one_line
 from penstock.consumer.core.ownership import Owned, readable
 from penstock.consumer.core.state import ConsumerState, LedgerLookup
+from penstock.errors import PenstockError
 from penstock.messages import FailedPartition, StopReason
 from penstock.model import Epoch, TopicPartition
 
@@ -58,6 +59,14 @@ class StepDraft:
 
     def log(self, level: LogLevel, event: str, **fields: Any) -> None:
         self.effects.append(Log(level, event, fields))
+
+    def log_failure(self, event: str, error: Exception, **fields: Any) -> None:
+        """What was foreseen in one line; what nobody foresaw with the place where it was raised."""
+        if isinstance(error, PenstockError):
+            self.log(LogLevel.WARNING, event, error=str(error), **fields)
+        else:
+            text = f"{type(error).__name__}: {error}"
+            self.log(LogLevel.ERROR, event, error=text, exc_info=error, **fields)
 
     @property
     def readable(self) -> dict[TopicPartition, int]:

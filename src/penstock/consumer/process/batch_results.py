@@ -1,16 +1,22 @@
 """Translates what was answered into the core's terms. Failures are classified here, once."""
 
 from penstock.consumer.core.inputs import BatchEnded, PartitionFailure, StageTimes
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, UnreachableError
 from penstock.messages import StopReason, WaitsFor
 from penstock.pipeline import (
     BatchResult,
+    LakeAwayError,
     LogTruncatedError,
     OffsetOutOfRangeError,
     PipelineError,
+    ReadNotPermittedError,
+    SchemaChangedError,
     SparkFailedError,
+    SparkMemoryError,
     StaleWriterError,
+    TableNotServedError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
 )
 
 _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
@@ -18,6 +24,10 @@ _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
     (OffsetOutOfRangeError, StopReason.OFFSET_OUT_OF_RANGE),
     (LogTruncatedError, StopReason.LOG_TRUNCATED),
     (TopicMadeAgainError, StopReason.TOPIC_MADE_AGAIN),
+    (ReadNotPermittedError, StopReason.NOT_PERMITTED),
+    (SchemaChangedError, StopReason.SCHEMA_CHANGED),
+    (TableNotServedError, StopReason.TABLE_NOT_SERVED),
+    (TopicWithoutIdError, StopReason.TOPIC_WITHOUT_ID),
 )
 
 
@@ -28,7 +38,12 @@ def batch_ended(result: BatchResult, now_ms: int) -> BatchEnded:
         committed=dict(result.carried),
         failures={
             one: PartitionFailure(
-                error, stop_reason(error), is_spark_lost=isinstance(error, SparkFailedError)
+                error,
+                stop_reason(error),
+                is_spark_lost=isinstance(error, SparkFailedError)
+                and not isinstance(error, SparkMemoryError),
+                is_out_of_memory=isinstance(error, SparkMemoryError),
+                shared=away_for_all(error),
             )
             for one, error in result.failures.items()
         },
@@ -46,6 +61,23 @@ def stop_reason(error: PenstockError) -> StopReason | None:
         (reason for kind, reason in _REASONS if isinstance(error, kind)),
         StopReason.TRANSFORMATION_FAILED,
     )
+
+
+def away_for_all(*errors: Exception) -> WaitsFor | None:
+    """What every partition lacks; None if a failure may be of one partition or table alone.
+
+    A worker that died, or that does not reach Kafka, may have met its own records.
+    """
+    found = {_away(error) for error in errors}
+    return found.pop() if len(found) == 1 else None
+
+
+def _away(error: Exception) -> WaitsFor | None:
+    if isinstance(error, UnreachableError):
+        return WaitsFor.KAFKA
+    if isinstance(error, LakeAwayError):
+        return WaitsFor.LAKE
+    return WaitsFor.SPARK if type(error) is SparkFailedError else None
 
 
 def waits_for(*errors: Exception) -> WaitsFor:

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.consumer.core import effects as act
 from penstock.consumer.core import inputs
-from penstock.consumer.process.batch_results import batch_ended, waits_for
+from penstock.consumer.process.batch_results import away_for_all, batch_ended, waits_for
 from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.consumer.process.outbound import OutboundMessages
 from penstock.consumer.process.threads import Inbox, Worker
@@ -89,8 +89,12 @@ class EffectRunner:
                 found.entries,
                 found.failures,
                 waits_for(*found.failures.values()),
+                # Whoever answered for one of them is not away.
+                None if found.entries else away_for_all(*found.failures.values()),
             ),
-            lambda now, error: inputs.LedgerNotRead(now, error, asked, waits_for(error)),
+            lambda now, error: inputs.LedgerNotRead(
+                now, error, asked, waits_for(error), away_for_all(error)
+            ),
         )
 
     def _read_ends(self, effect: act.ReadEnds) -> None:

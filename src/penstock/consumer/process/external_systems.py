@@ -196,11 +196,14 @@ class ExternalSystems:
         """Under which authority a commit is made; known once a ledger has been read."""
         return None if self._authority is None else Claim(self._authority, epoch)
 
-    def read_start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._kafka.start_offsets(partitions)
+    def read_start_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
+        """Without those that cannot be looked up now: their next batch asks again."""
+        return self._kafka.look_up_offsets(partitions, LogPosition.START).offsets
 
     def read_log_sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
-        """Log bytes of one offset; a partition with an empty log is left out."""
+        """Log bytes of one offset; without an empty log, and one that cannot be looked up."""
         wanted = sorted(partitions)
         if self._sizes is None:
             from penstock.kafka_io.log_sizes import LogSizeReader  # noqa: PLC0415 -- see above
@@ -209,9 +212,12 @@ class ExternalSystems:
         try:
             sizes = self._sizes.read_bytes({one.topic for one in wanted})
         except PenstockError:
+            self._sizes.close()
             self._sizes = None  # a connection that failed is not used again
             raise
-        starts, ends = self._kafka.start_offsets(wanted), self._kafka.end_offsets(wanted)
+        # Nobody waits for an election here: the one looking thread would hold up all partitions.
+        starts = self._kafka.look_up_offsets(wanted, LogPosition.START).offsets
+        ends = self._kafka.look_up_offsets(wanted, LogPosition.END).offsets
         return {
             one: sizes[one] / (ends[one] - starts[one])
             for one in wanted

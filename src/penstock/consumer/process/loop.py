@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from penstock.consumer.core.inputs import (
     Command,
@@ -38,10 +39,11 @@ from penstock.consumer.process.threads import (
     MailboxCrashed,
     MailboxThread,
     Signalled,
+    Worker,
     WorkerAnswer,
     now_ms,
 )
-from penstock.errors import SettingsError
+from penstock.errors import SettingsError, UnreachableError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets
 from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble
@@ -60,6 +62,8 @@ from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
 
 Point = Callable[[str], None]
+# How soon a broker that does not answer at the start is asked again.
+KAFKA_PAUSE_S = 1.0
 
 
 def _nothing(_: str) -> None:
@@ -100,7 +104,8 @@ class ConsumerProcess:
         """Work until asked to end."""
         self._handle_signals()
         with self._directory:
-            self._begin()
+            if not self._begin():
+                return
             self._health.begun()
             try:
                 while not self._runner.has_ended:
@@ -122,8 +127,12 @@ class ConsumerProcess:
 
     # --- the beginning ----------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Read how the last incarnation ended, write that this one runs, and start the core."""
+    def _begin(self) -> bool:
+        """Read how the last incarnation ended, write that this one runs, and start the core.
+
+        False if it was asked to end before a broker answered. It then leaves "running", because
+        nobody has heard from it how the last incarnation ended.
+        """
         stored = self._directory.read()
         is_broken = isinstance(stored, BrokenState)
         if isinstance(stored, BrokenState):
@@ -140,7 +149,12 @@ class ConsumerProcess:
         )
         self._saved_positions: dict[TopicPartition, int] = dict(self._record.mailbox)
         self._save(RUNNING, self._saved_positions)
-        self._open_mailbox()
+        mailbox = self._mailbox_once_kafka_answers()
+        if mailbox is None:
+            self._log.info("consumer_ended", state=RUNNING)
+            return False
+        self._mailbox = mailbox
+        self._mailbox_thread = MailboxThread(mailbox, self._inbox)
         self._runner = self._make_runner()
         self._state, effects = begin(
             core_settings(self._settings, self._deployment_version),
@@ -152,8 +166,45 @@ class ConsumerProcess:
             now_ms=now_ms(),
         )
         self._runner.run(effects)
+        return True
 
-    def _open_mailbox(self) -> None:
+    def _mailbox_once_kafka_answers(self) -> Mailbox | None:
+        """Wait for a broker; None if asked to end meanwhile.
+
+        The calls run in a thread of their own: they last long while no broker answers, and a
+        shutdown does not wait for them.
+        """
+        mailbox_worker = Worker("mailbox-opener", self._inbox)
+        answers: list[Mailbox | Exception] = []
+
+        def answered(_: int, answer: Any) -> None:
+            answers.append(answer)
+
+        while True:
+            mailbox_worker.ask(self._opened_mailbox, answered, answered)
+            while not answers:
+                if not self._pause(KAFKA_PAUSE_S):
+                    return None
+            answer = answers.pop()
+            if isinstance(answer, Mailbox):
+                self._health.lacks("kafka", None)
+                return answer
+            if not isinstance(answer, UnreachableError):
+                raise answer
+            self._log.warning("kafka_away", error=str(answer))
+            self._health.lacks("kafka", answer.message)
+            if not self._pause(KAFKA_PAUSE_S):
+                return None
+
+    def _pause(self, seconds: float) -> bool:
+        """Let time pass until something comes; whether the start may go on."""
+        for item in self._inbox.take(seconds):
+            if isinstance(item, WorkerAnswer):
+                item.as_input(now_ms())
+        self._health.beat()
+        return not self._is_asked_to_end
+
+    def _opened_mailbox(self) -> Mailbox:
         names = self._settings.topics.names
         commands = TopicPartition(names.controller, self._id)
         queries = TopicPartition(names.query, self._id)
@@ -164,9 +215,13 @@ class ConsumerProcess:
                     f"Consumer {self._id} has no mailbox: {one.topic} has no partition {self._id}.",
                     remedy=f"Run `penstock topics create --consumers {self._id}`.",
                 )
-        self._mailbox = Mailbox(self._settings.kafka, commands, queries)
-        self._mailbox.open(self._record.mailbox)
-        self._mailbox_thread = MailboxThread(self._mailbox, self._inbox)
+        mailbox = Mailbox(self._settings.kafka, commands, queries)
+        try:
+            mailbox.open(self._record.mailbox)
+        except UnreachableError:
+            mailbox.close()
+            raise
+        return mailbox
 
     def _make_runner(self) -> EffectRunner:
         settings = self._settings

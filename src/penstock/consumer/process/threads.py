@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.consumer.core.inputs import Input
+from penstock.consumer.core.inputs import Input, InterruptedCallError
 from penstock.errors import PenstockError
 from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble
 from penstock.kafka_io.partition_reader import KafkaRecord
+from penstock.pipeline.failures import ENDS_THE_PROCESS
 
 _MAILBOX_WAIT_S = 0.5
 
@@ -102,7 +103,8 @@ def _as_exception(error: BaseException) -> Exception:
     """
     if isinstance(error, Exception):
         return error
-    raised = RuntimeError(f"{type(error).__name__}: {error}")
+    kind = InterruptedCallError if isinstance(error, ENDS_THE_PROCESS) else RuntimeError
+    raised = kind(f"{type(error).__name__}: {error}")
     raised.__cause__ = error
     return raised
 

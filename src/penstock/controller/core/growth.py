@@ -123,6 +123,7 @@ def _compare(draft: StepDraft, trial: GrowthTrial, since_ms: int) -> None:
     until_ms = draft.now_ms + settings.growth_retry_ms
     limit = GrowthLimit(trial.consumers_before, until_ms, trial.written_bytes_per_s)
     draft.change(growth_limit=limit)
+    draft.save()
     before, after = trial.consumers_before, trial.consumers_after
     draft.decide(
         Code.GROWTH_DID_NOT_HELP,

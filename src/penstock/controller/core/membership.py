@@ -185,6 +185,7 @@ def avoid_number(draft: StepDraft, consumer: ConsumerId) -> None:
     now_ms, wait_ms = draft.now_ms, draft.state.settings.number_retry_ms
     kept = {c: until for c, until in draft.state.avoided_numbers.items() if until > now_ms}
     draft.change(avoided_numbers={**kept, consumer: now_ms + wait_ms})
+    draft.save()
 
 
 def create_what_is_wanted(draft: StepDraft) -> None:

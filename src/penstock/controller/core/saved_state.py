@@ -14,6 +14,7 @@ from penstock.controller.core.state import (
     BoundsRequest,
     ConsumerRecord,
     ConsumerStatus,
+    GrowthLimit,
     Holding,
     HoldingStatus,
     PauseRecord,
@@ -78,6 +79,16 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
             "version": roll_out.version,
             "total": roll_out.total,
         },
+        "growth_limit": None
+        if state.growth_limit is None
+        else [
+            state.growth_limit.consumers_max,
+            state.growth_limit.until_ms,
+            state.growth_limit.written_bytes_per_s,
+        ],
+        "capacity_size": state.capacity_size,
+        "starts_took_ms": list(state.starts_took_ms),
+        "avoided_numbers": {str(c): until_ms for c, until_ms in state.avoided_numbers.items()},
         "requests": list(state.requests),
         "bounds_requests": [
             [r.request_id, dict(r.wanted), r.held_by] for r in state.bounds_requests
@@ -158,7 +169,14 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         ),
         roll_out=_roll_out(saved["roll_out"]),
         requests=tuple(str(r) for r in saved["requests"]),
-        # Absent in the files of older releases.
+        # What has `get` is absent in the files of older releases.
+        growth_limit=_growth_limit(saved.get("growth_limit")),
+        capacity_size=int(saved.get("capacity_size", 0)),
+        starts_took_ms=tuple(int(took_ms) for took_ms in saved.get("starts_took_ms", ())),
+        avoided_numbers={
+            ConsumerId(int(c)): int(until_ms)
+            for c, until_ms in saved.get("avoided_numbers", {}).items()
+        },
         bounds_requests=tuple(
             _bounds_request(row, saved["overrides"]) for row in saved.get("bounds_requests", ())
         ),
@@ -176,6 +194,10 @@ def _bounds_request(row: Any, overrides: dict[str, Any]) -> BoundsRequest:
         return BoundsRequest(row, bounds)
     wanted = {str(name): int(number) for name, number in row[1].items()}
     return BoundsRequest(str(row[0]), wanted, str(row[2]))
+
+
+def _growth_limit(saved: list[Any] | None) -> GrowthLimit | None:
+    return None if saved is None else GrowthLimit(int(saved[0]), int(saved[1]), float(saved[2]))
 
 
 def _plan(saved: dict[str, Any] | None) -> Plan | None:

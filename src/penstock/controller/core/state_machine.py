@@ -74,8 +74,8 @@ class Machine:
         """Start a controller. It always synchronises, whatever was saved.
 
         From the saved state it takes what consumers cannot report: changed settings, pauses, a
-        roll-out, the history, numbers that only rise, and which consumers to query. The epoch must
-        be new.
+        roll-out, what it learned about growth and starts, the history, numbers that only rise, and
+        which consumers to query. The epoch must be new.
         """
         if saved is not None and controller_epoch <= saved.controller_epoch:
             raise ValueError(
@@ -110,6 +110,10 @@ class Machine:
                 departing=dict.fromkeys(saved.departing, now_ms),
                 history=saved.history,
                 counts=saved.counts,
+                growth_limit=saved.growth_limit,
+                capacity_size=saved.capacity_size,
+                starts_took_ms=saved.starts_took_ms,
+                avoided_numbers=saved.avoided_numbers,
             )
         draft = StepDraft(state, now_ms)
         for name, why in dropped.items():

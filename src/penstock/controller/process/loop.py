@@ -34,7 +34,7 @@ from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
-from penstock.controller.process.saved_states import SavedStates
+from penstock.controller.process.saved_states import SavedStates, newer
 from penstock.controller.process.standby import Standby
 from penstock.deployment import DeploymentBackend
 from penstock.errors import PenstockError
@@ -115,7 +115,7 @@ class ControllerProcess:
             claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
             offset = self._producer.lead(self._outgoing(claim))
             in_kafka = self._saved_states.in_kafka()
-            remembered = max(in_kafka, in_file, key=lambda one: one.age_order)
+            remembered = newer(in_file, in_kafka)
             saved = remembered.state
             epoch = max(offset + 1, 0 if saved is None else saved.controller_epoch + 1)
             self._log.info(

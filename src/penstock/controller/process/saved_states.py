@@ -50,6 +50,11 @@ class Remembered:
         return (-1 if self.state is None else self.state.controller_epoch), self.save_number
 
 
+def newer(in_file: Remembered, in_kafka: Remembered) -> Remembered:
+    """Of the same save, the file: it has more, and synchronisation is quicker with it."""
+    return in_kafka if in_kafka.age_order > in_file.age_order else in_file
+
+
 class SavedStates:
     def __init__(
         self,
@@ -112,13 +117,18 @@ class SavedStates:
             return self._ignored(place, str(error))
 
     def _dated_here(self, saved: State, saved_at: Mapping[str, int] | None) -> State:
-        """The history by this machine's clock: the state may be another machine's."""
+        """With times by this machine's clock: the state may be another machine's."""
         if saved_at is None:  # a file of an older release
             return saved
         age_ms = self._unix_ms() - saved_at["unix_ms"]
         shift_ms = self._now_ms() - age_ms - saved_at["now_ms"]
-        moved = (replace(one, at_ms=one.at_ms + shift_ms) for one in saved.history)
-        return replace(saved, history=tuple(moved))
+        limit, avoided = saved.growth_limit, saved.avoided_numbers
+        return replace(
+            saved,
+            history=tuple(replace(one, at_ms=one.at_ms + shift_ms) for one in saved.history),
+            growth_limit=limit and replace(limit, until_ms=limit.until_ms + shift_ms),
+            avoided_numbers={c: until_ms + shift_ms for c, until_ms in avoided.items()},
+        )
 
     def _ignored(self, place: str, why: str) -> Remembered:
         """Go on without it: synchronisation brings back what consumers hold."""

@@ -18,6 +18,8 @@ class Part(StrEnum):
 
 # Without these nothing can be committed, so the time without them is told apart.
 SERVERS = frozenset({Part.BROKER, Part.SPARK_SERVER})
+# What the whole group depends on.
+SHARED = SERVERS | {Part.CONTROLLER}
 
 
 class Harm(StrEnum):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from penstock.laboratory.campaign.faults import SERVERS, Injected
+from penstock.laboratory.campaign.faults import SERVERS, SHARED, Injected
 
 Outage: TypeAlias = tuple[float, float]
 # A consumer that a fault hit is not called unharmed before this long after it was over.
@@ -85,6 +85,25 @@ def longest_stall(
         for since_s, until_s in pairwise(times)
     ]
     return max(stalls, key=lambda one: one.seconds)
+
+
+def flows_again_s(
+    commits_s: Iterable[float], injected: Iterable[Injected], length_s: float
+) -> dict[str, float]:
+    """From the return of each part that all depend on to the next commit: the longest of each.
+
+    A part that goes down again before that commit is counted from its last return.
+    """
+    times = sorted(commits_s)
+    found: dict[str, float] = {}
+    down = sorted((one for one in injected if one.fault.part in SHARED), key=lambda one: one.back_s)
+    for one in down:
+        next_s = next((at_s for at_s in times if at_s >= one.back_s), length_s)
+        if any(one.at_s < other.at_s < next_s for other in down):
+            continue
+        part = one.fault.part.value
+        found[part] = max(found.get(part, 0.0), next_s - one.back_s)
+    return found
 
 
 def _overlap_s(since_s: float, until_s: float, outages: Iterable[Outage]) -> float:

@@ -49,10 +49,11 @@ class Injection:
         self.is_over = threading.Event()
 
     def note_servers(self) -> None:
-        """Called after every repair: what it has started again answers."""
+        """Called after every repair: what it has started again answers, or still starts."""
         for part in SERVERS:
             process = self._server(part)
-            if process is not None and is_alive(process):
+            is_starting = part is Part.SPARK_SERVER and self._group.is_spark_starting
+            if process is not None and is_alive(process) and not is_starting:
                 self._answering[part] = process
 
     def do(self, fault: Fault) -> Injected:

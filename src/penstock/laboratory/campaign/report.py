@@ -9,6 +9,7 @@ from penstock.laboratory.campaign.figures import (
     SecondsWithCommit,
     Stall,
     drain_s,
+    flows_again_s,
     given_up,
     given_up_unharmed,
     longest_stall,
@@ -36,6 +37,7 @@ class CampaignReport:
     commits_without_outages: SecondsWithCommit
     stall: Stall
     stall_without_outages: Stall
+    flows_again_s: dict[str, float]
     fenced: int
     fenced_unharmed: list[str]
     removed: int
@@ -71,6 +73,7 @@ def reported(run: CampaignRun, check: CampaignCheck) -> CampaignReport:
         commits_without_outages=seconds_with_commit(commits_s, run.length_s, outages),
         stall=longest_stall(commits_s, run.length_s),
         stall_without_outages=longest_stall(commits_s, run.length_s, outages),
+        flows_again_s=flows_again_s(commits_s, run.injected, run.length_s),
         fenced=len(given_up(decisions)),
         fenced_unharmed=[
             f"{one.at_s:.0f} s: {one.explanation}"
@@ -105,6 +108,9 @@ def report_rows(report: CampaignReport) -> dict[str, str]:
         "the same without outages of broker and Spark server": (
             f"{report.stall_without_outages.seconds:.1f} s, "
             f"from {report.stall_without_outages.since_s:.0f} s on"
+        ),
+        "a commit after the return of": ", ".join(
+            f"{part} {seconds:.1f} s" for part, seconds in sorted(report.flows_again_s.items())
         ),
         "consumers told to end as broken": f"{report.fenced}",
         "of them not harmed by any fault": f"{len(report.fenced_unharmed)}",

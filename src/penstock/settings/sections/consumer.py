@@ -59,7 +59,13 @@ class ConsumerSettings(Section):
         gt=0,
         le=3600,
     )
-    retry_longest: Duration = option(15.0, "The longest wait before such a retry.", gt=0, le=3600)
+    retry_longest: Duration = option(
+        15.0,
+        "The longest wait before such a retry. What is away for all (Kafka, Spark, the lake) is "
+        "asked for again every second or two.",
+        gt=0,
+        le=3600,
+    )
     missing_partition_wait: Duration = option(
         15.0,
         "How long a partition may be unknown to the brokers before it counts as deleted.",

@@ -39,7 +39,7 @@ class SparkSettings(Section):
         300.0,
         "How long records go through Spark's Kafka connector after a Python worker lacked our "
         "code; then the workers are tried again.",
-        ge=0,
+        gt=0,
         le=86400,
     )
     local_failures_max: int = option(

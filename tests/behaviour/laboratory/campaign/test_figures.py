@@ -12,6 +12,7 @@ from penstock.laboratory.campaign.figures import (
     SecondsWithCommit,
     Stall,
     drain_s,
+    flows_again_s,
     given_up,
     given_up_unharmed,
     longest_stall,
@@ -69,6 +70,25 @@ def test_of_a_stall_only_what_no_outage_covers_is_counted() -> None:
     outages = [(3.0, 6.0), (11.0, 30.0)]
     assert longest_stall([1.0, 9.0, 10.0, 33.0], 34.0, outages) == Stall(1.0, 9.0, 5.0)
     assert longest_stall([2.0], 10.0, [(0.0, 2.5)]) == Stall(2.0, 10.0, 7.5)
+
+
+def test_records_flow_again_with_the_next_commit_after_the_return() -> None:
+    """The longest of each part counts; one that goes down again first is counted only once."""
+    injected = [
+        harmed(Part.BROKER, 10.0, back_s=15.0),
+        harmed(Part.BROKER, 40.0, back_s=44.0),
+        harmed(Part.CONTROLLER, 60.0),
+        harmed(Part.SPARK_SERVER, 80.0, back_s=85.0),
+        harmed(Part.SPARK_SERVER, 86.0, back_s=95.0),
+        harmed(Part.CONSUMER, 61.0, consumer=1),
+    ]
+    found = flows_again_s([16.0, 47.5, 61.5, 96.0], injected, 100.0)
+    assert found == {"broker": 3.5, "controller": 1.5, "Spark server": 1.0}
+
+
+def test_records_that_never_flow_again_are_counted_to_the_end() -> None:
+    """No commit after the return is no reason to leave it out."""
+    assert flows_again_s([5.0], [harmed(Part.BROKER, 8.0)], 30.0) == {"broker": 22.0}
 
 
 def test_outages_are_those_of_the_servers_joined_where_they_meet() -> None:

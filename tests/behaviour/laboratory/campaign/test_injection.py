@@ -53,6 +53,7 @@ class Group:
             name: started() for name in ("controller", "monitor", "spark", "broker", "1", "2")
         }
         self.spark_server = SimpleNamespace(process=self.parts["spark"])
+        self.is_spark_starting = False
         self.broker = EmbeddedKafka()
         self.broker.nodes = {1: cast("Any", SimpleNamespace(process=self.parts["broker"]))}
         self.deployment = self
@@ -106,6 +107,21 @@ def test_a_paused_part_runs_again_after_its_pause(group: Group, injection: Injec
     thread.join()
     until(lambda: state_of(monitor) != "T")
     assert found[0].over_s - found[0].at_s >= 1.0
+
+
+def test_a_spark_server_that_still_starts_does_not_answer_yet(
+    group: Group, injection: Injection
+) -> None:
+    """Its new process is not harmed, and the outage lasts, until the group says that it is up."""
+    stop(group.parts["spark"], grace_s=0)
+    group.parts["new spark"] = started()
+    group.spark_server.process = group.parts["new spark"]
+    group.is_spark_starting = True
+    injection.note_servers()
+    assert injection._answering[Part.SPARK_SERVER] == group.parts["spark"]
+    group.is_spark_starting = False
+    injection.note_servers()
+    assert injection._answering[Part.SPARK_SERVER] == group.parts["new spark"]
 
 
 def test_a_killed_server_is_back_when_the_next_one_answers(
