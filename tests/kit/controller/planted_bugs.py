@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from kit.consumer.planted_bugs import CONSUMER_BUGS, replace_handler
+from kit.consumer.planted_message_bugs import MESSAGE_BUGS
 from kit.controller.planted_load_bugs import LOAD_BUGS
+from kit.controller.planted_request_bugs import REQUEST_BUGS
 from kit.controller.planted_silence_bugs import SILENCE_BUGS
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import commands, ledger_lookup, owned_partitions, spark
@@ -297,5 +299,7 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     *SILENCE_BUGS,
     *CONSUMER_BUGS,
+    *MESSAGE_BUGS,
     *LOAD_BUGS,
+    *REQUEST_BUGS,
 )

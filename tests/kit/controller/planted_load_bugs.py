@@ -95,11 +95,6 @@ def _backlog_never_cleared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(holdings, "backlog_of", backlog_of)
 
 
-def _no_maximum(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(membership, "may_grow", lambda _: True)
-    patch.setattr(sentinel, "idle_wanted", lambda draft: draft.state.settings.spare_consumers)
-
-
 def _backlog_without_bound(patch: pytest.MonkeyPatch) -> None:
     right = backlog.catch_up_load
 
@@ -201,7 +196,6 @@ LOAD_BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "backlog never cleared", "a report of no backlog leaves the old one", _backlog_never_cleared
     ),
-    PlantedBug("no maximum", "spares are created beyond the maximum", _no_maximum),
     PlantedBug(
         "backlog without bound", "a backlog is load without a limit", _backlog_without_bound
     ),

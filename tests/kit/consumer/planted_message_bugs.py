@@ -1,0 +1,132 @@
+"""Planted bugs in a consumer's messages, sizes and numbers: each breaks one line of its core."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kit.planted_bug import PlantedBug
+from penstock.consumer.core import (
+    batch_planning,
+    log_sizes,
+    ownership,
+    settings,
+    shutdown_record,
+    step_draft,
+)
+from penstock.consumer.core.event_builder import EventBuilder
+from penstock.consumer.core.pace import Allowance, CapacityEstimate, Pace
+from penstock.consumer.core.ranges import plan_ranges
+from penstock.messages import in_parts
+
+
+def _parts_share_numbers(patch: pytest.MonkeyPatch) -> None:
+    def parted(_: EventBuilder, whole: Any) -> Any:
+        yield from in_parts(whole, "owned")
+
+    patch.setattr(EventBuilder, "_in_parts", parted)
+
+
+def _read_in_spite_of(field: str, harmless: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = ownership.readable
+
+        def readable(owned: Any) -> Any:
+            return right({p: dataclasses.replace(o, **{field: harmless}) for p, o in owned.items()})
+
+        for module in (ownership, step_draft):
+            patch.setattr(module, "readable", readable)
+
+    return plant
+
+
+def _unknown_sizes_asked_rarely(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(log_sizes, "UNKNOWN_PERIOD_MS", log_sizes.PERIOD_MS)
+
+
+def _cold_batch_counts(patch: pytest.MonkeyPatch) -> None:
+    right = Pace.after
+
+    def after(self: Pace, **batch: Any) -> Pace:
+        return right(dataclasses.replace(self, is_warm=True), **batch)
+
+    patch.setattr(Pace, "after", after)
+
+
+def _any_batch_shows_capacity(patch: pytest.MonkeyPatch) -> None:
+    right = CapacityEstimate.after
+
+    def after(self: CapacityEstimate, log_bytes: float, seconds: float, **_: bool) -> Any:
+        return right(self, log_bytes, seconds, was_full=True)
+
+    patch.setattr(CapacityEstimate, "after", after)
+
+
+def _allowance_without_bound(patch: pytest.MonkeyPatch) -> None:
+    right = Allowance.at
+
+    def at(self: Allowance, now_ms: int) -> Allowance:
+        return right(dataclasses.replace(self, saved_s_max=1e9), now_ms)
+
+    patch.setattr(Allowance, "at", at)
+
+
+def _names_go_first(patch: pytest.MonkeyPatch) -> None:
+    def unfair(waiting: Any, budget_bytes: float) -> Any:
+        alike = {p: dataclasses.replace(w, last_batch_number=0) for p, w in waiting.items()}
+        return plan_ranges(alike, budget_bytes)
+
+    patch.setattr(batch_planning, "plan_ranges", unfair)
+    patch.setattr("behaviour.consumer.test_ranges.plan_ranges", unfair)
+
+
+def _incarnation_by_the_clock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shutdown_record, "max", lambda _, now_ms: now_ms, raising=False)
+
+
+def _mailbox_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shutdown_record, "_mailbox", lambda _: {})
+
+
+def _periods_of_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settings, "_ms", lambda seconds: round(seconds * 1000))
+
+
+MESSAGE_BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "parts share numbers", "a message has the number of a part before", _parts_share_numbers
+    ),
+    PlantedBug(
+        "ending read on",
+        "a partition that is being stopped is read",
+        _read_in_spite_of("ending", None),
+    ),
+    PlantedBug(
+        "batch read again",
+        "what a batch carries is read once more",
+        _read_in_spite_of("is_in_batch", harmless=False),
+    ),
+    PlantedBug(
+        "unknown sizes asked rarely",
+        "an empty log is not weighed soon after its first record",
+        _unknown_sizes_asked_rarely,
+    ),
+    PlantedBug("cold batch counts", "the time in which Spark warms up counts", _cold_batch_counts),
+    PlantedBug(
+        "any batch shows capacity",
+        "a consumer with little to do is slow",
+        _any_batch_shows_capacity,
+    ),
+    PlantedBug(
+        "allowance without bound", "a limited consumer saves for ever", _allowance_without_bound
+    ),
+    PlantedBug("names go first", "a late name starves when not all fit", _names_go_first),
+    PlantedBug(
+        "incarnation by the clock",
+        "a clock that was put back gives an old incarnation",
+        _incarnation_by_the_clock,
+    ),
+    PlantedBug("mailbox forgotten", "the mailbox is read again from its bound", _mailbox_forgotten),
+    PlantedBug("periods of nothing", "a short wait becomes none", _periods_of_nothing),
+)
