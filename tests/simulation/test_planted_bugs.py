@@ -144,6 +144,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "names go first": ("test_the_longest_waiting_go_first_when_not_all_fit",),
     "incarnation by the clock": ("test_a_clock_that_was_put_back_gives_no_old_incarnation",),
     "mailbox forgotten": ("test_a_mailbox_position_that_makes_no_sense_is_left_out",),
+    "no start without Spark": ("seed 96 L7",),
     "periods of nothing": ("test_durations_of_the_settings_are_milliseconds_in_the_core",),
     "pauses forgotten": ("story 48",),
     "requests forgotten": ("story 48",),

@@ -13,6 +13,7 @@ from penstock.consumer.core import (
     ownership,
     settings,
     shutdown_record,
+    spark,
     step_draft,
 )
 from penstock.consumer.core.event_builder import EventBuilder
@@ -93,6 +94,10 @@ def _periods_of_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settings, "_ms", lambda seconds: round(seconds * 1000))
 
 
+def _no_start_without_spark(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spark, "UnreachableError", KeyError)
+
+
 MESSAGE_BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "parts share numbers", "a message has the number of a part before", _parts_share_numbers
@@ -128,5 +133,10 @@ MESSAGE_BUGS: tuple[PlantedBug, ...] = (
         _incarnation_by_the_clock,
     ),
     PlantedBug("mailbox forgotten", "the mailbox is read again from its bound", _mailbox_forgotten),
+    PlantedBug(
+        "no start without Spark",
+        "a consumer that starts while Spark is away ends, and so does the next",
+        _no_start_without_spark,
+    ),
     PlantedBug("periods of nothing", "a short wait becomes none", _periods_of_nothing),
 )

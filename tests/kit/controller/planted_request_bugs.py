@@ -8,10 +8,12 @@ import pytest
 
 from kit.planted_bug import PlantedBug
 from penstock.controller.core import (
+    backlog,
     group_management,
     holdings,
     housekeeping,
     invariants,
+    load,
     membership,
     plan,
     requests,
@@ -62,7 +64,7 @@ def _not_checked(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def _dropped_while_behind(patch: pytest.MonkeyPatch) -> None:
-    right = group_management.group_load
+    right = load.group_load
 
     def group_load(*where: Any) -> Any:
         return dataclasses.replace(right(*where), is_behind=False)
@@ -71,7 +73,7 @@ def _dropped_while_behind(patch: pytest.MonkeyPatch) -> None:
 
 
 def _backlog_shared_evenly(patch: pytest.MonkeyPatch) -> None:
-    right = holdings.backlog_of
+    right = backlog.backlog_of
 
     def backlog_of(report: Any) -> Any:
         rows = tuple(row.model_copy(update={"end_offset": None}) for row in report.owned)
@@ -114,7 +116,7 @@ def _others_take_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def _old_spare_replaces(patch: pytest.MonkeyPatch) -> None:
-    right, calls = roll_out.idle, [0]
+    right, calls = housekeeping.idle, [0]
 
     def idle(draft: StepDraft) -> Any:
         calls[0] += 1
