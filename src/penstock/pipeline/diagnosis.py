@@ -157,8 +157,9 @@ def _failure_of_records(
     """What a failure means, given that Kafka, Spark and the lake are there."""
     if _NOT_PERMITTED.search(text):
         return ReadNotPermittedError(
-            f"Kafka refuses to give records for table {table}: {_quoted(text, _NOT_PERMITTED)}",
-            remedy="Give the consumers' principal READ on the topic (docs/security.md).",
+            # Reports quote only the beginning.
+            f"The right READ is missing on a topic of {table}: {_quoted(text, _NOT_PERMITTED)}",
+            remedy="Give it to the consumers' principal (docs/security.md).",
         )
     if _UNREADABLE.search(text):
         return RecordUnreadableError(
