@@ -194,6 +194,8 @@ def controller() -> list[Measured]:
     # Little load and few batches: ten consumers at full work are more than two cores carry.
     options = {
         "packing.partitions_per_consumer_max": "2",
+        # By default no more than the machine's cores can carry.
+        "controller.consumers_max": str(CONSUMERS),
         "controller.spare_consumers": "0",
         "consumer.batch_period": "4s",
     }
