@@ -30,6 +30,9 @@ from penstock.kafka_io.offset_lookup import (
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
+# A broker that lives answers a request about topics within milliseconds.
+_LATE_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
@@ -218,13 +221,25 @@ class Administration:
 
     def _result(self, future: Future[Any], doing: str) -> Any:
         with kafka_failures(self._kafka, doing):
-            return future.result(timeout=self._kafka.answer_timeout + CLIENT_MARGIN_S)
+            return self._answer(future)
+
+    def _answer(self, future: Future[Any]) -> Any:
+        """Wait for an answer; ask for metadata if it is late.
+
+        The client sends such requests to the broker that metadata named last, and waits for that
+        one even if it has died: only new metadata names another.
+        """
+        try:
+            return future.result(timeout=_LATE_S)
+        except TimeoutError:
+            self._client.list_topics(timeout=self._kafka.answer_timeout)
+        return future.result(timeout=self._kafka.answer_timeout + CLIENT_MARGIN_S)
 
     def _is_done(self, future: Future[Any], doing: str, *, unless: int) -> bool:
         """Wait for a change; False when the broker answers with the code `unless`."""
         with kafka_failures(self._kafka, doing):
             try:
-                future.result(timeout=self._kafka.answer_timeout + CLIENT_MARGIN_S)
+                self._answer(future)
             except KafkaException as raised:
                 if raised.args[0].code() == unless:
                     return False

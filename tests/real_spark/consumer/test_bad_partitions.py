@@ -22,7 +22,12 @@ from kit.consumer.consumers import (
 )
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
 from kit.lake.lake import new_topic_name
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.failures import NoLeaderError
+from penstock.kafka_io.offset_lookup import LogPosition
+from penstock.laboratory.broker import BrokerPlan, EmbeddedKafka
 from penstock.messages import StopReason
+from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings
 
@@ -48,6 +53,42 @@ def keeps_its_pace(group: Group, child: ConsumerChild, topic: str, rows: int) ->
     rows = keeps_flowing(group, child, topic, rows)
     assert time.monotonic() - begun_s < ANSWER_TIMEOUT_S
     return rows
+
+
+def test_a_partition_without_a_leader_slows_nobody_down(
+    broker_jars: None, spark_server: ConnectServer, tmp_path: Path
+) -> None:
+    """A broker dies with partitions that have no replica; they go on when it is back."""
+    quick = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    with EmbeddedKafka(BrokerPlan(brokers=3, heap_mib=256, properties=quick)) as cluster:
+        settings = settings_for(cluster.bootstrap_servers, spark_server, tmp_path)
+        administration = Administration(cluster.settings)
+        with group_of(settings, tmp_path) as group:
+            # Their logs are empty, so that their sizes are asked for every two seconds.
+            bad = new_topic_name("bad")
+            administration.create_topic(bad, partitions=6, replication_factor=1)
+            places = [TopicPartition(bad, number) for number in range(6)]
+            good, more = make_topic(group, "good", 1, 5)
+            child = group.start(1)
+            group.command_start(1, [*places, *more])
+            wait_rows(group, good, 5)
+            cluster.kill(2)
+            wait_for("partitions without a leader", lambda: _leaderless(administration, places))
+            # The first look may still ask the dead broker, once.
+            wait_for("the consumer's look", lambda: child.events("ends_unknown"))
+            rows = keeps_its_pace(group, child, good, 5)
+            keeps_its_pace(group, child, good, rows)
+            assert group.stopped(1) == {}
+            cluster.restart(2)
+            add_records(group, bad, 6, 5)
+            wait_rows(group, bad, 30)
+            assert child.end() == 0
+            assert_exact(group, bad, good)
+
+
+def _leaderless(administration: Administration, places: list[TopicPartition]) -> bool:
+    failures = administration.look_up_offsets(places, LogPosition.END).failures
+    return any(isinstance(one, NoLeaderError) for one in failures.values())
 
 
 def test_a_revoked_right_stops_its_topic_alone(
