@@ -88,6 +88,14 @@ def test_only_the_heartbeat_that_is_awaited_counts(
     assert heartbeat_time_ms(teller) == 1_000
 
 
+def test_a_heartbeat_of_another_controller_does_not_let_time_pass() -> None:
+    """It says nothing about what this controller has read."""
+    empty = ("deployed:", "deployed:")
+    teller = after("a controller starts with epoch 1", *empty, "tick +100", "tick +5000")
+    teller.give(inputs.HeartbeatReturned(teller.now_ms, 2, 2))
+    assert heartbeat_time_ms(teller) == 0
+
+
 # Silence
 
 

@@ -93,10 +93,12 @@ def packed(draft: StepDraft, given: Packed) -> None:
     if draft.state.is_paused(Direction.BOTH):
         target = _kept_in_place(draft, target)
     _record_overload(draft, given.packing)
+    # Judged with the consumers that will really have the partitions: one that takes the place of a
+    # new one may be weaker.
+    target = with_real_consumers(draft, target)
     if (why_not := _why_not_worthwhile(draft, reason_of(code), target)) is not None:
         _leave(draft, Code.NOTHING_TO_GAIN, f"{explanation}, but {why_not}")
         return
-    target = with_real_consumers(draft, target)
     if not changes(draft, target):
         _leave(draft, Code.NOTHING_TO_GAIN, f"{explanation}, but no better assignment was found")
         return

@@ -30,18 +30,23 @@ def too_large(group: "SimulatedGroup") -> ViolationError | None:
     """A group at rest has the consumers that its load needs, and few more (L6, L8).
 
     A group that is behind may have its share for catching up. One that shares a limit, and more is
-    written than that, may not: consumers that slow each other down are no need.
+    written than that, may not: consumers that slow each other down are no need. It may stay as
+    large as growth was seen to help: one plan may pass the limit in one step.
     """
     needed, working = consumers_needed(group), _working(group)
     shares_limit = is_beyond_shared_limit(group)
     may_catch_up = _is_behind(group, working) and not shares_limit
     most = most_for(group, needed, may_catch_up=may_catch_up)
-    if working <= most:
+    if working <= most or (shares_limit and working <= _size_that_helped(group)):
         return None
     return ViolationError(
         "L8" if shares_limit else "L6",
         f"{working} consumers work, {needed} are needed, {most} allowed",
     )
+
+
+def _size_that_helped(group: "SimulatedGroup") -> int:
+    return 0 if group.leader is None else group.leader.state.capacity_size
 
 
 def consumers_needed(group: "SimulatedGroup") -> int:
