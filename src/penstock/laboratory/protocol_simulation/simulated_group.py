@@ -15,12 +15,7 @@ from penstock.controller.core.inputs import (
     PackingFailed,
     SpeedsMeasured,
 )
-from penstock.controller.core.saved_state import (
-    decode_state,
-    encode_state,
-    lasting_state_as_json,
-    read_content,
-)
+from penstock.controller.core.saved_state import decode_state, encode_state
 from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import State
 from penstock.laboratory.protocol_simulation.checkers import Checker
@@ -38,7 +33,6 @@ from penstock.messages import ControllerHeartbeat, FromConsumer, Message
 from penstock.model import ConsumerId, TopicPartition
 from penstock.packing import algorithm_named
 from penstock.settings import changed_settings
-from penstock.state_directory import BrokenState
 
 MEASURE_MS = 1_000
 EVENTS_MAX = 400_000
@@ -111,8 +105,6 @@ class SimulatedGroup:
         self.topics_made = 0
         self.controllers: list[SimulatedController] = []
         self._disk: list[State | bytes] = []
-        # The newest state of which Kafka has the lasting part.
-        self._record: State | None = None
         self._undelivered: list[FromConsumer] = []
         for number, partitions in enumerate(scenario.topics):
             self.make_topic(f"topic-{number}", partitions)
@@ -207,23 +199,18 @@ class SimulatedGroup:
 
     def start_controller(self) -> SimulatedController:
         self.newest_epoch += 1
-        controller = SimulatedController(self, self.newest_epoch, self._remembered())
+        saved: State | None = None
+        if self._disk:
+            last = self._disk[-1]
+            raw = last if isinstance(last, bytes) else encode_state(last)
+            outcome = decode_state(raw, self.chosen)
+            saved = outcome if isinstance(outcome, State) else None
+        controller = SimulatedController(self, self.newest_epoch, saved)
         self.controllers = [c for c in self.controllers if c.is_alive] + [controller]
         undelivered, self._undelivered = self._undelivered, []
         for message in undelivered:
             controller.receive(message)
         return controller
-
-    def _remembered(self) -> State | None:
-        """What a starting controller knows: its file, or the record in Kafka if that is newer."""
-        saved: State | BrokenState | None = None
-        if self._disk:
-            last = self._disk[-1]
-            raw = last if isinstance(last, bytes) else encode_state(last)
-            saved = decode_state(raw, self.chosen)
-            if self._record is not None and last is not self._record:
-                saved = read_content(lasting_state_as_json(self._record), self.chosen)
-        return saved if isinstance(saved, State) else None
 
     def controller_ended(self) -> None:
         """Restart the controller later, unless another one is alive by then."""
@@ -240,8 +227,6 @@ class SimulatedGroup:
         It is encoded only when read: most saved states are never read.
         """
         self._disk = [*self._disk[-1:], state]
-        if self._record is None or state.controller_epoch >= self._record.controller_epoch:
-            self._record = state  # the broker refuses what an older controller sends
 
     def lose_state_file(self, *, restore_old: bool) -> None:
         self._disk = self._disk[:1] if restore_old else [b"\x00\x01 not a state"]
