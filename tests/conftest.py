@@ -44,6 +44,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.fixture(autouse=True)
+def _connect_mode_stays() -> Iterator[None]:
+    """A test that starts a JVM in this process leaves Connect mode, which other tests need."""
+    names = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    yield
+    os.environ.update(kept)
+
+
 @pytest.fixture(scope="session")
 def broker_jars() -> None:
     """The broker's jars, fetched if this is the first run on the machine."""

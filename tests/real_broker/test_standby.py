@@ -23,7 +23,8 @@ from penstock.settings import Settings, load_settings
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
 
 PROGRAM = Path(__file__).parents[1] / "kit" / "controller" / "controller_of_one.py"
-TAKEOVER_AFTER_S = 4.0
+# Many heartbeats: on a busy machine some come late after the broker is back.
+TAKEOVER_AFTER_S = 10.0
 # For a process on a busy machine: to start, and to notice and to lead.
 BUSY_S = 30.0
 
