@@ -31,6 +31,10 @@ from penstock.settings.sections import KafkaSettings
 from penstock.verification import carried_so_far
 
 TOPIC, PARTITIONS, RECORD_BYTES = "orders", 12, 600
+TABLE = {
+    "transformation": "first_start_transformation:orders",
+    "columns": ["partition", "offset", "id", "customer", "amount", "at_ms", "note"],
+}
 LOOK_EVERY_S = 0.5
 GIVE_UP_S = 900.0
 FIXED = {
@@ -77,7 +81,7 @@ def carried(name: str, bootstrap_servers: str, count: int, changes: Mapping[str,
             "lake.group": name,
             "lake.root": f"{folder}/lake",
             "controller.directory": f"{folder}/group",
-            f"lake.tables.{TOPIC}.transformation": "first_start_transformation:orders",
+            "lake.tables": json.dumps({TOPIC: TABLE}),
             **changes,
         }
         given = [text for key, value in flags.items() for text in ("--set", f"{key}={value}")]

@@ -11,6 +11,6 @@ def orders(raw: Any) -> Any:
     content = functions.from_json(functions.col("value").cast("string"), _FIELDS)
     rows = raw.select("*", content["id"].alias("id"), content["customer"].alias("customer"))
     rows = rows.withColumn("amount", content["amount"]).withColumn("at_ms", content["at_ms"])
-    rows = rows.withColumn("note", content["note"]).drop("value", "key", "headers")
+    rows = rows.withColumn("note", content["note"])
     broken = functions.when(functions.col("id").isNull(), functions.lit("not JSON with an id"))
     return rows.withColumn("_undecodable", broken)
