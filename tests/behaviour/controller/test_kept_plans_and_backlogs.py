@@ -106,3 +106,18 @@ def test_only_a_transition_of_the_table_is_made() -> None:
             go(draft, destination, why)
     go(draft, Phase.REASSIGN, "a reassignment is due")
     assert draft.state.phase is Phase.REASSIGN
+
+
+def test_a_low_load_does_not_empty_a_consumer_when_a_partition_appears() -> None:
+    """After an outage speeds are low for a moment; the new partition goes where most room is."""
+    teller = after(
+        *TWO_CONSUMERS,
+        "3000 ms pass",
+        "speeds orders-0=1 orders-1=1 orders-2=1 orders-3=1",
+        "tick +500",
+        "packed 1: orders-0 orders-1 orders-2 orders-3",
+    )
+    plan = state_of(teller).plan
+    assert plan is not None
+    kept = {TopicPartition("orders", n): ConsumerId(c) for n, c in ((0, 1), (1, 1), (2, 2), (3, 2))}
+    assert dict(plan.target) == kept

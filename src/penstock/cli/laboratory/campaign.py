@@ -62,12 +62,18 @@ def campaign(
     chosen = {**campaign_settings(folder), **named_values(overrides)}
     flags = [text for name, value in chosen.items() for text in ("--set", f"{name}={value}")]
     settings = load_settings(flags=chosen, environment={}).settings
+    name = f"seed-{seed}"
     with Campaign(plan, settings, flags=flags, say=say) as running:
         run = running.run()
         check = running.check()
+    logs = shutil.copytree(
+        folder / "group",
+        out / f"{name}-logs",
+        ignore=lambda _, names: [one for one in names if Path(one).suffix not in {"", ".log"}],
+        dirs_exist_ok=True,
+    )
     report = reported(run, check)
     data = report_data(plan, run, check, report)
-    name = f"seed-{seed}"
     (out / f"{name}.json").write_text(json.dumps(data, indent=1, default=str), encoding="utf-8")
     draw(run, f"Campaign with seed {seed}: {report.faults} faults", out / f"{name}.png")
     table = Table("", "", box=None, show_header=False)
@@ -76,7 +82,7 @@ def campaign(
     print_data(data, output, table)
     for line in [*report.fenced_unharmed, *run.not_injected]:
         say(line)
-    say(f"picture: {out / f'{name}.png'}, figures: {out / f'{name}.json'}")
+    say(f"picture: {out / f'{name}.png'}, figures: {out / f'{name}.json'}, logs: {logs}")
     if not report.is_successful:
         raise PenstockError(
             f"The campaign with seed {seed} failed: {report.lost} records lost, "

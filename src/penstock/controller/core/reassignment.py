@@ -29,6 +29,7 @@ from penstock.messages import Direction
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing import Packing
+from penstock.packing.same_size import same_size_or_larger
 from penstock.packing.trigger import Reason, after_repack
 from penstock.packing.worthwhile import highest_overload, is_worthwhile
 
@@ -95,7 +96,7 @@ def packed(draft: StepDraft, given: Packed) -> None:
     _record_overload(draft, given.packing)
     # Judged with the consumers that will really have the partitions: one that takes the place of a
     # new one may be weaker.
-    target = with_real_consumers(draft, target)
+    target = _not_smaller(draft, reason_of(code), with_real_consumers(draft, target))
     if (why_not := _why_not_worthwhile(draft, reason_of(code), target)) is not None:
         _leave(draft, Code.NOTHING_TO_GAIN, f"{explanation}, but {why_not}")
         return
@@ -110,16 +111,13 @@ def packed(draft: StepDraft, given: Packed) -> None:
 def _why_not_worthwhile(
     draft: StepDraft, reason: Reason, target: Mapping[TopicPartition, ConsumerId]
 ) -> str | None:
-    owned: dict[ConsumerId, list[TopicPartition]] = {}
-    for partition, consumer in target.items():
-        owned.setdefault(consumer, []).append(partition)
     group = group_load(draft)
     policy = replace(draft.state.settings.policy, capacity_bytes_per_s=usual_capacity(draft))
-    after = Assignment(owned)
+    after = _by_consumer(target)
     if is_worthwhile(policy, group, reason, after):
         return None
     if reason is Reason.FEWER_WOULD_DO:
-        return f"the best packing found needs {len(owned)} of {len(group.load_by_consumer)}"
+        return f"the best packing found needs {len(after)} of {len(group.load_by_consumer)}"
     if all(owner_of(draft, partition) == consumer for partition, consumer in target.items()):
         return "no better assignment was found"
     left, before = highest_overload(policy, group, after), highest_overload(policy, group)
@@ -127,6 +125,23 @@ def _why_not_worthwhile(
         f"the best packing found leaves the most loaded consumer at {left:.0%} of its capacity, "
         f"which is now {before:.0%}: less than {policy.relief_min:.0%} are gained"
     )
+
+
+def _not_smaller(
+    draft: StepDraft, reason: Reason, target: Mapping[TopicPartition, ConsumerId]
+) -> dict[TopicPartition, ConsumerId]:
+    """Only a plan for fewer consumers empties one that works."""
+    after = same_size_or_larger(
+        draft.state.settings.policy, group_load(draft), reason, _by_consumer(target)
+    )
+    return {partition: after.owners[partition] for partition in target}
+
+
+def _by_consumer(target: Mapping[TopicPartition, ConsumerId]) -> Assignment:
+    owned: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition, consumer in target.items():
+        owned.setdefault(consumer, []).append(partition)
+    return Assignment(owned)
 
 
 def _kept_in_place(

@@ -13,6 +13,7 @@ from penstock.packing import PackingAlgorithm, PackingProblem
 from penstock.packing.lower_bound import consumers_at_least
 from penstock.packing.scores import load_balance, loads_bytes_per_s, moves_between
 from penstock.packing.speed_memory import SpeedMemory, remember
+from penstock.packing.same_size import same_size_or_larger
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
@@ -153,8 +154,9 @@ def _trigger_step(
         return None, decision.reason
     ahead = forecast(controller.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
     began = clock()
-    after = algorithm.pack(problem_for(policy, group, decision.reason, ahead)).assignment
+    packed = algorithm.pack(problem_for(policy, group, decision.reason, ahead)).assignment
     took_s = clock() - began
+    after = same_size_or_larger(policy, group, decision.reason, packed)
     before = controller.assignment
     if is_worthwhile(policy, group, decision.reason, after):
         controller.assignment = after
