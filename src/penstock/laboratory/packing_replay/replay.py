@@ -11,9 +11,9 @@ from penstock.laboratory.packing_replay.stream import Stream
 from penstock.model import Assignment
 from penstock.packing import PackingAlgorithm, PackingProblem
 from penstock.packing.lower_bound import consumers_at_least
+from penstock.packing.same_size import same_size_or_larger
 from penstock.packing.scores import load_balance, loads_bytes_per_s, moves_between
 from penstock.packing.speed_memory import SpeedMemory, remember
-from penstock.packing.same_size import same_size_or_larger
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
