@@ -51,7 +51,7 @@ from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter
 from penstock.pipeline.record_source import KafkaSource, RecordSource
 from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
-from penstock.pipeline.ways import RangesByTable, Way, Ways
+from penstock.pipeline.ways import WORKERS_OWN, RangesByTable, Way, Ways
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
@@ -261,13 +261,32 @@ class Pipeline:
         is_committing = any(table.is_committing for table in tables)
         reason = self._reason(error, by_table)
         self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
-        other = None if is_committing else self._ways.other(way, error, reason)
+        tried = None if is_committing else self._tried_again(by_table, error, reason, writer, way)
+        return _all_failed(planned, reason) if tried is None else tried
+
+    def _tried_again(
+        self,
+        by_table: RangesByTable,
+        error: BaseException,
+        reason: PenstockError,
+        writer: Writer,
+        way: Way,
+    ) -> BatchResult | None:
+        """By the same way, by another, or without what is at fault; None if nothing can help."""
+        planned = [one for some in by_table.values() for one in some]
+        if isinstance(reason, WORKERS_OWN) and self._is_first_failure(planned):
+            return self._run(by_table, writer, way)
+        other = self._ways.other(way, error, reason)
         if other is not None:
             return self._side_by_side(
-                [({name: by_table[name]}, other) for name in by_table], writer
+                [({name: some}, other) for name, some in by_table.items()], writer
             )
-        narrowed = None if is_committing else self._narrowed(by_table, reason, writer, way)
-        return _all_failed(planned, reason) if narrowed is None else narrowed
+        return self._narrowed(by_table, reason, writer, way)
+
+    def _is_first_failure(self, planned: Sequence[PlannedRange]) -> bool:
+        """While a record is searched for, workers have failed with its range already."""
+        is_searched = any(one.partition in self._in_parts for one in planned)
+        return not is_searched and self._ways.is_first_failure(planned)
 
     def _reason(self, error: BaseException, by_table: RangesByTable) -> PenstockError:
         topics = {one.partition.topic for some in by_table.values() for one in some}

@@ -54,7 +54,9 @@ _SPARK_IS_GONE = re.compile(
     r"Failed to get broadcast",
 )
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError")
-_WORKER_DIED = re.compile(r"Python worker exited unexpectedly")
+_WORKER_DIED = re.compile(
+    r"Python worker exited unexpectedly|reading the port number from pyspark\.daemon"
+)
 _WORKERS_LACK = re.compile(
     r"ModuleNotFoundError|ImportError|PACKAGE_NOT_INSTALLED|PYTHON_VERSION_MISMATCH|"
     r"Cannot run program"

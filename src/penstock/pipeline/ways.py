@@ -26,7 +26,8 @@ from penstock.telemetry import get_logger
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
 _SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
-_WORKERS_OWN = (KafkaNotReadError, WorkerDiedError)
+# Failures of Spark's Python workers alone; something from outside may have caused them.
+WORKERS_OWN = (KafkaNotReadError, WorkerDiedError)
 
 
 class Way(Enum):
@@ -53,6 +54,8 @@ class Ways:
         self.has_kept: frozenset[TopicPartition] = frozenset()
         # Of partitions that are carried in parts: how many offsets to try next.
         self.part_sizes: dict[TopicPartition, int] = {}
+        # Where the last batch began in which the workers of Spark failed.
+        self._failed_at: dict[TopicPartition, int] = {}
         # Of partitions with a single record, which fails: its offset, and how often.
         self.failed_alone: dict[TopicPartition, tuple[int, int]] = {}
 
@@ -103,11 +106,21 @@ class Ways:
             self._note_what_workers_lack(error)
             # Kafka has just answered: if only the workers do not get its records, or die of one,
             # others may.
-            is_same = isinstance(reason, _SAME_BOTH_WAYS) and not isinstance(reason, _WORKERS_OWN)
+            is_same = isinstance(reason, _SAME_BOTH_WAYS) and not isinstance(reason, WORKERS_OWN)
             return None if is_same else Way.CONNECTOR
         if way is Way.CONNECTOR and connector_cannot_read(error):
             return Way.WORKERS_READ
         return None
+
+    def is_first_failure(self, planned: Sequence[PlannedRange]) -> bool:
+        """Whether Spark's workers did not fail with these ranges before.
+
+        Then something from outside may have been the reason, and the same way is tried again. The
+        other way is slow, and takes a Spark server tens of seconds when it is used first.
+        """
+        is_first = all(self._failed_at.get(one.partition) != one.range.start for one in planned)
+        self._failed_at |= {one.partition: one.range.start for one in planned}
+        return is_first
 
     def note_unreadable(self, partitions: Collection[TopicPartition]) -> None:
         """For a while they take the other way at once."""

@@ -39,6 +39,10 @@ from penstock.pipeline.failures import (
         ("SparkContext was shut down", SparkFailedError),
         ("java.lang.OutOfMemoryError: Java heap space", SparkMemoryError),
         ("Python worker exited unexpectedly (crashed)", WorkerDiedError),
+        (
+            "EOFException occurred while reading the port number from pyspark.daemon's stdout",
+            WorkerDiedError,
+        ),
         ("...UnreadableRecordError: orders-0 cannot be read: bad message", RecordUnreadableError),
         ("KafkaException: Received exception when fetching the next record", RecordUnreadableError),
         (

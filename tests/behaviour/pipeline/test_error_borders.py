@@ -168,6 +168,19 @@ def test_what_kills_a_worker_of_spark_takes_the_other_way(tmp_path: Path) -> Non
     assert carried.letters() == []
 
 
+def test_a_worker_that_dies_once_is_no_reason_for_the_other_way(tmp_path: Path) -> None:
+    """Something from outside killed it: the same way carries the same records a moment later."""
+    deaths = iter(["the first"])
+
+    def wrong(_: TopicPartition, offset: int, __: Way) -> BaseException | None:
+        died = RuntimeError("SparkException: Python worker exited unexpectedly (crashed)")
+        return died if offset == 4 and next(deaths, None) else None
+
+    carried = Carried(tmp_path, wrong)
+    assert carried.carry(OTHERS, ORDERS[0]).carried == {OTHERS: RECORDS, ORDERS[0]: RECORDS}
+    assert set(carried.ways) == {Way.PASS_THROUGH}
+
+
 def test_records_that_kafkas_clients_cannot_read_are_kept_without_content(tmp_path: Path) -> None:
     """The clients themselves say so: no neighbour is needed to believe them."""
 

@@ -66,12 +66,7 @@ def campaign(
     with Campaign(plan, settings, flags=flags, say=say) as running:
         run = running.run()
         check = running.check()
-    logs = shutil.copytree(
-        folder / "group",
-        out / f"{name}-logs",
-        ignore=lambda _, names: [one for one in names if Path(one).suffix not in {"", ".log"}],
-        dirs_exist_ok=True,
-    )
+    logs = _kept_logs(folder / "group", out / f"{name}-logs")
     report = reported(run, check)
     data = report_data(plan, run, check, report)
     (out / f"{name}.json").write_text(json.dumps(data, indent=1, default=str), encoding="utf-8")
@@ -90,6 +85,16 @@ def campaign(
             remedy=f"Logs and lake: {folder}",
         )
     shutil.rmtree(folder)  # kept after a failure
+
+
+def _kept_logs(group: Path, where: Path) -> Path:
+    """The logs of all processes, under one name each."""
+    shutil.rmtree(where, ignore_errors=True)
+    where.mkdir(parents=True)
+    for pattern in ("*.log", "consumer-*/*.log", "spark/*.log", "broker/*/*.log"):
+        for log in group.glob(pattern):
+            shutil.copyfile(log, where / "-".join(log.relative_to(group).parts))
+    return where
 
 
 def campaign_settings(folder: Path) -> dict[str, str]:

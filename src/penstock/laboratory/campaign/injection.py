@@ -174,7 +174,10 @@ def living_consumers(group: LocalGroup) -> dict[int, ProcessIdentity]:
 
 
 def spark_workers(server: ProcessIdentity) -> list[ProcessIdentity]:
-    """The processes in which Spark runs Python: the last generation below the server."""
+    """The processes in which Spark runs Python: the last generation below the server.
+
+    The server also has short-lived children of other kinds, such as `chmod`.
+    """
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -188,5 +191,12 @@ def spark_workers(server: ProcessIdentity) -> list[ProcessIdentity]:
     while below:
         found += [pid for pid in below if pid not in children]
         below = sorted(child for pid in below for child in children.get(pid, []))
-    identities = (identity_of(pid) for pid in found)
+    identities = (identity_of(pid) for pid in found if _runs_python(pid))
     return [one for one in identities if one is not None]
+
+
+def _runs_python(pid: int) -> bool:
+    try:
+        return b"pyspark" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -160,9 +160,10 @@ def test_a_fault_waits_for_something_to_harm(group: Group, injection: Injection)
 
 
 def test_spark_workers_are_the_last_generation_below_the_server() -> None:
-    """Neither the server nor the daemon that starts the workers is one."""
+    """Neither the server nor the daemon that starts the workers is one, nor any other program."""
     nested = (
-        "import os, time\n"
+        "import os, time  # pyspark\n"
+        "if os.fork() == 0: os.execlp('sleep', 'sleep', '60')\n"
         "if os.fork() == 0:\n"
         "    for _ in range(2):\n"
         "        if os.fork() == 0: break\n"
