@@ -42,6 +42,14 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionStall:
+    """The longest stretch between two commits of one partition, less the outages in it."""
+
+    partition: str
+    stall: Stall
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerDecision:
     """What the controller decided about one consumer."""
 
@@ -85,6 +93,24 @@ def longest_stall(
         for since_s, until_s in pairwise(times)
     ]
     return max(stalls, key=lambda one: one.seconds)
+
+
+def longest_partition_stall(
+    commits: Iterable[tuple[float, str]], outages: Sequence[Outage] = ()
+) -> PartitionStall | None:
+    """All partitions are written all the time, so each should go on all the time."""
+    by_partition: dict[str, list[float]] = {}
+    for at_s, partition in commits:
+        by_partition.setdefault(partition, []).append(at_s)
+    stalls = [
+        PartitionStall(
+            partition,
+            Stall(since_s, until_s, until_s - since_s - _overlap_s(since_s, until_s, outages)),
+        )
+        for partition, times in sorted(by_partition.items())
+        for since_s, until_s in pairwise(max(0.0, at_s) for at_s in sorted(times))
+    ]
+    return max(stalls, key=lambda one: one.stall.seconds, default=None)
 
 
 def flows_again_s(

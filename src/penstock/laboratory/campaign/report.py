@@ -6,12 +6,14 @@ from typing import Any
 
 from penstock.laboratory.campaign.figures import (
     REMOVED,
+    PartitionStall,
     SecondsWithCommit,
     Stall,
     drain_s,
     flows_again_s,
     given_up,
     given_up_unharmed,
+    longest_partition_stall,
     longest_stall,
     outages_of,
     seconds_with_commit,
@@ -37,6 +39,7 @@ class CampaignReport:
     commits_without_outages: SecondsWithCommit
     stall: Stall
     stall_without_outages: Stall
+    partition_stall: PartitionStall | None
     flows_again_s: dict[str, float]
     fenced: int
     fenced_unharmed: list[str]
@@ -73,6 +76,9 @@ def reported(run: CampaignRun, check: CampaignCheck) -> CampaignReport:
         commits_without_outages=seconds_with_commit(commits_s, run.length_s, outages),
         stall=longest_stall(commits_s, run.length_s),
         stall_without_outages=longest_stall(commits_s, run.length_s, outages),
+        partition_stall=longest_partition_stall(
+            [(at_s, one.partition) for at_s, one in run.commits], outages
+        ),
         flows_again_s=flows_again_s(commits_s, run.injected, run.length_s),
         fenced=len(given_up(decisions)),
         fenced_unharmed=[
@@ -108,6 +114,12 @@ def report_rows(report: CampaignReport) -> dict[str, str]:
         "the same without outages of broker and Spark server": (
             f"{report.stall_without_outages.seconds:.1f} s, "
             f"from {report.stall_without_outages.since_s:.0f} s on"
+        ),
+        "the same for the partition that waited longest": (
+            "none"
+            if report.partition_stall is None
+            else f"{report.partition_stall.stall.seconds:.1f} s, {report.partition_stall.partition}"
+            f" from {report.partition_stall.stall.since_s:.0f} s on"
         ),
         "a commit after the return of": ", ".join(
             f"{part} {seconds:.1f} s" for part, seconds in sorted(report.flows_again_s.items())

@@ -9,12 +9,14 @@ from penstock.laboratory.campaign.figures import (
     RECOVERY_S,
     REMOVED,
     ConsumerDecision,
+    PartitionStall,
     SecondsWithCommit,
     Stall,
     drain_s,
     flows_again_s,
     given_up,
     given_up_unharmed,
+    longest_partition_stall,
     longest_stall,
     outages_of,
     seconds_with_commit,
@@ -70,6 +72,16 @@ def test_of_a_stall_only_what_no_outage_covers_is_counted() -> None:
     outages = [(3.0, 6.0), (11.0, 30.0)]
     assert longest_stall([1.0, 9.0, 10.0, 33.0], 34.0, outages) == Stall(1.0, 9.0, 5.0)
     assert longest_stall([2.0], 10.0, [(0.0, 2.5)]) == Stall(2.0, 10.0, 7.5)
+
+
+def test_a_partition_that_waits_is_not_hidden_by_the_others() -> None:
+    """The stretch between two commits of one partition counts, less the outages in it."""
+    commits = [(-9.0, "a"), (-1.0, "a"), (1.0, "a"), (2.0, "b"), (3.0, "a"), (4.0, "a"), (9.0, "b")]
+    assert longest_partition_stall(commits) == PartitionStall("b", Stall(2.0, 9.0, 7.0))
+    outage = [(2.5, 9.0)]
+    found = longest_partition_stall(commits, outage)
+    assert found == PartitionStall("a", Stall(1.0, 3.0, 1.5))
+    assert longest_partition_stall([(1.0, "a")]) is None
 
 
 def test_records_flow_again_with_the_next_commit_after_the_return() -> None:

@@ -60,12 +60,18 @@ def test_the_report_has_the_figures_of_the_targets() -> None:
     assert report.commits_without_outages.seconds == 14
     assert (report.stall.since_s, report.stall.seconds) == (3.5, 8.5)
     assert report.stall_without_outages.seconds == pytest.approx(4.5)
+    assert report.partition_stall is not None
+    assert report.partition_stall.stall.seconds == pytest.approx(4.5)
     assert (report.fenced, report.fenced_unharmed) == (2, ["6 s: consumer 2 did not report"])
     assert (report.started, report.consumers_max, report.needed_max) == (1, 5, 2)
     assert report.most_over_need == 2.5
     assert report.drain_s == pytest.approx(4.5)
     rows = report_rows(report)
     assert rows["lost, doubled"] == "0, 0"
+    waited = "the same for the partition that waited longest"
+    assert rows[waited] == "4.5 s, plain-0 from 14 s on"
+    without = replace(report, partition_stall=None)
+    assert report_rows(without)[waited] == "none"
     assert rows["drained after the last fault"] == "4.5 s"
 
 
