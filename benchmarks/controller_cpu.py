@@ -6,7 +6,7 @@ A real controller leads a group on a real broker. Its consumers and its monitor 
 process: they answer every command, report every two seconds and measure every second, and no speed
 ever changes. Printed is the processor time of the controller's process over some seconds of calm
 (60 unless told), as a share of one core. Target: at most 2 % with 18 partitions, and less than
-linear growth up to 10,000.
+linear growth up to 10,000; the exit code is 1 where one is missed.
 """
 
 import os
@@ -53,6 +53,7 @@ from penstock.settings import Settings, changed_settings, load_settings
 
 CALM_S = 60.0
 SIZES = {18: 2, 1_000: 10, 10_000: 100}
+LEAST_SHARE_MAX = 0.02
 REPORT_S = 2.0
 MEASURE_S = 1.0
 SETTLED_AFTER_S = 10.0
@@ -256,19 +257,29 @@ def lead(settings_file: str) -> None:
     ControllerProcess(settings, InMemoryDeployment()).run()
 
 
-def main() -> None:
+def is_met(shares: dict[int, float]) -> bool:
+    """Whether the least group is quiet, and none uses more for each partition than the least."""
+    least = min(shares)
+    is_sublinear = all(share / shares[least] <= n / least for n, share in shares.items())
+    return (least > min(SIZES) or shares[least] <= LEAST_SHARE_MAX) and is_sublinear
+
+
+def main() -> int:
     calm_s = float(sys.argv[1]) if len(sys.argv) > 1 else CALM_S
     sizes = [int(text) for text in sys.argv[2:]] or list(SIZES)
     sys.stdout.write("| partitions | consumers | share of a core |\n|---|---|---|\n")
+    shares: dict[int, float] = {}
     with EmbeddedKafka() as broker:
         for partitions in sizes:
             share = share_of_a_core(broker, partitions, SIZES[partitions], calm_s)
+            shares[partitions] = share
             sys.stdout.write(f"| {partitions} | {SIZES[partitions]} | {100 * share:.1f} % |\n")
             sys.stdout.flush()
+    return 0 if is_met(shares) else 1
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--lead"]:
         lead(sys.argv[2])
     else:
-        main()
+        sys.exit(main())

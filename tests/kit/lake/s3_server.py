@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from kit.free_ports import free_ports
 from penstock.jars import cache_directory
 from penstock.pipeline.connect_server import is_listening
-from penstock.processes import start_child, stop
+from penstock.processes import ProcessIdentity, start_child, stop
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 KEY, SECRET, REGION = "tester", "tester-secret", "us-east-1"
@@ -54,6 +54,7 @@ def compile_server() -> None:
 class S3Server:
     endpoint: str
     folder: Path
+    process: ProcessIdentity
 
     @property
     def storage_options(self) -> dict[str, str]:
@@ -91,7 +92,7 @@ def running_s3_server(folder: Path) -> Iterator[S3Server]:
         while not is_listening("127.0.0.1", port):
             assert time.monotonic() < deadline_s, (folder / "s3.log").read_text(encoding="utf-8")
             time.sleep(0.05)  # nothing tells us; asking is the only way to know
-        yield S3Server(f"http://127.0.0.1:{port}", buckets / BUCKET)
+        yield S3Server(f"http://127.0.0.1:{port}", buckets / BUCKET, server)
     finally:
         stop(server, grace_s=5)
 
