@@ -7,7 +7,8 @@ since the packing before (speeds are fractions, not whole percents, which is the
 number of partitions and knob, and the exponent fitted to it. In the second table the maximum of
 consumers is lower than the load needs; its last column is the highest load of a consumer at the
 largest number of partitions, as a multiple of what it would be if all were loaded alike. Targets:
-at most 20 ms at 200 partitions and 2 s at 10,000, also when the maximum binds; the exit code is 1 where one is missed.
+at most 20 ms at 200 partitions and 2 s at 10,000, also when the maximum binds; the exit
+code is 1 where one is missed.
 """
 
 import sys
