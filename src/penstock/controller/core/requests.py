@@ -213,7 +213,8 @@ def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcom
     if without_effect:
         return ServiceOutcome.REFUSED, without_effect
     roll_out.begin(draft, request)
-    return ServiceOutcome.ACCEPTED, f"version {draft.state.deployment_version}, one by one"
+    version = draft.state.deployment_version + 1
+    return ServiceOutcome.ACCEPTED, f"version {version} is tried first, then one by one"
 
 
 def _without_effect(settings: Settings, request: UpdateDeployments) -> str:

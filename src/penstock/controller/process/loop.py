@@ -20,6 +20,7 @@ from typing import Any
 
 from penstock.controller.core.effects import (
     Effect,
+    RestoreDeploymentTemplate,
     SaveState,
     Send,
     SendHeartbeat,
@@ -137,6 +138,7 @@ class ControllerProcess:
                 self._inbox,
                 self._log,
                 template=remembered.template,
+                former=remembered.former_template,
                 make_mailboxes=self._make_mailboxes,
             )
             try:
@@ -211,7 +213,7 @@ class ControllerProcess:
                     f"This controller steps down: {effect.reason}.",
                     remedy="Nothing to do if a newer one is meant to lead.",
                 )
-            elif isinstance(effect, SetDeploymentTemplate):
+            elif isinstance(effect, (SetDeploymentTemplate, RestoreDeploymentTemplate)):
                 self._effect_runner.do(effect)
             else:
                 later.append(effect)
@@ -227,7 +229,10 @@ class ControllerProcess:
     def _save(self) -> None:
         """Write the file, and prepare the record that goes with the step's messages."""
         record = self._saved_states.save(
-            self._state, self._effect_runner.template, self._inbound.service_next_offset
+            self._state,
+            self._effect_runner.template,
+            self._inbound.service_next_offset,
+            self._effect_runner.former,
         )
         self._unsent_state = record or self._unsent_state
         saved = self._directory.unusable is None

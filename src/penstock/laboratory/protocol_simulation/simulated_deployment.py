@@ -13,6 +13,7 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     Deployed,
     DeploymentsListed,
+    DeploymentTried,
     ListingFailed,
 )
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
@@ -26,6 +27,7 @@ RESTART_MS = (300, 1_500)
 # Of the processes that are started again: those whose end is reported.
 INCIDENT_SHARE = 0.5
 START_MS = (100, 1_500)
+TRIAL_MS = 50
 
 
 class SimulatedDeployment:
@@ -72,6 +74,10 @@ class SimulatedDeployment:
         answer = {c: Deployed(version, c in self.starting) for c, version in found.items()}
         delay = self.group.chance.randint(5, 60)
         controller.send_input(lambda now: DeploymentsListed(now, answer), delay)
+
+    def try_out(self, controller: "SimulatedController", version: int) -> None:
+        """Every deployment passes: what is wrong with one shows in its consumers."""
+        controller.send_input(lambda now: DeploymentTried(now, version), TRIAL_MS)
 
     def create(self, controller: "SimulatedController", consumer: ConsumerId, version: int) -> None:
         group = self.group
