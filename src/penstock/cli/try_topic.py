@@ -58,7 +58,7 @@ def try_topic(
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if topic is None:
-        findings_shown(findings(loaded), output)
+        _show_findings(_findings(loaded), output)
         return
     # PySpark and deltalake are slow to import.
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- see above
@@ -90,15 +90,15 @@ def _spark_here(spark: SparkSettings) -> SparkSettings:
     return spark.model_copy(update={"master": OWN_SPARK, "options": options})
 
 
-def findings(settings: Settings) -> "list[Finding]":
-    """What `up`, `doctor` and the controller want to know before consumers start."""
+def _findings(settings: Settings) -> "list[Finding]":
+    """What `up` and the controller want to know before consumers start."""
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
     return list(try_out(settings, lambda: start_session(settings.spark)))
 
 
-def findings_shown(found: "list[Finding]", output: OutputFormat) -> None:
+def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
     table = Table("", "check", "", box=None, show_header=False)
     rows = []
     for one in found:

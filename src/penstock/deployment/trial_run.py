@@ -40,11 +40,12 @@ def run_trial(flags: Sequence[str], environment: Mapping[str, str] | None = None
 def outcome_of(exit_code: int, output: str, errors: str) -> TrialOutcome:
     """What the program's answer means. What nobody can reach now says nothing about a template."""
     try:
-        wrong = [one for one in json.loads(output) if not one["ok"]]
+        found = [(one["ok"], one) for one in json.loads(output)]
     except (ValueError, KeyError, TypeError):
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         last = lines[-1] if lines else f"exit code {exit_code}"
         return TrialOutcome(note=f"it could not be tried: {last[:_REASON_CHARACTERS_MAX]}")
+    wrong = [one for is_ok, one in found if not is_ok]
     lasting = [one for one in wrong if one["exit_code"] != UnreachableError.exit_code]
     for one in lasting:
         reason = f"{one['explanation']} {one['remedy']}".strip()

@@ -93,15 +93,24 @@ def test_a_replacement_that_cannot_be_created_rolls_it_back() -> None:
     assert any("rolled back: the replacement of consumer 1 did not" in line for line in lines)
 
 
-def test_a_roll_back_that_fails_too_says_so_and_ends() -> None:
-    """It is not tried for ever."""
+def test_a_roll_back_goes_on_until_none_of_the_failed_version_is_left() -> None:
+    """What cannot be created at first is created later."""
     teller = after(*ONE_REPLACED, "consumer 3 stopped orders-1@1.5, schema_changed", "tick +500")
     teller.tell("consumer 1 cannot be created: quota")
-    lines = teller.tell("tick +500")
+    teller.tell("tick +500")
+    teller.tell("tick +500")
+    assert (roll_out_of(teller).undoes, roll_out_of(teller).replacing) == (1, 3)
+    assert "  > create consumer 4 version 2" in teller.tell("tick +10000")
+
+
+def test_the_next_request_takes_the_place_of_a_roll_back() -> None:
+    """It may be the remedy; the former request is answered, and its consumers are replaced too."""
+    teller = after(*ONE_REPLACED, "consumer 3 stopped orders-1@1.5, schema_changed", "tick +500")
+    lines = teller.tell("request u2: update")
     assert "  > answer u1: failed" in lines
-    assert any("rolled back only in part" in line for line in lines)
-    assert teller.state is not None
-    assert teller.state.roll_out is None
+    assert "  > answer u2: accepted" in lines
+    assert any("rolled back only in part, by request u2" in line for line in lines)
+    assert roll_out_of(teller).version == 3
 
 
 def test_a_lost_replacement_leaves_others_of_the_version_to_replace() -> None:

@@ -19,6 +19,13 @@ def id_as_number(raw: Any) -> Any:
     return raw.withColumn("id", functions.col("offset"))
 
 
+def fails_in_a_consumer(raw: Any) -> Any:
+    """Passes a trial, and raises where it matters."""
+    if "consumer" in sys.argv:
+        raise ValueError("not in a consumer")
+    return raw
+
+
 def decode_all(raw: Any) -> Any:
     """A later version of `decode`, which can read everything."""
     return raw.withColumn("id", functions.col("value").cast("string"))

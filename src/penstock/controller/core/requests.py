@@ -207,7 +207,7 @@ def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
 
 
 def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcome, str]:
-    if draft.state.roll_out is not None:
+    if draft.state.roll_out is not None and draft.state.roll_out.undoes is None:
         return ServiceOutcome.REFUSED, "another roll-out is in progress"
     without_effect = _without_effect(draft.state.chosen, request)
     if without_effect:

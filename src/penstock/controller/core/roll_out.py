@@ -36,7 +36,14 @@ from penstock.model.sentences import counted
 
 
 def begin(draft: StepDraft, request: UpdateDeployments) -> None:
-    """Nothing is deployed differently before it was tried."""
+    """Nothing is deployed differently before it was tried.
+
+    It takes the place of a roll-out that is being rolled back: the request may be the remedy.
+    """
+    former = draft.state.roll_out
+    if former is not None:  # it is being rolled back
+        explanation = f"rolled back only in part, by request {request.request_id}: {former.fault}"
+        _answer(draft, former, ServiceOutcome.FAILED, explanation, former.total)
     failed_before = frozenset(
         partition
         for partition, parked in draft.parked.now.items()
@@ -218,11 +225,9 @@ def _replacement_lost(draft: StepDraft, roll_out: RollOut, leaving: ConsumerId) 
         undoing = _roll_back(draft, roll_out, why)
         if not _to_replace(draft, undoing):
             _end(draft, undoing)
-        return
-    explanation = f"rolled back only in part: {roll_out.fault}; then {why}"
-    _answer(draft, roll_out, ServiceOutcome.FAILED, explanation, roll_out.total)
-    draft.change(roll_out=None)
-    draft.save()
+    else:
+        # What was good before is tried until none of the failed version is left.
+        draft.change(roll_out=replace(roll_out, replacing=None, replacement=None))
 
 
 def _target_without(

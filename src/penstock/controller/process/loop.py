@@ -33,6 +33,7 @@ from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
+from penstock.controller.process.first_trial import require_that_it_can_work
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.controller.process.saved_states import SavedStates, newer
@@ -75,9 +76,12 @@ class ControllerProcess:
         machine: Machine | None = None,
         health: Health | None = None,
         is_standby: bool = False,
+        tries_first: bool = False,
     ) -> None:
+        """`tries_first` tries the deployment before it leads a group that has no consumers yet."""
         self._settings = settings
         self._is_standby = is_standby
+        self._tries_first = tries_first
         self._machine = machine or Machine()
         self._health = health or Health()
         self._log = get_logger(component="controller")
@@ -113,6 +117,8 @@ class ControllerProcess:
     def _lead(self) -> None:
         with self._directory:
             in_file = self._saved_states.in_file()
+            if self._tries_first:
+                require_that_it_can_work(self._deployment, in_file.template, self._log)
             claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
             offset = self._producer.lead(self._outgoing(claim))
             in_kafka = self._saved_states.in_kafka()

@@ -11,7 +11,7 @@ from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
-from penstock.laboratory.protocol_simulation.scenario import TICK_BUSY_MS
+from penstock.laboratory.protocol_simulation.scenario import BAD_DEPLOYMENT, TICK_BUSY_MS
 from penstock.laboratory.protocol_simulation.simulated_process import SimulatedProcess
 from penstock.messages import (
     FromConsumer,
@@ -104,6 +104,11 @@ class SimulatedController(SimulatedProcess):
             deployment.delete(self, effect.consumer)
         elif isinstance(effect, act.TryDeployment):
             deployment.try_out(self, effect.version)
+        elif isinstance(effect, act.SetDeploymentTemplate):
+            is_bad = BAD_DEPLOYMENT in effect.request.environment
+            deployment.set_template(effect.version, is_bad=is_bad)
+        elif isinstance(effect, act.RestoreDeploymentTemplate):
+            deployment.restore_template(effect.version)
 
     def _tick(self) -> None:
         now = self.clock.now_ms
