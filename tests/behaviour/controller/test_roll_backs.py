@@ -113,6 +113,22 @@ def test_the_next_request_takes_the_place_of_a_roll_back() -> None:
     assert roll_out_of(teller).version == 3
 
 
+def test_what_waits_for_another_reason_waits_on() -> None:
+    """The end of a roll-back frees only what the failed deployment stopped."""
+    teller = after(
+        *TWO_CONSUMERS,
+        "consumer 2 stopped orders-2@1.3, offset_out_of_range",
+        "request u1: update",
+        "the new deployment works",
+        "tick +500",
+        "consumer 3 cannot be created: no such image",
+        "tick +500",
+    )
+    assert teller.state is not None
+    assert teller.state.roll_out is None
+    assert [str(one) for one in teller.state.parked] == ["orders-2"]
+
+
 def test_a_lost_replacement_leaves_others_of_the_version_to_replace() -> None:
     """The first new one carries, the second does not come up: the first goes back as well."""
     teller = after(*ONE_REPLACED)
