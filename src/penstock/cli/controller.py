@@ -62,13 +62,14 @@ def controller(
         else:
             given = settings_arguments(settings, overrides, bootstrap_server)
             deployment = local_deployment(loaded.settings, given, ends_with)
-        # `penstock up`, which has this controller end with it, has tried everything itself.
+        # `penstock up`, which has this controller end with it, has tried everything itself. A
+        # standby must lead soon.
         ControllerProcess(
             loaded.settings,
             deployment,
             health=health,
             is_standby=standby,
-            tries_first=ends_with is None,
+            tries_first=ends_with is None and not standby,
         ).run()
 
 
