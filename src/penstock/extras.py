@@ -42,7 +42,7 @@ _EXTRA_OF_MODULE = {
 }
 _LABORATORY_COMMANDS = ("demo", "campaign", "simulate", "study")
 # These run with Spark's client as well, so both extras serve.
-_EITHER_SPARK = ("consumer", "lake", "verify")
+_EITHER_SPARK = ("consumer", "lake", "try", "verify")
 
 
 class MissingExtraError(PenstockError):

@@ -35,6 +35,7 @@ from penstock.transformations import Transformation
 try:
     from penstock.pipeline.failures import TransformationFailedError
     from penstock.pipeline.given_records import GivenRecord, TrialRun
+    from penstock.pipeline.sample import first_failing
     from penstock.pipeline.session import start_session
     from penstock.pipeline.transformation import load_transformation
 except ImportError as error:
@@ -201,22 +202,12 @@ def _ranges(given: Sequence[GivenRecord]) -> dict[TopicPartition, tuple[int, int
 def _first_failing(
     trial: Callable[[str], TrialRun], place: TopicPartition, given: Sequence[GivenRecord]
 ) -> GivenRecord | None:
-    """Production stops the partition; a test also wants the record. Found by halving."""
-    records = [one for one in given if one.partition == place]
+    """Production stops the partition; a test also wants the record."""
+    records = {one.offset: one for one in given if one.partition == place}
     run = trial("halving")
-    low, high = 0, len(records)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _fails(run, place, records[low:middle]):
-            high = middle
-        else:
-            low = middle
     # A function that looks at several records at once may fail on none of them alone.
-    return records[low] if _fails(run, place, records[low : low + 1]) else None
-
-
-def _fails(run: TrialRun, place: TopicPartition, records: Sequence[GivenRecord]) -> bool:
-    return bool(run.carry({place: (records[0].offset, records[-1].offset + 1)}))
+    offset = first_failing(list(records), lambda start, end: bool(run.carry({place: (start, end)})))
+    return None if offset is None else records[offset]
 
 
 def _named(

@@ -25,6 +25,7 @@ OPERATOR = (
     "service",
     "jars",
     "doctor",
+    "init",
     "laboratory.load",
     "laboratory.simulate",
 )

@@ -41,10 +41,13 @@ tick +500
 consumer 3 reports
   > save
 request u1: update
-  request_answered: request u1: accepted, version 1, one by one
+  request_answered: request u1: accepted, version 1 is tried first, then one by one
+  > save
+  > try the deployment of version 1
+  > answer u1: accepted
+the new deployment works
   > deploy version 1 from now on
   > save
-  > answer u1: accepted
 tick +500
   consumer_removed: consumer 3 is removed: idle, and of the old version
   consumer_created: consumer 4 is created
@@ -76,3 +79,6 @@ tick +500
   > save
   > answer u1: in_progress
   > create consumer 1 version 1
+consumer 4 reports orders-0@1.4 orders-1@1.5, behind_records=0
+tick +500
+  > save

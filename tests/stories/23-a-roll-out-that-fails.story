@@ -1,4 +1,4 @@
-# The replacement does not come up: the roll-out stops and says so; the group stays as it was.
+# The replacement does not come up: the roll-out is rolled back and says so; the group stays as it was.
 settings creation_timeout=5s
 a controller starts with epoch 1
   > save
@@ -34,10 +34,13 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 request u1: update
-  request_answered: request u1: accepted, version 1, one by one
+  request_answered: request u1: accepted, version 1 is tried first, then one by one
+  > save
+  > try the deployment of version 1
+  > answer u1: accepted
+the new deployment works
   > deploy version 1 from now on
   > save
-  > answer u1: accepted
 tick +500
   consumer_created: consumer 3 is created
   > save
@@ -58,11 +61,15 @@ the controller hears itself for 1000 ms
   > save
   > delete consumer 3
 tick +500
-  request_answered: request u1: failed, the replacement of consumer 1 did not come up
+  rolled_back: version 1 is rolled back: the replacement of consumer 1 did not come up; version 2 is the former one
+  request_answered: request u1: in_progress, rolled back: the replacement of consumer 1 did not come up
+  request_answered: request u1: failed, rolled back: the replacement of consumer 1 did not come up
+  > deploy as before, as version 2
   > save
+  > answer u1: in_progress
   > answer u1: failed
 request u2: update
-  request_answered: request u2: accepted, version 2, one by one
-  > deploy version 2 from now on
+  request_answered: request u2: accepted, version 3 is tried first, then one by one
   > save
+  > try the deployment of version 3
   > answer u2: accepted

@@ -33,10 +33,13 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 request u1: update
-  request_answered: request u1: accepted, version 1, one by one
+  request_answered: request u1: accepted, version 1 is tried first, then one by one
+  > save
+  > try the deployment of version 1
+  > answer u1: accepted
+the new deployment works
   > deploy version 1 from now on
   > save
-  > answer u1: accepted
 tick +500
   consumer_created: consumer 3 is created
   > save

@@ -62,7 +62,15 @@ def controller(
         else:
             given = settings_arguments(settings, overrides, bootstrap_server)
             deployment = local_deployment(loaded.settings, given, ends_with)
-        ControllerProcess(loaded.settings, deployment, health=health, is_standby=standby).run()
+        # `penstock up`, which has this controller end with it, has tried everything itself. A
+        # standby must lead soon.
+        ControllerProcess(
+            loaded.settings,
+            deployment,
+            health=health,
+            is_standby=standby,
+            tries_first=ends_with is None and not standby,
+        ).run()
 
 
 def settings_arguments(

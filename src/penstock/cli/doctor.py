@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import typer
 from rich.markup import escape
@@ -43,7 +44,10 @@ def doctor(
     bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Check Java, jars, ports, the broker, the control topics and rights.
+    """Check Java, jars, the lake, ports, the broker, the control topics, rights, transformations.
+
+    The lake gets a file in a folder of its own, which is removed again. Each transformation of the
+    settings runs on a few records of its topic.
 
     The exit code is 0 when all checks pass, else that of the first check that fails.
     """
@@ -70,6 +74,8 @@ def _checks(settings: Settings) -> Iterator[Check]:
         yield _tried("java", _java)
         for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
             yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
+    trials = _trials(settings)
+    yield from islice(trials, 1)  # the lake
     ports = _tried("ports", lambda: _ports(settings))
     yield ports
     broker = (
@@ -82,6 +88,23 @@ def _checks(settings: Settings) -> Iterator[Check]:
         return
     yield _tried("topics", lambda: _topics(settings))
     yield _tried("rights", lambda: _rights(settings))
+    yield from trials
+
+
+def _trials(settings: Settings) -> Iterator[Check]:
+    """The lake, then every transformation on a few records, where consumers could run."""
+    if not (has_extra(Extra.SPARK) or has_extra(Extra.CONNECT)):
+        return
+    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
+    from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
+
+    for one in try_out(settings, lambda: start_session(settings.spark)):
+        wrong = one.error
+        yield (
+            Check(one.name, one.explanation)
+            if wrong is None
+            else Check(one.name, one.explanation, wrong.remedy, wrong.exit_code)
+        )
 
 
 def _tried(name: str, check: Callable[[], str]) -> Check:

@@ -20,7 +20,9 @@ from penstock.extras import missing_extra
 COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Try it": (
         ("demo", "laboratory.demo:demo", "Show a whole group at work on an embedded broker."),
+        ("init", "init:init", "Write a settings file, a transformation and its test."),
         ("doctor", "doctor:doctor", "Check Java, jars, ports, the broker, topics and rights."),
+        ("try", "try_topic:try_topic", "Run a topic's transformation on some of its records."),
         (
             "simulate",
             "laboratory.simulate:simulate",

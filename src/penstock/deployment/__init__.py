@@ -8,6 +8,7 @@ from penstock.deployment.interface import (
     DeploymentTemplate,
     Incident,
     StillEndingError,
+    TrialOutcome,
 )
 from penstock.deployment.local_processes import LocalProcesses
 
@@ -20,4 +21,5 @@ __all__ = [
     "Incident",
     "LocalProcesses",
     "StillEndingError",
+    "TrialOutcome",
 ]

@@ -80,6 +80,19 @@ class Incident:
     has_ended: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """Whether consumers of a template could work, tried before there are any.
+
+    `refusal` says why they could not, and `exit_code` whose fault that is. `note` says why it was
+    not tried.
+    """
+
+    refusal: str = ""
+    exit_code: int = 0
+    note: str = ""
+
+
 class DeploymentBackend(Protocol):
     """Sees and touches only consumers that carry the group's label."""
 
@@ -91,6 +104,9 @@ class DeploymentBackend(Protocol):
 
     def delete(self, consumer: ConsumerId) -> None:
         """Shut the consumer down within its grace period. Its state directory stays."""
+
+    def try_out(self, template: DeploymentTemplate) -> TrialOutcome:
+        """Try the lake and the transformations as consumers of this template would use them."""
 
     def repair(self) -> Sequence[Incident]:
         """Restart what died and return the incidents. Quick; called several times a second."""

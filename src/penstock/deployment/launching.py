@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.deployment import DeploymentTemplate, LocalProcesses
+from penstock.deployment import DeploymentTemplate, LocalProcesses, TrialOutcome
 from penstock.deployment.local_processes import STARTED_NAME, LaunchPlan
+from penstock.deployment.trial_run import run_trial
 from penstock.model import ConsumerId
 from penstock.settings import Settings
 
@@ -33,10 +34,15 @@ def local_deployment(
             {**os.environ, **template.environment},
         )
 
+    def tried(template: DeploymentTemplate) -> TrialOutcome:
+        environment = {**os.environ, **template.environment}
+        return run_trial([*flags, *template_arguments(settings, template)], environment)
+
     return LocalProcesses(
         Path(settings.controller.directory).absolute(),
         settings.lake.group,
         launched,
+        trial=tried,
         grace_s=settings.controller.consumer_grace,
         starts_at_once_max=settings.controller.starts_at_once_max or len(os.sched_getaffinity(0)),
     )

@@ -31,6 +31,7 @@ from penstock.deployment.interface import (
     DeploymentState,
     DeploymentTemplate,
     Incident,
+    TrialOutcome,
 )
 from penstock.model import ConsumerId
 from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
@@ -58,6 +59,12 @@ class LaunchPlan:
 
 # (consumer, its template, its state directory) -> how to start it
 Launcher = Callable[[ConsumerId, DeploymentTemplate, Path], LaunchPlan]
+# Whether consumers of this template could work
+Trial = Callable[[DeploymentTemplate], TrialOutcome]
+
+
+def _not_tried(_: DeploymentTemplate) -> TrialOutcome:
+    return TrialOutcome(note="this back-end has no trial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,7 @@ class LocalProcesses:
         group: str,
         launcher: Launcher,
         *,
+        trial: Trial = _not_tried,
         grace_s: float = 30.0,
         starts_at_once_max: int | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -96,6 +104,7 @@ class LocalProcesses:
         self._directory = directory
         self._group = group
         self._launcher = launcher
+        self._trial = trial
         self._grace_s = grace_s
         self._starts_at_once_max = starts_at_once_max
         self._monotonic = monotonic
@@ -139,6 +148,9 @@ class LocalProcesses:
                 if note.process is not None:
                     stop(note.process, grace_s=self._grace_s)
                 self._note_file(consumer).unlink(missing_ok=True)
+
+    def try_out(self, template: DeploymentTemplate) -> TrialOutcome:
+        return self._trial(template)
 
     def repair(self) -> Sequence[Incident]:
         incidents, failures = self._start_who_is_due()

@@ -28,7 +28,8 @@ from typing import Protocol, Self
 from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.deployment.local_processes import SERVERS_RESTARTING_NAME
-from penstock.errors import PenstockError
+from penstock.deployment.trial_run import run_trial
+from penstock.errors import PenstockError, SettingsError
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
@@ -137,8 +138,6 @@ class LocalGroup:
             self.broker = kafka
             self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
         self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")
-        for line in make_control_topics(self.settings):
-            self._on_progress(line)
         if self._embedded_spark:
             self._on_progress("starting a Spark Connect server")
             server = self._parts.enter_context(
@@ -150,11 +149,25 @@ class LocalGroup:
             self._parts.callback(self._end_warm_up)
             self._warm_up(server.master)
         self._on_progress(f"Spark at {self.settings.spark.master}")
+        self._try_out()
+        for line in make_control_topics(self.settings):
+            self._on_progress(line)
         self._parts.callback(self._stop_child, "monitor")
         self._launch("monitor")
         self._parts.callback(self._stop_consumers)
         self._parts.callback(self._stop_child, "controller")
         self._launch("controller")
+
+    def _try_out(self) -> None:
+        """Before anything of the group starts: could its consumers work at all?"""
+        self._on_progress("trying the lake and the transformations")
+        found = run_trial(self._flags)
+        if found.refusal:
+            is_of_settings = found.exit_code == SettingsError.exit_code
+            kind = SettingsError if is_of_settings else PenstockError
+            raise kind(f"The group was not started: {found.refusal}")
+        if found.note:
+            self._on_progress(f"not tried: {found.note}")
 
     def _warm_up(self, master: str) -> None:
         """In the background: the first consumer needs Spark in a few seconds."""

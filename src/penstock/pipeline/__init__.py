@@ -23,6 +23,7 @@ from penstock.pipeline.failures import (
     TopicMadeAgainError,
     TopicWithoutIdError,
     TransformationFailedError,
+    TransformationMissingError,
     UnforeseenError,
 )
 from penstock.pipeline.session import start_session
@@ -49,6 +50,7 @@ __all__ = [
     "TopicMadeAgainError",
     "TopicWithoutIdError",
     "TransformationFailedError",
+    "TransformationMissingError",
     "UnforeseenError",
     "Writer",
     "start_session",

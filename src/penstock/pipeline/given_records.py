@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import TopicLookup, TopicView
@@ -19,6 +20,7 @@ from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange, Writer
 from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.diagnosis import as_penstock_error
+from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.transformation import transform
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, SparkSettings, TableSettings
@@ -125,13 +127,7 @@ class TrialRun:
 
     def schema(self) -> dict[str, str]:
         """The columns of the table. Runs the function on no records: what it raises is raised."""
-        nothing = self._session.createDataFrame([], RAW_SCHEMA)
-        try:
-            # A Connect server looks at the columns only when it is asked for them.
-            fields = transform(nothing, self._table).rows.schema.fields
-        except Exception as error:
-            raise as_penstock_error(error, self._table.table) from error
-        return {one.name: one.dataType.simpleString() for one in fields}
+        return type_names(schema_of_rows(self._session, self._table))
 
     def carry(
         self, ranges: Mapping[TopicPartition, tuple[int, int]]
@@ -148,17 +144,39 @@ class TrialRun:
         return result.failures
 
     def rows(self) -> list[dict[str, Any]]:
-        return self._stored(self._table.table)
+        return stored_rows(self._lake, self._table.table)
 
     def dead_letters(self) -> list[dict[str, Any]]:
-        return self._stored(_DEAD_LETTERS)
+        return stored_rows(self._lake, _DEAD_LETTERS)
 
-    def _stored(self, table: str) -> list[dict[str, Any]]:
-        folder = Path(self._lake.root) / table
-        if not folder.is_dir():
-            return []
-        found: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
-        place = ("topic", "partition", "offset")
-        if found and all(name in found[0] for name in place):
-            found.sort(key=lambda row: tuple(row[name] for name in place))
-        return found
+
+def schema_of_rows(session: Any, table: TableSettings) -> Any:
+    """Spark's schema of the table's rows. Runs the function on no records, and raises its errors.
+
+    What fails here is no record's fault.
+    """
+    nothing = session.createDataFrame([], RAW_SCHEMA)
+    try:
+        # A Connect server looks at the columns only when it is asked for them.
+        return transform(nothing, table).rows.schema
+    except Exception as error:
+        raise as_penstock_error(error, table.table) from error
+
+
+def type_names(schema: Any) -> dict[str, str]:
+    """Each column's type in Spark's words."""
+    return {one.name: one.dataType.simpleString() for one in schema.fields}
+
+
+def stored_rows(lake: LakeSettings, table: str) -> list[dict[str, Any]]:
+    """The table's rows as its readers get them, by offset; none if there is no table."""
+    storage = TableStorage(lake, table)
+    try:
+        opened = DeltaTable(storage.uri, storage_options=storage.options or None)
+    except TableNotFoundError:
+        return []
+    found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
+    place = ("topic", "partition", "offset")
+    if found and all(name in found[0] for name in place):
+        found.sort(key=lambda row: tuple(row[name] for name in place))
+    return found

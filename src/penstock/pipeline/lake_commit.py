@@ -222,6 +222,14 @@ class LakeTable:
                 return
         raise self._refused(failed) from failed
 
+    def columns_to_add(self, schema_json: str, partition_by: Sequence[str]) -> list[str] | None:
+        """What `open_for` would add; None if it would make the table. Changes nothing."""
+        with self._lock:
+            table = self._table()
+            if table is None:
+                return None
+            return [one.name for one in self._columns.to_add(table, schema_json, partition_by)]
+
     def _create(self, schema_json: str, partition_by: Sequence[str]) -> DeltaTable:
         try:
             create_table(self._lake, self.storage, nullable_schema(schema_json), partition_by)

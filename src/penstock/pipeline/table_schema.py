@@ -50,13 +50,18 @@ class ColumnsToWrite:
 
     def open(self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]) -> None:
         """Add the columns that the table lacks; raise if the rows do not fit the others."""
-        require_servable(self._name, table)
-        schema = nullable_schema(schema_json)
-        missing = _missing(self._name, table, schema, partition_by)
+        missing = self.to_add(table, schema_json, partition_by)
         if missing:
             table.alter.add_columns(missing)
             table.update_incremental()
-        self._opened[schema_json, tuple(partition_by)] = schema
+        self._opened[schema_json, tuple(partition_by)] = nullable_schema(schema_json)
+
+    def to_add(
+        self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]
+    ) -> list[Field]:
+        """The columns that `open` would add. Changes nothing, and raises as `open` does."""
+        require_servable(self._name, table)
+        return _missing(self._name, table, nullable_schema(schema_json), partition_by)
 
     def require_fit(self, table: DeltaTable) -> None:
         """Raise if rows that were opened no longer fit, or the table has a new rule."""

@@ -7,6 +7,8 @@ a crash has to give the same rows again.
 """
 
 import importlib
+import os
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -41,14 +43,28 @@ def load_transformation(name: str) -> Transformation:
     module_name, _, function_name = name.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
+    except ENDS_THE_PROCESS:
+        raise
+    except BaseException as error:  # the module's own code runs, and may raise anything
+        kind = "" if isinstance(error, (ImportError, AttributeError)) else type(error).__name__
         raise TransformationMissingError(
-            f"The transformation {name} cannot be imported: {error}.",
-            remedy="Name it as package.module:function and put the package on the Python path.",
+            f"The transformation {name} cannot be imported: {kind and f'{kind}: '}{error}.",
+            remedy=_where_python_looks(),
         ) from error
     if not callable(found):
         raise TransformationMissingError(f"The transformation {name} is not a function.")
     return found  # type: ignore[no-any-return] # the user's function; checked at use
+
+
+def _where_python_looks() -> str:
+    """Said here because `penstock` does not search the directory in which it was started."""
+    given = os.environ.get("PYTHONPATH", "")
+    return (
+        "Name it as package.module:function. Python looks in PYTHONPATH "
+        f"({given or 'not set'}) and in the packages installed for {sys.executable}, not in the "
+        "current directory: set PYTHONPATH to the folder that has the module, or install it "
+        "(docs/transformations.md)."
+    )
 
 
 def transform(raw: Any, table: TableSettings) -> Transformed:

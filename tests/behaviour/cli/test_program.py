@@ -18,7 +18,7 @@ from penstock.telemetry import configure_logs, get_logger
 COMMANDS = [
     ["broker"], ["broker", "start"], ["broker", "stop"], ["broker", "status"],
     ["campaign"], ["demo"], ["doctor"], ["jars"], ["jars", "fetch"], ["jars", "status"],
-    ["load"], ["settings"],
+    ["init"], ["load"], ["settings"], ["try"],
     ["settings", "reference"], ["settings", "schema"], ["topics"], ["topics", "create"],
     ["topics", "check"],
 ]  # fmt: skip

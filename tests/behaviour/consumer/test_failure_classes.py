@@ -23,6 +23,7 @@ from penstock.pipeline import (
     TopicMadeAgainError,
     TopicWithoutIdError,
     TransformationFailedError,
+    TransformationMissingError,
 )
 from penstock.pipeline.failures import KafkaNotReadError, WorkerDiedError, lake_refusal
 
@@ -41,6 +42,7 @@ A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
         (TableNotServedError("x"), StopReason.TABLE_NOT_SERVED),
         (TopicWithoutIdError("x"), StopReason.TOPIC_WITHOUT_ID),
         (ReadNotPermittedError("x"), StopReason.NOT_PERMITTED),
+        (TransformationMissingError("x"), StopReason.TRANSFORMATION_FAILED),
     ],
 )
 def test_what_lasts_has_a_reason(error: PenstockError, reason: StopReason) -> None:

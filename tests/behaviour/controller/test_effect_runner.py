@@ -6,16 +6,29 @@ from collections.abc import Mapping
 import pytest
 
 from kit.deployment.in_memory import InMemoryDeployment
-from penstock.controller.core.effects import CreateConsumer, ListDeployments
-from penstock.controller.core.inputs import ConsumerIncident, CreationFailed, ListingFailed
+from penstock.controller.core.effects import (
+    CreateConsumer,
+    ListDeployments,
+    RestoreDeploymentTemplate,
+    SetDeploymentTemplate,
+    TryDeployment,
+)
+from penstock.controller.core.inputs import (
+    ConsumerIncident,
+    CreationFailed,
+    DeploymentTried,
+    ListingFailed,
+)
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.inbound import Inbox
 from penstock.deployment import (
     DeployedConsumer,
     DeploymentError,
     DeploymentTemplate,
+    TrialOutcome,
 )
 from penstock.errors import PenstockError, UnreachableError
+from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.telemetry import get_logger
 
@@ -98,3 +111,58 @@ def test_an_incident_of_a_consumer_reaches_the_core() -> None:
     assert given(7) == ConsumerIncident(
         7, ConsumerId(3), "died and was started again", has_ended=True
     )
+
+
+CLEAN = UpdateDeployments(request_id="u", transformations={"orders": "mine:clean"})
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (None, DeploymentTried(7, 2, refusal="no module")),
+        (DeploymentError("away"), DeploymentTried(7, 2, note="away")),
+    ],
+)
+def test_the_template_of_a_request_is_tried(
+    error: DeploymentError | None, said: DeploymentTried
+) -> None:
+    """It is tried as it would be, and nothing is deployed like it yet."""
+    inbox: Inbox = queue.Queue()
+    deployment = InMemoryDeployment()
+    deployment.trial_outcome = TrialOutcome("no module", 3)
+    if error is not None:
+        deployment.next_error["try_out"] = error
+    effect_runner = EffectRunner(
+        deployment,
+        inbox,
+        get_logger(component="controller"),
+        template=DeploymentTemplate(version=1, environment={"APP_X": "1"}),
+        make_mailboxes=lambda _: None,
+    )
+    effect_runner.do(TryDeployment(2, CLEAN))
+    given = inbox.get(timeout=10)
+    effect_runner.close()
+    assert not isinstance(given, Exception)
+    assert given(7) == said
+    assert effect_runner.template.version == 1
+    for template in deployment.tried:
+        assert template.transformations == {"orders": "mine:clean"}
+        assert template.environment == {"APP_X": "1"}
+
+
+def test_the_former_template_comes_back_under_a_new_version() -> None:
+    """Also after a restart, which is given both."""
+    former = DeploymentTemplate(version=1, transformations={"orders": "mine:old"})
+    effect_runner = EffectRunner(
+        InMemoryDeployment(),
+        queue.Queue(),
+        get_logger(component="controller"),
+        template=former,
+        make_mailboxes=lambda _: None,
+    )
+    effect_runner.do(SetDeploymentTemplate(2, CLEAN))
+    assert effect_runner.template.transformations == {"orders": "mine:clean"}
+    assert effect_runner.former == former
+    effect_runner.do(RestoreDeploymentTemplate(3))
+    effect_runner.close()
+    assert effect_runner.template == DeploymentTemplate(3, transformations={"orders": "mine:old"})

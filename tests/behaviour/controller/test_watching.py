@@ -210,7 +210,9 @@ def test_two_roll_outs_do_not_mix() -> None:
 
 def test_a_roll_out_at_the_maximum_spreads_the_load() -> None:
     """No replacement may be created: the others take over, and a new one follows."""
-    teller = after("settings consumers_max=2", *TWO_CONSUMERS, "request u1: update")
+    teller = after(
+        "settings consumers_max=2", *TWO_CONSUMERS, "request u1: update", "the new deployment works"
+    )
     assert "  > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)" in teller.tell("tick +500")
     teller.tell("consumer 1 stopped orders-0@1.1 orders-1@1.2")
     teller.tell("consumer 2 started orders-0@1.4 orders-1@1.5")
@@ -230,6 +232,7 @@ def test_a_roll_out_of_a_lone_consumer_waits_for_a_higher_maximum() -> None:
         "consumer 1 reports",
         "consumer 1 started a-0@1.1",
         "request u1: update",
+        "the new deployment works",
     )
     assert not any("stop" in line for line in teller.tell("tick +500"))
 
@@ -237,8 +240,10 @@ def test_a_roll_out_of_a_lone_consumer_waits_for_a_higher_maximum() -> None:
 def test_a_roll_out_ends_when_all_are_new() -> None:
     """Idle consumers of the old version simply go; then it is done."""
     teller = after(*TWO_CONSUMERS, "deployed: 1 2 9", "consumer 9 reports", "request u1: update")
-    teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2, deployment_version=1")
-    teller.tell("consumer 2 reports orders-2@1.3, deployment_version=1")
+    teller.tell("the new deployment works")
+    extra = "deployment_version=1 behind_records=0"
+    teller.tell(f"consumer 1 reports orders-0@1.1 orders-1@1.2, {extra}")
+    teller.tell(f"consumer 2 reports orders-2@1.3, {extra}")
     teller.tell("consumer 9 reports nothing, deployment_version=0")
     assert "  > delete consumer 9" in teller.tell("tick +500")
     lines = teller.tell("tick +500")
@@ -342,7 +347,9 @@ def test_a_departing_consumer_that_is_still_listed_stays_departing() -> None:
 
 def test_a_roll_out_uses_a_spare_of_the_new_version() -> None:
     """A warm one takes over at once."""
-    teller = after(*TWO_CONSUMERS, "request u1: update", "deployed: 1 2 9/1", "consumer 9 reports")
+    teller = after(*TWO_CONSUMERS, "request u1: update", "the new deployment works")
+    teller.tell("deployed: 1 2 9/1")
+    teller.tell("consumer 9 reports")
     lines = teller.tell("tick +500")
     assert "  > stop at 1: orders-0@1.1 orders-1@1.2 (plan 3)" in lines
 

@@ -117,6 +117,13 @@ def test_nothing_is_deployed_at_first(bench: Bench) -> None:
     assert list(bench.backend.repair()) == []
 
 
+def test_a_trial_deploys_nothing(bench: Bench) -> None:
+    """It has an outcome, or says why it was not tried; no consumer comes of it."""
+    found = bench.backend.try_out(FIRST)
+    assert found.refusal == ""
+    assert bench.backend.list_consumers() == {}
+
+
 def test_created_is_listed_with_its_version(bench: Bench) -> None:
     """Created consumers are listed as running, in ascending order."""
     bench.backend.create(TWO, SECOND)

@@ -14,6 +14,18 @@ def decode(raw: Any) -> Any:
     return rows.withColumn("_undecodable", broken)
 
 
+def id_as_number(raw: Any) -> Any:
+    """Gives `id` another type than `decode` does."""
+    return raw.withColumn("id", functions.col("offset"))
+
+
+def fails_in_a_consumer(raw: Any) -> Any:
+    """Passes a trial, and raises where it matters."""
+    if "consumer" in sys.argv:
+        raise ValueError("not in a consumer")
+    return raw
+
+
 def decode_all(raw: Any) -> Any:
     """A later version of `decode`, which can read everything."""
     return raw.withColumn("id", functions.col("value").cast("string"))

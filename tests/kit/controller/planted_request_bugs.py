@@ -22,6 +22,7 @@ from penstock.controller.core import (
     sentinel,
     settings,
     snapshot,
+    state_machine,
     transitions,
 )
 from penstock.controller.core.effects import Send
@@ -125,6 +126,36 @@ def _old_spare_replaces(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(roll_out, "idle", idle)
 
 
+def _bad_deployment_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(holdings, "note_failure", lambda *_: None)
+
+
+def _roll_out_does_not_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(roll_out, "_unproven", lambda *_: [])
+
+
+def _refused_deployment_rolled_out(patch: pytest.MonkeyPatch) -> None:
+    right = roll_out.tried
+
+    def tried(draft: StepDraft, given: Any) -> None:
+        right(draft, dataclasses.replace(given, refusal=""))
+
+    table = {
+        key: tried if handler is right else handler
+        for key, handler in state_machine.HANDLERS.items()
+    }
+    patch.setattr(state_machine, "HANDLERS", table)
+
+
+def _roll_back_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = saved_state._roll_out
+
+    def read(saved: Any) -> Any:
+        return right(None if saved is None else {**saved, "undoes": None, "fault": ""})
+
+    patch.setattr(saved_state, "_roll_out", read)
+
+
 def _another_option_is_changed(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(settings._OPTIONS, "consumers_min", "controller.spare_consumers")
 
@@ -205,6 +236,22 @@ REQUEST_BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("pauses without bound", "requests can fill the state", _pauses_without_bound),
     PlantedBug("resume ends both", "resuming one side ends the other pause", _resume_ends_both),
     PlantedBug("others take over", "a roll-out does not use its replacement", _others_take_over),
+    PlantedBug(
+        "bad deployment kept",
+        "a roll-out goes on although its consumers stop their partitions",
+        _bad_deployment_kept,
+    ),
+    PlantedBug(
+        "roll-out does not wait",
+        "the next consumer is replaced before the new one has carried anything",
+        _roll_out_does_not_wait,
+    ),
+    PlantedBug(
+        "refused deployment rolled out",
+        "the trial of a new deployment counts for nothing",
+        _refused_deployment_rolled_out,
+    ),
+    PlantedBug("roll-back forgotten", "a restart ends a roll-back", _roll_back_forgotten),
     PlantedBug("old spare replaces", "a roll-out replaces old by old", _old_spare_replaces),
     PlantedBug(
         "overrides not saved",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kit.controller.story_trace import said_effect
+from kit.controller.story_words import option_named, pairs, value_of
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
@@ -41,7 +42,6 @@ from penstock.messages import (
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import Packing
 from penstock.settings import Settings, changed_settings
-from penstock.settings.tree import known_options
 
 # The catalogue, with figures that are easy to follow: capacities of 100, filled completely.
 CATALOGUE = changed_settings(
@@ -82,7 +82,7 @@ class Storyteller:
     # Outside of the machine
 
     def configure(self, text: str) -> list[str]:
-        values = {_option(name): _value(value) for name, value in _pairs(text)}
+        values = {option_named(name): value_of(value) for name, value in pairs(text)}
         self.settings = changed_settings(self.settings, values)
         return []
 
@@ -150,7 +150,7 @@ class Storyteller:
     def measured(self, text: str) -> list[str]:
         speeds = {
             TopicPartition.parse(name): None if value == "?" else float(value)
-            for name, value in _pairs(text)
+            for name, value in pairs(text)
         }
         return self.give(inputs.SpeedsMeasured(self.now_ms, speeds))
 
@@ -188,8 +188,14 @@ class Storyteller:
     def leadership_lost(self) -> list[str]:
         return self.give(inputs.LeadershipLost(self.now_ms))
 
+    def deployment_tried(self, refusal: str | None, note: str | None) -> list[str]:
+        roll_out = None if self.state is None else self.state.roll_out
+        version = 0 if roll_out is None else roll_out.version
+        tried = inputs.DeploymentTried(self.now_ms, version, refusal or "", note or "")
+        return self.give(tried)
+
     def request(self, name: str, what: str, text: str | None) -> list[str]:
-        values = {key: _value(value) for key, value in _pairs(text or "")}
+        values = {key: value_of(value) for key, value in pairs(text or "")}
         made: ServiceRequest
         if what in {"pause", "resume"}:
             direction = Direction(values.pop("direction", "both"))
@@ -226,7 +232,7 @@ class Storyteller:
         return self.give(inputs.ConsumerMessageRead(self.now_ms, message))
 
     def reports(self, consumer: str, text: str | None, rest: str | None) -> list[str]:
-        extra = {name: _value(value) for name, value in _pairs(rest or "")}
+        extra = {name: value_of(value) for name, value in pairs(rest or "")}
         phase = ConsumerPhase(extra.pop("phase", "running"))
         for name, since_ms_ago in (("waits_for", "waits_ms"), ("works_on", "works_ms")):
             if name in extra:
@@ -306,29 +312,6 @@ def _rows(text: str | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _option(name: str) -> str:
-    """The full name of an option of `controller`, `packing` or `spark`."""
-    sections = ("controller", "packing", "spark")
-    return next(f"{one}.{name}" for one in sections if (one, name) in known_options())
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, _, value in (word.partition("=") for word in text.split())]
-
-
-def _value(text: str) -> Any:
-    if text in {"yes", "no"}:
-        return text == "yes"
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"settings (.+)", Storyteller.configure),
     (r"(\d+) ms pass", Storyteller.wait),
@@ -348,6 +331,10 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"consumer (\d+) is deleted", Storyteller.deleted),
     (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),
+    (
+        r"the new deployment (?:works|cannot work: (.+)|is not tried: (.+))",
+        Storyteller.deployment_tried,
+    ),
     (r"request (\S+): (\w+)(?: (.+))?", Storyteller.request),
     (r"consumer (\d+) reports(?: ([^,]*))?(?:, (.+))?", Storyteller.reports),
     (r"consumer (\d+) started (.+)", Storyteller.started),

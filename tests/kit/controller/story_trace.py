@@ -48,6 +48,8 @@ _SAID: dict[type[act.Effect], Callable[[Any], str]] = {
     ),
     act.DeleteConsumer: lambda e: f"delete consumer {e.consumer}",
     act.SetDeploymentTemplate: lambda e: f"deploy version {e.version} from now on",
+    act.RestoreDeploymentTemplate: lambda e: f"deploy as before, as version {e.version}",
+    act.TryDeployment: lambda e: f"try the deployment of version {e.version}",
     act.Pack: _said_pack,
     act.StepDown: lambda _: "step down",
 }

@@ -12,6 +12,7 @@ from penstock.deployment.interface import (
     DeploymentState,
     DeploymentTemplate,
     Incident,
+    TrialOutcome,
 )
 from penstock.model import ConsumerId
 
@@ -21,6 +22,8 @@ class InMemoryDeployment:
         self.calls: list[tuple[str, ConsumerId]] = []
         # Raised by the next call of that name, once.
         self.next_error: dict[str, DeploymentError] = {}
+        self.trial_outcome = TrialOutcome()
+        self.tried: list[DeploymentTemplate] = []
         self._consumers: dict[ConsumerId, DeployedConsumer] = {}
         self._dead: set[ConsumerId] = set()
 
@@ -37,6 +40,12 @@ class InMemoryDeployment:
         self._called("delete", consumer)
         self._consumers.pop(consumer, None)
         self._dead.discard(consumer)
+
+    def try_out(self, template: DeploymentTemplate) -> TrialOutcome:
+        """The outcome that a test has set, for every template."""
+        self._called("try_out", ConsumerId(0))
+        self.tried.append(template)
+        return self.trial_outcome
 
     def repair(self) -> Sequence[Incident]:
         incidents = []

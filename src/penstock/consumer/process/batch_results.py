@@ -17,6 +17,7 @@ from penstock.pipeline import (
     TableNotServedError,
     TopicMadeAgainError,
     TopicWithoutIdError,
+    TransformationMissingError,
 )
 
 _REASONS: tuple[tuple[type[PenstockError], StopReason], ...] = (
@@ -55,6 +56,8 @@ def batch_ended(result: BatchResult, now_ms: int) -> BatchEnded:
 
 def stop_reason(error: PenstockError) -> StopReason | None:
     """None for what passes. What lasts and has no reason of its own is the transformation's."""
+    if isinstance(error, TransformationMissingError):
+        return StopReason.TRANSFORMATION_FAILED
     if not (isinstance(error, PipelineError) and error.is_lasting):
         return None
     return next(

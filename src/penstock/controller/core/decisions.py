@@ -24,6 +24,7 @@ class Code(StrEnum):
     OVER_CAPACITY = "over_capacity"
     FEWER_WOULD_DO = "fewer_would_do"
     ROLL_OUT = "roll_out"
+    ROLLED_BACK = "rolled_back"
     PLAN_OVERTAKEN = "plan_overtaken"
     PLAN_DROPPED = "plan_dropped"
 

@@ -1,7 +1,7 @@
 """Everything the core can ask the process to do, as values.
 
 The process carries them out in order. `SaveState` comes before everything that depends on what is
-saved, and after `SetDeploymentTemplate`, which is saved with the state.
+saved, and after the effects that change the deployment template, which is saved with the state.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,21 @@ class DeleteConsumer(Effect):
 @dataclass(frozen=True, slots=True)
 class SetDeploymentTemplate(Effect):
     """Deploy new consumers like this from now on, under this version."""
+
+    version: int
+    request: UpdateDeployments
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreDeploymentTemplate(Effect):
+    """Deploy new consumers as before the last `SetDeploymentTemplate`, under this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TryDeployment(Effect):
+    """Try whether consumers that are deployed like this can work. Answered by `DeploymentTried`."""
 
     version: int
     request: UpdateDeployments

@@ -119,6 +119,18 @@ class Requested(Input):
 
 
 @dataclass(frozen=True, slots=True)
+class DeploymentTried(Input):
+    """The answer to the effect `TryDeployment` of the same version.
+
+    `refusal` says why its consumers could not work. `note` says why that is not known.
+    """
+
+    version: int
+    refusal: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LeadershipLost(Input):
     """The broker fenced our producer: a newer controller leads."""
 
@@ -136,5 +148,6 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     Packed,
     PackingFailed,
     Requested,
+    DeploymentTried,
     LeadershipLost,
 )

@@ -14,8 +14,10 @@ from penstock.controller.core.effects import (
     CreateConsumer,
     DeleteConsumer,
     Effect,
+    RestoreDeploymentTemplate,
     SaveState,
     Send,
+    SetDeploymentTemplate,
 )
 from penstock.controller.core.membership import AVAILABLE
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, State
@@ -153,7 +155,9 @@ def _durable_first(before: State, after: State, effects: Collection[Effect]) -> 
     )
     acts = any(isinstance(e, (Send, CreateConsumer, DeleteConsumer)) for e in effects)
     if is_changed and acts:
-        first = next(iter(effects))
+        # The template is saved with the state, so it is set before.
+        templates = (SetDeploymentTemplate, RestoreDeploymentTemplate)
+        first = next(one for one in effects if not isinstance(one, templates))
         _require(isinstance(first, SaveState), "S9", "an effect comes before the state is durable")
 
 

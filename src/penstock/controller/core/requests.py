@@ -207,13 +207,14 @@ def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
 
 
 def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcome, str]:
-    if draft.state.roll_out is not None:
+    if draft.state.roll_out is not None and draft.state.roll_out.undoes is None:
         return ServiceOutcome.REFUSED, "another roll-out is in progress"
     without_effect = _without_effect(draft.state.chosen, request)
     if without_effect:
         return ServiceOutcome.REFUSED, without_effect
     roll_out.begin(draft, request)
-    return ServiceOutcome.ACCEPTED, f"version {draft.state.deployment_version}, one by one"
+    version = draft.state.deployment_version + 1
+    return ServiceOutcome.ACCEPTED, f"version {version} is tried first, then one by one"
 
 
 def _without_effect(settings: Settings, request: UpdateDeployments) -> str:

@@ -78,6 +78,10 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
             "request": roll_out.request.model_dump(mode="json", exclude_none=True),
             "version": roll_out.version,
             "total": roll_out.total,
+            "is_tried": roll_out.is_tried,
+            "failed_before": sorted(str(p) for p in roll_out.failed_before),
+            "fault": roll_out.fault,
+            "undoes": roll_out.undoes,
         },
         "growth_limit": None
         if state.growth_limit is None
@@ -217,4 +221,14 @@ def _roll_out(saved: dict[str, Any] | None) -> RollOut | None:
     if saved is None:
         return None
     request = UpdateDeployments.model_validate_json(json.dumps(saved["request"]))
-    return RollOut(request, int(saved["version"]), int(saved["total"]))
+    undoes = saved.get("undoes")
+    return RollOut(
+        request,
+        int(saved["version"]),
+        int(saved["total"]),
+        # An older release tried nothing, and had deployed the new version already.
+        is_tried=bool(saved.get("is_tried", True)),
+        failed_before=frozenset(TopicPartition.parse(p) for p in saved.get("failed_before", ())),
+        fault=str(saved.get("fault", "")),
+        undoes=None if undoes is None else int(undoes),
+    )

@@ -87,6 +87,8 @@ class ConsumerRecord:
     # Until when it may have been starting, as far as the lists tell.
     starting_heartbeat_time_ms: int = 0
     deployment_version: int = 0
+    # Whether it has shown since its start that it carries; a roll-out waits for that.
+    has_carried: bool = False
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0
@@ -164,6 +166,14 @@ class RollOut:
     total: int
     replacing: ConsumerId | None = None
     replacement: ConsumerId | None = None
+    # Whether this controller asked for the trial of the new deployment, and whether it passed.
+    is_asked: bool = False
+    is_tried: bool = False
+    # Partitions that the old consumers could not carry either.
+    failed_before: frozenset[TopicPartition] = frozenset()
+    # What is wrong with the new deployment, and the version that a roll-back takes back.
+    fault: str = ""
+    undoes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

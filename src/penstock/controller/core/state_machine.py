@@ -17,6 +17,7 @@ from penstock.controller.core import (
     membership,
     reassignment,
     requests,
+    roll_out,
     sentinel,
     silence,
     synchronisation,
@@ -29,6 +30,7 @@ from penstock.controller.core.inputs import (
     ConsumerMessageRead,
     CreationFailed,
     DeploymentsListed,
+    DeploymentTried,
     HeartbeatReturned,
     Input,
     LeadershipLost,
@@ -265,6 +267,7 @@ _WATCHING: dict[type[Input], Handler] = {
     Packed: _late_packing,
     PackingFailed: _late_packing,
     Requested: requests.obey,
+    DeploymentTried: roll_out.tried,
 }
 _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
     Phase.SYNCHRONIZE: {
@@ -280,6 +283,7 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
         Packed: _late_packing,
         PackingFailed: _late_packing,
         Requested: requests.obey,
+        DeploymentTried: roll_out.tried,
     },
     Phase.SENTINEL: _WATCHING,
     Phase.REASSIGN: _WATCHING

@@ -13,6 +13,7 @@ from penstock.controller.core.decisions import Code, Decision, remembered
 from penstock.controller.core.effects import (
     Effect,
     ListDeployments,
+    RestoreDeploymentTemplate,
     SaveState,
     Send,
     SetDeploymentTemplate,
@@ -270,8 +271,9 @@ class StepDraft:
             self.effects.append(ListDeployments())
         if self._must_save:
             # The template is saved with the state, so it is set before.
-            templates = [one for one in self.effects if isinstance(one, SetDeploymentTemplate)]
-            others = [one for one in self.effects if not isinstance(one, SetDeploymentTemplate)]
+            kinds = (SetDeploymentTemplate, RestoreDeploymentTemplate)
+            templates = [one for one in self.effects if isinstance(one, kinds)]
+            others = [one for one in self.effects if not isinstance(one, kinds)]
             self.effects = [*templates, SaveState(), *others]
         self.effects.append(WaitUntil(wait_until_ms))
         return replace(self.state, now_ms=self.now_ms, **self._frozen()), tuple(self.effects)

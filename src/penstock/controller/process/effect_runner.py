@@ -7,6 +7,7 @@ repeats them.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,9 @@ from penstock.controller.core.effects import (
     Effect,
     ListDeployments,
     Pack,
+    RestoreDeploymentTemplate,
     SetDeploymentTemplate,
+    TryDeployment,
 )
 from penstock.controller.core.inputs import (
     ConsumerDeleted,
@@ -24,6 +27,7 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     Deployed,
     DeploymentsListed,
+    DeploymentTried,
     Input,
     ListingFailed,
     Packed,
@@ -35,6 +39,7 @@ from penstock.deployment import (
     DeploymentError,
     DeploymentTemplate,
     StillEndingError,
+    TrialOutcome,
 )
 from penstock.errors import PenstockError
 from penstock.messages import UpdateDeployments
@@ -54,24 +59,32 @@ class EffectRunner:
         *,
         template: DeploymentTemplate,
         make_mailboxes: Callable[[ConsumerId], None],
+        former: DeploymentTemplate | None = None,
     ) -> None:
+        """`former` is the template that a roll-back restores."""
         self._deployment = deployment
         self._inbox = inbox
         self._log = log
         self._make_mailboxes = make_mailboxes
         self.template = template
+        self.former = former or DeploymentTemplate()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="effects")
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
             ListDeployments: self._list,
             CreateConsumer: self._create,
             DeleteConsumer: self._delete,
             Pack: self._pack,
+            TryDeployment: self._try,
         }
 
     def do(self, effect: Effect) -> None:
         """Start an effect; its result comes through the inbox."""
         if isinstance(effect, SetDeploymentTemplate):
+            self.former = self.template
             self.template = _updated(self.template, effect.version, effect.request)
+            return
+        if isinstance(effect, RestoreDeploymentTemplate):
+            self.template = replace(self.former, version=effect.version)
             return
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
 
@@ -126,6 +139,16 @@ class EffectRunner:
             return  # the core asks again
         self._log.info("consumer_deleted", consumer=consumer)
         self._say(lambda now_ms: ConsumerDeleted(now_ms, consumer))
+
+    def _try(self, effect: TryDeployment) -> None:
+        """What cannot be tried is rolled out: its first consumer shows whether it carries."""
+        version = effect.version
+        try:
+            found = self._deployment.try_out(_updated(self.template, version, effect.request))
+        except (PenstockError, OSError) as error:
+            found = TrialOutcome(note=str(error))
+        self._log.info("deployment_tried", version=version, refusal=found.refusal, note=found.note)
+        self._say(lambda now_ms: DeploymentTried(now_ms, version, found.refusal, found.note))
 
     def _repair_now(self, _: None) -> None:
         try:

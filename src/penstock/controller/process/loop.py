@@ -20,6 +20,7 @@ from typing import Any
 
 from penstock.controller.core.effects import (
     Effect,
+    RestoreDeploymentTemplate,
     SaveState,
     Send,
     SendHeartbeat,
@@ -32,6 +33,7 @@ from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
+from penstock.controller.process.first_trial import require_that_it_can_work
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.controller.process.saved_states import SavedStates, newer
@@ -74,9 +76,12 @@ class ControllerProcess:
         machine: Machine | None = None,
         health: Health | None = None,
         is_standby: bool = False,
+        tries_first: bool = False,
     ) -> None:
+        """`tries_first` tries the deployment before it leads a group that has no consumers yet."""
         self._settings = settings
         self._is_standby = is_standby
+        self._tries_first = tries_first
         self._machine = machine or Machine()
         self._health = health or Health()
         self._log = get_logger(component="controller")
@@ -112,6 +117,8 @@ class ControllerProcess:
     def _lead(self) -> None:
         with self._directory:
             in_file = self._saved_states.in_file()
+            if self._tries_first:
+                require_that_it_can_work(self._deployment, in_file.template, self._log)
             claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
             offset = self._producer.lead(self._outgoing(claim))
             in_kafka = self._saved_states.in_kafka()
@@ -137,6 +144,7 @@ class ControllerProcess:
                 self._inbox,
                 self._log,
                 template=remembered.template,
+                former=remembered.former_template,
                 make_mailboxes=self._make_mailboxes,
             )
             try:
@@ -211,7 +219,7 @@ class ControllerProcess:
                     f"This controller steps down: {effect.reason}.",
                     remedy="Nothing to do if a newer one is meant to lead.",
                 )
-            elif isinstance(effect, SetDeploymentTemplate):
+            elif isinstance(effect, (SetDeploymentTemplate, RestoreDeploymentTemplate)):
                 self._effect_runner.do(effect)
             else:
                 later.append(effect)
@@ -227,7 +235,10 @@ class ControllerProcess:
     def _save(self) -> None:
         """Write the file, and prepare the record that goes with the step's messages."""
         record = self._saved_states.save(
-            self._state, self._effect_runner.template, self._inbound.service_next_offset
+            self._state,
+            self._effect_runner.template,
+            self._inbound.service_next_offset,
+            self._effect_runner.former,
         )
         self._unsent_state = record or self._unsent_state
         saved = self._directory.unusable is None

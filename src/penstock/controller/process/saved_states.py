@@ -39,6 +39,8 @@ _NOT_WORTH_A_RECORD = ("counts", "epochs_used", "queries_sent", "phase")
 class Remembered:
     state: State | None = None
     template: DeploymentTemplate = field(default_factory=DeploymentTemplate)
+    # What a roll-back restores.
+    former_template: DeploymentTemplate = field(default_factory=DeploymentTemplate)
     # The first request on the service topic that was not seen yet.
     service_next_offset: int = AT_THE_END
     # How many saves its controller had made.
@@ -110,6 +112,7 @@ class SavedStates:
             return Remembered(
                 self._dated_here(saved, content.get("saved_at")),
                 DeploymentTemplate(**content["template"]),
+                DeploymentTemplate(**content.get("former_template", {})),
                 int(content["service_next_offset"]),
                 int(content.get("save_number", 0)),  # absent in the files of older releases
             )
@@ -138,12 +141,17 @@ class SavedStates:
     # Writing
 
     def save(
-        self, state: State, template: DeploymentTemplate, service_next_offset: int
+        self,
+        state: State,
+        template: DeploymentTemplate,
+        service_next_offset: int,
+        former_template: DeploymentTemplate | None = None,
     ) -> Outgoing | None:
         """Write the file; returns the record to send, if what it has to say has changed."""
         self._saves += 1
         beside = {
             "template": asdict(template),
+            "former_template": asdict(former_template or DeploymentTemplate()),
             "service_next_offset": service_next_offset,
             "save_number": self._saves,
             "saved_at": {"now_ms": self._now_ms(), "unix_ms": self._unix_ms()},

@@ -3,7 +3,12 @@
 from collections.abc import Callable
 
 from penstock.controller.core.inputs import Requested
-from penstock.laboratory.protocol_simulation.scenario import FaultKind, SimulatedFault, outage_ms
+from penstock.laboratory.protocol_simulation.scenario import (
+    BAD_DEPLOYMENT,
+    FaultKind,
+    SimulatedFault,
+    outage_ms,
+)
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
 from penstock.laboratory.protocol_simulation.simulated_group import (
     ABSURD_BYTES_PER_S,
@@ -237,6 +242,13 @@ def _settings(fault: SimulatedFault, name: str) -> ServiceRequest:
 
 def _update(fault: SimulatedFault, name: str) -> ServiceRequest:
     return UpdateDeployments(request_id=name, environment={"APP_X": str(fault.pick)})
+
+
+def ask_for_bad_deployment(group: SimulatedGroup) -> None:
+    """Its consumers stop every partition that they start."""
+    request = UpdateDeployments(request_id="bad", environment={BAD_DEPLOYMENT: "1"})
+    for controller in group.controllers:
+        controller.send_input(lambda now: Requested(now, request))
 
 
 # Outages of what all consumers share

@@ -13,7 +13,7 @@ from penstock.controller.core.state import Phase
 from penstock.controller.core.transitions import TransitionError
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
 from penstock.laboratory.protocol_simulation.drain_bound import drain_ms_of
-from penstock.laboratory.protocol_simulation.faults import inject
+from penstock.laboratory.protocol_simulation.faults import ask_for_bad_deployment, inject
 from penstock.laboratory.protocol_simulation.lasting_load import endure
 from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
@@ -55,6 +55,8 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
         group = SimulatedGroup(scenario, ledger=ledger)
         for fault in scenario.faults:
             group.clock.at(fault.at_ms, lambda f=fault, w=group: inject(w, f))  # type: ignore[misc]  # mypy cannot type a lambda's defaults
+        if scenario.bad_update_ms:
+            group.clock.at(scenario.bad_update_ms, lambda: ask_for_bad_deployment(group))
         group.run_until(scenario.faults_until_ms)
         faults = _faults(group)
         group.end_faults()

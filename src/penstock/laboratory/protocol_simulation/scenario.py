@@ -113,8 +113,12 @@ class Scenario:
     catch_up_share: float = 0.5
     growth_settle_s: int = 6
     lasting_load: LastingLoad | None = None
+    # When a deployment is asked for whose consumers carry nothing; 0 is never.
+    bad_update_ms: int = 0
 
 
+# The variable that a request for a bad deployment sets.
+BAD_DEPLOYMENT = "APP_BAD"
 # The protocol's times, shortened: virtual time is cheap, events are not.
 TICK_BUSY_MS = 200
 SETTINGS = changed_settings(

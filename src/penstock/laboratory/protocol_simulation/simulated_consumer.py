@@ -79,6 +79,7 @@ class SimulatedConsumer(SimulatedProcess):
         super().__init__(group.clock)
         self.group = group
         self.consumer = consumer
+        self.version = version
         self.hangs_next = False
         self.outcome_unknown_next = False
         self.fails_next = False
@@ -313,6 +314,10 @@ class SimulatedConsumer(SimulatedProcess):
                 failure = PartitionFailure(error, StopReason.TOPIC_MADE_AGAIN)
                 failures[one.range.partition] = failure
         good = [one.range.partition for one in self._ranges if one.range.partition not in failures]
+        if self.group.deployment.is_bad(self.version):
+            error = PenstockError("a bad deployment")
+            stopped = PartitionFailure(error, StopReason.TRANSFORMATION_FAILED)
+            return failures | dict.fromkeys(good, stopped)
         if self.fails_next and good:
             self.fails_next = False
             error = PenstockError("poison")

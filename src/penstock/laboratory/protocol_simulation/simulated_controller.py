@@ -11,7 +11,7 @@ from penstock.controller.core import inputs
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import Machine
-from penstock.laboratory.protocol_simulation.scenario import TICK_BUSY_MS
+from penstock.laboratory.protocol_simulation.scenario import BAD_DEPLOYMENT, TICK_BUSY_MS
 from penstock.laboratory.protocol_simulation.simulated_process import SimulatedProcess
 from penstock.messages import (
     FromConsumer,
@@ -83,13 +83,6 @@ class SimulatedController(SimulatedProcess):
             self._send(effect)
         elif isinstance(effect, act.SendHeartbeat):
             group.to_itself(self, effect.message)
-        elif isinstance(effect, act.ListDeployments):
-            group.deployment.list(self)
-        elif isinstance(effect, act.CreateConsumer):
-            self.consumers_made += 1
-            group.deployment.create(self, effect.consumer, effect.version)
-        elif isinstance(effect, act.DeleteConsumer):
-            group.deployment.delete(self, effect.consumer)
         elif isinstance(effect, act.Pack):
             group.pack(self, effect)
         elif isinstance(effect, act.WaitUntil):
@@ -97,6 +90,25 @@ class SimulatedController(SimulatedProcess):
         elif isinstance(effect, act.StepDown):
             group.count_event("controller stepped down")
             self.crash()
+        else:
+            self._deploy(effect)
+
+    def _deploy(self, effect: act.Effect) -> None:
+        deployment = self.group.deployment
+        if isinstance(effect, act.ListDeployments):
+            deployment.list(self)
+        elif isinstance(effect, act.CreateConsumer):
+            self.consumers_made += 1
+            deployment.create(self, effect.consumer, effect.version)
+        elif isinstance(effect, act.DeleteConsumer):
+            deployment.delete(self, effect.consumer)
+        elif isinstance(effect, act.TryDeployment):
+            deployment.try_out(self, effect.version)
+        elif isinstance(effect, act.SetDeploymentTemplate):
+            is_bad = BAD_DEPLOYMENT in effect.request.environment
+            deployment.set_template(effect.version, is_bad=is_bad)
+        elif isinstance(effect, act.RestoreDeploymentTemplate):
+            deployment.restore_template(effect.version)
 
     def _tick(self) -> None:
         now = self.clock.now_ms

@@ -13,6 +13,7 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     Deployed,
     DeploymentsListed,
+    DeploymentTried,
     ListingFailed,
 )
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
@@ -26,6 +27,7 @@ RESTART_MS = (300, 1_500)
 # Of the processes that are started again: those whose end is reported.
 INCIDENT_SHARE = 0.5
 START_MS = (100, 1_500)
+TRIAL_MS = 50
 
 
 class SimulatedDeployment:
@@ -49,6 +51,7 @@ class SimulatedDeployment:
         self._creations = 0
         self.slow_starts_until_ms = 0
         self.slow_start_ms = 0
+        self._bad_versions: set[int] = set()
         # Draws of its own, so that the course of the other faults stays the same.
         self._chance = random.Random(group.scenario.seed + 3)
 
@@ -72,6 +75,24 @@ class SimulatedDeployment:
         answer = {c: Deployed(version, c in self.starting) for c, version in found.items()}
         delay = self.group.chance.randint(5, 60)
         controller.send_input(lambda now: DeploymentsListed(now, answer), delay)
+
+    def try_out(self, controller: "SimulatedController", version: int) -> None:
+        """Every deployment passes: what is wrong with one shows in its consumers."""
+        controller.send_input(lambda now: DeploymentTried(now, version), TRIAL_MS)
+
+    def set_template(self, version: int, *, is_bad: bool) -> None:
+        """Consumers of a bad version stop every partition that they start."""
+        self._bad_versions.discard(version)
+        if is_bad:
+            self._bad_versions.add(version)
+
+    def restore_template(self, version: int) -> None:
+        """As it was before the last version was set."""
+        self.set_template(version, is_bad=self.is_bad(version - 2))
+        self.group.count_event("rolled back")
+
+    def is_bad(self, version: int) -> bool:
+        return version in self._bad_versions
 
     def create(self, controller: "SimulatedController", consumer: ConsumerId, version: int) -> None:
         group = self.group

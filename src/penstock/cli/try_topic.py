@@ -1,0 +1,199 @@
+"""`penstock try`: what a topic's records would become, or whether a group could work at all."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, say
+from penstock.cli.jars import fetch_with_progress
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.jars import spark_sets
+from penstock.settings import Settings
+from penstock.settings.sections import SparkSettings
+
+if TYPE_CHECKING:
+    from penstock.pipeline.trial import Finding, TopicTrial
+
+OWN_SPARK = "local[2]"
+_LOOPBACK = ("sc://127.", "sc://localhost", "sc://[::1]")
+_VALUE_CHARACTERS_MAX = 40
+
+
+def try_topic(
+    topic: Annotated[
+        str | None,
+        typer.Argument(help="The topic. Without one: the lake and every transformation."),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=1000, help="How many records.")
+    ] = 10,
+    oldest: Annotated[
+        bool, typer.Option("--oldest", help="The oldest records instead of the newest ones.")
+    ] = False,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Run a topic's transformation on real records: rows, types, dead letters, the table.
+
+    Nothing is written: not to the lake, not to Kafka. What the records become goes to a temporary
+    folder, by the code of the consumers. The exit code is 1 when no record would become a row or
+    the table would refuse the rows, and 3 when the transformation cannot be imported.
+
+    Without a topic it tries what `penstock up` tries before it starts anything: the lake (a file is
+    written, committed, read back and deleted, in a folder of its own) and every transformation of
+    the settings on a few records.
+
+    Examples:
+    `penstock try orders`
+
+    `penstock try orders --oldest -n 50 --set lake.tables='{"orders": {"transformation": "a:b"}}'`
+
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    if topic is None:
+        _show_findings(_findings(loaded), output)
+        return
+    # PySpark and deltalake are slow to import.
+    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- see above
+    from penstock.pipeline.trial import try_topic as tried  # noqa: PLC0415 -- see above
+
+    spark = _spark_here(loaded.spark)
+    if not spark.uses_connect_server:
+        fetch_with_progress(spark_sets(spark.object_store))
+    session = start_session(spark)
+    try:
+        with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
+            trial = tried(loaded, session, topic, Path(folder), count=count, is_oldest=oldest)
+    finally:
+        session.stop()
+    if output is OutputFormat.TABLE:
+        _show(trial, is_oldest=oldest)
+    else:
+        print_data(_as_data(trial), output)
+    if trial.refuses_everything or trial.change.refusal is not None:
+        raise typer.Exit(1)
+
+
+def _spark_here(spark: SparkSettings) -> SparkSettings:
+    """A Spark that sees this machine's folders: a Connect server here, or one in this process."""
+    if spark.master.startswith(_LOOPBACK):
+        return spark
+    # What fails is shown with its reason; Spark would log its stack several times as well.
+    options = {**spark.options, "spark.log.level": "FATAL"}
+    return spark.model_copy(update={"master": OWN_SPARK, "options": options})
+
+
+def _findings(settings: Settings) -> "list[Finding]":
+    """What `up` and the controller want to know before consumers start."""
+    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
+    from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
+
+    return list(try_out(settings, lambda: start_session(settings.spark)))
+
+
+def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
+    table = Table("", "check", "", box=None, show_header=False)
+    rows = []
+    for one in found:
+        remedy = "" if one.error is None else one.error.remedy
+        mark = "[green]ok[/]" if one.error is None else "[red]!![/]"
+        table.add_row(mark, one.name, escape(f"{one.explanation} {remedy}".rstrip()))
+        code = 0 if one.error is None else one.error.exit_code
+        rows.append(
+            {
+                "check": one.name,
+                "ok": one.error is None,
+                "explanation": one.explanation,
+                "remedy": remedy,
+                "exit_code": code,
+            }
+        )
+    print_data(rows, output, table)
+    wrong = [one.error.exit_code for one in found if one.error is not None]
+    if wrong:
+        raise typer.Exit(wrong[0])
+
+
+def _as_data(trial: "TopicTrial") -> dict[str, Any]:
+    change = trial.change
+    return {
+        "topic": trial.topic,
+        "records": trial.records,
+        "partitions": trial.partitions,
+        "rows": [_readable(row) for row in trial.rows],
+        "schema": dict(trial.schema),
+        "dead_letters": [_readable(row) for row in trial.dead_letters],
+        "failures": [
+            {"partition": str(place), "explanation": error.message, "remedy": error.remedy}
+            for place, error in trial.failures.items()
+        ],
+        "table": {
+            "name": change.table,
+            "exists": change.exists,
+            "columns_added": list(change.columns_added),
+            "refusal": None if change.refusal is None else str(change.refusal),
+        },
+    }
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _text_of(value) for name, value in row.items()}
+
+
+def _text_of(value: Any) -> Any:
+    """Bytes as text if they are that, else as hexadecimal digits; also inside of lists."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    if isinstance(value, list):
+        return [_text_of(one) for one in value]
+    return _readable(value) if isinstance(value, dict) else value
+
+
+def _show(trial: "TopicTrial", *, is_oldest: bool) -> None:
+    console = data_console()
+    which = "oldest" if is_oldest else "newest"
+    if trial.records:
+        say(f"{trial.records} of the {which} records of {trial.topic}:")
+    else:
+        say(f"{trial.topic} has no records; these are the columns that they would have:")
+    rows = Table(*(f"{escape(n)}\n[dim]{escape(t)}[/]" for n, t in trial.schema.items()), box=None)
+    for row in trial.rows:
+        rows.add_row(*(_cell(row.get(name)) for name in trial.schema))
+    console.print(rows)
+    if trial.dead_letters:
+        letters = Table("partition", "offset", "dead letter because", "value", box=None)
+        for row in trial.dead_letters:
+            cells = (_cell(row[name]) for name in ("partition", "offset", "reason", "value"))
+            letters.add_row(*cells)
+        console.print(letters)
+    for place, error in trial.failures.items():
+        say(f"{place} would stop: {error}")
+    say(_change_said(trial))
+
+
+def _cell(value: Any) -> str:
+    text = "null" if value is None else str(_text_of(value))
+    short = text if len(text) <= _VALUE_CHARACTERS_MAX else text[:_VALUE_CHARACTERS_MAX] + "..."
+    return escape(short)
+
+
+def _change_said(trial: "TopicTrial") -> str:
+    change = trial.change
+    columns = ", ".join(f"{name} {trial.schema[name]}" for name in change.columns_added)
+    if change.refusal is not None:
+        return f"The table would refuse these rows: {change.refusal}"
+    if not change.exists:
+        return f"The table {change.table} would be made, with {columns}."
+    if change.columns_added:
+        return f"The table {change.table} would get the new columns {columns}."
+    return f"The table {change.table} exists and would not change."

@@ -1,0 +1,55 @@
+"""Runs `penstock try` as a consumer would be run: the same program, settings and environment.
+
+It is a process of its own, because Spark and the user's code stay in a process for good.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from penstock.deployment.interface import TrialOutcome
+from penstock.errors import UnreachableError
+
+# Long enough for a cold Spark on a busy machine. No setting: it only ends a trial that hangs.
+TRIAL_S_MAX = 180.0
+_REASON_CHARACTERS_MAX = 600
+
+
+def run_trial(flags: Sequence[str], environment: Mapping[str, str] | None = None) -> TrialOutcome:
+    """Try the lake and every transformation of the settings that these flags give."""
+    # Ends with this process, also if that is killed.
+    guard = [sys.executable, "-m", "penstock.processes.die_with_parent", str(os.getpid())]
+    command = [*guard, sys.executable, "-m", "penstock", "try", "-o", "json", *flags]
+    try:
+        done = subprocess.run(
+            command,
+            env=None if environment is None else dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TRIAL_S_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return TrialOutcome(note=f"it was not tried within {TRIAL_S_MAX:.0f} s")
+    return outcome_of(done.returncode, done.stdout, done.stderr)
+
+
+def outcome_of(exit_code: int, output: str, errors: str) -> TrialOutcome:
+    """What the program's answer means. What nobody can reach now says nothing about a template."""
+    try:
+        found = [(one["ok"], one) for one in json.loads(output)]
+    except (ValueError, KeyError, TypeError):
+        lines = [line.strip() for line in errors.splitlines() if line.strip()]
+        last = lines[-1] if lines else f"exit code {exit_code}"
+        return TrialOutcome(note=f"it could not be tried: {last[:_REASON_CHARACTERS_MAX]}")
+    wrong = [one for is_ok, one in found if not is_ok]
+    lasting = [one for one in wrong if one["exit_code"] != UnreachableError.exit_code]
+    for one in lasting:
+        reason = f"{one['explanation']} {one['remedy']}".strip()
+        return TrialOutcome(reason[:_REASON_CHARACTERS_MAX], int(one["exit_code"]))
+    for one in wrong:
+        return TrialOutcome(note=str(one["explanation"])[:_REASON_CHARACTERS_MAX])
+    return TrialOutcome()

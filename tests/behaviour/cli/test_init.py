@@ -1,0 +1,46 @@
+"""`penstock init`: what it writes is a start that works."""
+
+from pathlib import Path
+
+from kit.program import invoked, penstock
+from penstock.settings import load_settings
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    """A file of any of the names is left as it is, and none of the others is written."""
+    (tmp_path / "my_transformations.py").write_text("mine")
+    again = penstock("init", str(tmp_path))
+    assert again.returncode == 2
+    assert "my_transformations.py exists already; nothing was written" in again.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["my_transformations.py"]
+    assert (tmp_path / "my_transformations.py").read_text() == "mine"
+
+
+def test_the_settings_are_those_that_were_asked_for(tmp_path: Path) -> None:
+    """The topic, its table and the brokers; without brokers `penstock up` starts its own."""
+    assert invoked("init", str(tmp_path / "a"), "--topic", "web.orders").exit_code == 0
+    loaded = load_settings(tmp_path / "a" / "penstock.yaml", environment={})
+    table = loaded.settings.lake.tables["web.orders"]
+    assert table.transformation == "my_transformations:decode"
+    assert loaded.settings.monitor.include == ["web[.]orders"]
+    assert ("kafka", "bootstrap_servers") not in loaded.origin
+    where = ("--bootstrap-server", "kafka.example:9092")
+    assert invoked("init", str(tmp_path / "b"), *where).exit_code == 0
+    named = load_settings(tmp_path / "b" / "penstock.yaml", environment={})
+    assert named.settings.kafka.bootstrap_servers == "kafka.example:9092"
+
+
+def test_a_name_that_is_no_topic_is_refused(tmp_path: Path) -> None:
+    """Before anything is written."""
+    done = penstock("init", str(tmp_path / "new"), "--topic", "no/topic")
+    assert done.returncode == 2
+    assert "not a topic's name" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    """A file is in its place."""
+    (tmp_path / "file").write_text("no folder")
+    done = penstock("init", str(tmp_path / "file" / "new"))
+    assert done.returncode == 1
+    assert "Could not write" in done.stderr

@@ -1,0 +1,91 @@
+"""The lake is tried before a group starts: in a corner of its own, of which nothing is left."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.pipeline.failures import LakeRefusedError, TransformationMissingError
+from penstock.pipeline.lake_commit import LakeTable
+from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.trial import CORNER, corner, try_lake, try_out
+from penstock.settings import Settings
+from penstock.settings.sections import LakeSettings, TableSettings
+
+
+def _no_session() -> Any:
+    raise AssertionError("Spark is not needed for this")
+
+
+def test_a_lake_that_takes_everything_stays_as_it_was(tmp_path: Path) -> None:
+    """A folder that is not there is made and removed again; one with tables keeps only those."""
+    lake = LakeSettings(root=str(tmp_path / "lake"))
+    try_lake(lake)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "lake" / "orders").mkdir(parents=True)
+    try_lake(lake)
+    assert [one.name for one in (tmp_path / "lake").iterdir()] == ["orders"]
+
+
+def test_trials_side_by_side_leave_one_another_alone(tmp_path: Path) -> None:
+    """Each has a folder of its own; the corner goes with the last of them."""
+    lake = LakeSettings(root=str(tmp_path / "lake"))
+    with corner(lake) as one:
+        Path(one.root).mkdir(parents=True)
+        try_lake(lake)
+        assert Path(one.root).is_dir()
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_lake_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """A file where the folder should be: the error names the lake and what to check."""
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(LakeRefusedError, match="cannot be written") as refused:
+        try_lake(LakeSettings(root=str(tmp_path / "file")))
+    assert "lake.root" in refused.value.remedy
+
+
+def test_a_lake_that_forgets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was committed must be there for another reader."""
+    monkeypatch.setattr(LakeTable, "next_offsets", lambda _, names: dict.fromkeys(names))
+    with pytest.raises(LakeRefusedError, match="does not give back"):
+        try_lake(LakeSettings(root=str(tmp_path / "lake")))
+
+
+def test_files_that_cannot_be_deleted_are_a_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that takes files and never lets them go fills up."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError("may not delete")
+
+    monkeypatch.setattr(TableStorage, "delete_folder", refuse)
+    with pytest.raises(LakeRefusedError, match="may not delete"):
+        try_lake(LakeSettings(root=str(tmp_path / "lake")))
+
+
+def test_the_corner_is_no_table(tmp_path: Path) -> None:
+    """Its name begins with an underscore, so that readers of the lake leave it out."""
+    lake = LakeSettings(root=str(tmp_path))
+    with corner(lake) as place:
+        assert Path(place.root).parent == tmp_path / CORNER
+    assert CORNER.startswith("_")
+
+
+def test_without_a_transformation_only_the_lake_is_tried(tmp_path: Path) -> None:
+    """Spark is not started for it."""
+    settings = Settings(lake=LakeSettings(root=str(tmp_path / "lake")))
+    (found,) = try_out(settings, _no_session)
+    assert (found.name, found.error) == ("lake", None)
+
+
+def test_a_missing_module_is_found_without_spark(tmp_path: Path) -> None:
+    """The finding has the name that is missing, and where Python looks."""
+    tables = {"orders": TableSettings(transformation="no_such_module:decode")}
+    settings = Settings(lake=LakeSettings(root=str(tmp_path / "lake"), tables=tables))
+    _, found = try_out(settings, _no_session)
+    assert found.name == "transformation of orders"
+    assert isinstance(found.error, TransformationMissingError)
+    assert "no_such_module:decode cannot be imported" in found.explanation
+    assert "PYTHONPATH" in found.error.remedy
