@@ -39,6 +39,7 @@ def local_deployment(
         launched,
         grace_s=settings.controller.consumer_grace,
         starts_at_once_max=settings.controller.starts_at_once_max or len(os.sched_getaffinity(0)),
+        owner=ends_with or "",
     )
 
 

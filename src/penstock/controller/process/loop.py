@@ -3,7 +3,7 @@
 Every step first saves the new state, then sends its messages in one transaction under the
 controller's fixed transactional id. A controller that the broker has fenced ends with exit code 8.
 Consumers keep running when it ends; the next controller finds them. A standby first waits until no
-other controller leads.
+other controller leads; any other one is refused while a controller of another place leads.
 """
 
 import json
@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,6 +35,7 @@ from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
+from penstock.controller.process.prefix_holder import Holder, require_free_prefix
 from penstock.controller.process.saved_states import SavedStates, newer
 from penstock.controller.process.standby import Standby
 from penstock.deployment import DeploymentBackend
@@ -83,7 +85,13 @@ class ControllerProcess:
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
         owner = f"{settings.lake.group}/controller"
-        self._directory = StateDirectory(self._path / "controller", owner)
+        self._directory = StateDirectory(
+            self._path / "controller",
+            owner,
+            holder=str(Holder.of_this_process(settings)),
+            remedy="Stop that controller first, or take another folder: "
+            "--set controller.directory=DIR.",
+        )
         self._saved_states = SavedStates(
             settings, self._directory, self._log, now_ms=_now_ms, unix_ms=_unix_ms
         )
@@ -111,6 +119,8 @@ class ControllerProcess:
 
     def _lead(self) -> None:
         with self._directory:
+            if not self._is_standby:  # a standby has waited for the other one's end
+                require_free_prefix(self._settings, on_wait=self._waits_for)
             in_file = self._saved_states.in_file()
             claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
             offset = self._producer.lead(self._outgoing(claim))
@@ -124,12 +134,15 @@ class ControllerProcess:
                 remembered=saved is not None,
                 remembered_in="kafka" if remembered is in_kafka else "file",
             )
+            self._holder = replace(Holder.of_this_process(self._settings), epoch=epoch)
+            self._producer.send([self._holder.record(self._settings)])
             self._inbound = InboundReaders(
                 self._settings,
                 self._inbox,
                 self._log,
                 service_since=remembered.service_next_offset,
                 on_unreadable_request=self._answer_unreadable,
+                on_heartbeat=self._heartbeat_read,
             )
             self._heartbeats = Heartbeats(self._settings, self._log)
             self._effect_runner = EffectRunner(
@@ -145,6 +158,9 @@ class ControllerProcess:
                 self._inbound.close()
                 self._effect_runner.close()
                 self._producer.close()
+
+    def _waits_for(self, holder: Holder) -> None:
+        self._log.info("listens_whether_another_leads", last_known=str(holder))
 
     def _end(self, *_: int | FrameType | None) -> None:
         self._is_ending = True
@@ -176,7 +192,8 @@ class ControllerProcess:
             due_s = min(wait_until_ms / 1000, repair_at_s, status_at_s)
             wait_until_ms = self._step(self._next(max(0.0, due_s - time.monotonic())))
         self._write_status()
-        self._send([self._outgoing(LeadershipEnd(controller_epoch=epoch))])
+        ended = self._holder.ended().record(self._settings)
+        self._send([self._outgoing(LeadershipEnd(controller_epoch=epoch)), ended])
 
     def _next(self, wait_s: float) -> Input:
         try:
@@ -273,6 +290,18 @@ class ControllerProcess:
         except ValueError:
             return  # not even its name can be repeated; the refusal is in the log
         self._inbox.put(lambda now_ms: self._answered(answer, now_ms))
+
+    def _heartbeat_read(self, epoch: int) -> None:
+        """Called by the messages thread: another one seems to lead, and the broker knows who does.
+
+        Without this a controller that has nothing to send would never notice that it was fenced.
+        """
+        if epoch > self._state.controller_epoch:
+            self._inbox.put(self._proved)
+
+    def _proved(self, now_ms: int) -> Input:
+        self._send([self._holder.record(self._settings)])
+        return Tick(now_ms, _unix_ms())
 
     def _answered(self, answer: ServiceAnswer, now_ms: int) -> Input:
         self._send([self._outgoing(answer)])
