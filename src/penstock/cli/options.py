@@ -49,13 +49,13 @@ HealthPort: TypeAlias = Annotated[
 ]
 
 
-def named_values(overrides: list[str] | None) -> dict[str, str]:
-    """The values given with `--set`, by the name of the option."""
+def named_values(overrides: list[str] | None, given_to: str = "--set") -> dict[str, str]:
+    """The values given with `--set` (or to a request), by the name of the option."""
     found = {}
     for text in overrides or []:
         name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--set takes NAME=VALUE, got {text!r}.")
+            raise UsageError(f"{given_to} takes NAME=VALUE, got {text!r}.")
         found[name.strip()] = value
     return found
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from penstock.controller.core.decisions import Code, Decision
-from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.settings import ControllerSettings, LiveChange
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.packing.speed_memory import SpeedMemory
@@ -208,6 +208,8 @@ class State:
     settings: ControllerSettings
     # What requests have changed. Saved, so that a restart keeps it.
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    # By option, like the overrides: which request it was.
+    override_origins: Mapping[str, LiveChange] = field(default_factory=dict)
     now_ms: int = 0
     phase_since_ms: int = 0
     ticked_ms: int = 0

@@ -42,6 +42,7 @@ from penstock.controller.core.inputs import (
 from penstock.controller.core.invariants import check_step
 from penstock.controller.core.settings import (
     controller_settings,
+    overtaken_changes,
     valid_overrides,
     with_overrides,
 )
@@ -92,12 +93,17 @@ class Machine:
             ticked_ms=now_ms,
         )
         dropped: Mapping[str, str] = {}
+        overtaken: Mapping[str, str] = {}
         if saved is not None:
-            overrides, dropped = valid_overrides(settings, saved.overrides)
+            overtaken = overtaken_changes(settings, saved.overrides, saved.override_origins)
+            left = {name: saved.overrides[name] for name in saved.overrides.keys() - overtaken}
+            overrides, dropped = valid_overrides(settings, left)
+            origins = saved.override_origins
             state = replace(
                 state,
                 settings=controller_settings(with_overrides(settings, overrides)),
                 overrides=overrides,
+                override_origins={name: origins[name] for name in origins.keys() & overrides},
                 plan_number=saved.plan_number,
                 queries_sent=saved.queries_sent,
                 incarnation_floor=saved.incarnation_floor,
@@ -119,6 +125,8 @@ class Machine:
         for name, why in dropped.items():
             explanation = f"{name} from an earlier request is no longer valid: {why}"
             draft.decide(Code.SETTING_DROPPED, explanation)
+        for name, why in overtaken.items():
+            draft.decide(Code.SETTING_DROPPED, f"{name}: {why}")
         synchronisation.enter(draft)
         return self._finished(draft)
 
