@@ -2,7 +2,7 @@
 
 A round is one period. Brokers that are away do not end the process: an outage is logged once when
 it begins and once when it ends. While an older monitor publishes to the same topic, this one only
-measures (`core/turns.py`). SIGTERM and SIGINT end the process after the running round.
+measures (`core/who_publishes.py`). SIGTERM and SIGINT end the process after the running round.
 """
 
 import signal
@@ -27,7 +27,7 @@ from penstock.monitor.core.filters import filter_from_settings
 from penstock.monitor.core.measurement import measurement_parts
 from penstock.monitor.core.meter import MeasuredSpeeds, Meter
 from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
-from penstock.monitor.core.turns import Turns
+from penstock.monitor.core.who_publishes import WhoPublishes
 from penstock.settings import Settings
 from penstock.telemetry import Health, get_logger
 
@@ -141,7 +141,7 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     """Measure and publish until `stop` is set."""
     log = get_logger(component="monitor")
     health = health or Health()
-    turns = _turns(settings)
+    publishing = _who_publishes(settings)
 
     def publishing_changed(error: Exception | None) -> None:
         if error is None:
@@ -154,7 +154,9 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     measuring = SpeedMeasuring(settings, questions)
     publisher = MeasurementPublisher(settings.kafka, settings.topics, on_change=publishing_changed)
     others = HeardMonitors(settings.kafka, settings.topics)
-    log.info("monitor_started", incarnation=turns.incarnation, period_s=settings.monitor.period)
+    log.info(
+        "monitor_started", incarnation=publishing.incarnation, period_s=settings.monitor.period
+    )
     sequence = 0
     was_mine = True
     try:
@@ -164,9 +166,9 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
             if speeds is None:
                 continue
             health.begun()
-            is_mine = _is_mine(turns, others)
+            is_mine = _is_mine(publishing, others)
             if is_mine != was_mine:
-                _log_turn(log, turns)
+                _log_change(log, publishing)
             was_mine = is_mine
             if not is_mine:
                 continue
@@ -174,7 +176,7 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
             publisher.publish(
                 measurement_parts(
                     speeds,
-                    monitor_incarnation=turns.incarnation,
+                    monitor_incarnation=publishing.incarnation,
                     sequence=sequence,
                     published_at_unix_ms=time.time_ns() // 1_000_000,
                     window_s=settings.monitor.window,
@@ -188,7 +190,7 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     log.info("monitor_stopped", published=sequence, undelivered_messages=undelivered)
 
 
-def _turns(settings: Settings) -> Turns:
+def _who_publishes(settings: Settings) -> WhoPublishes:
     """With an incarnation higher than any before, even if the wall clock went back.
 
     Who published a moment ago, by the wall clocks, may still live: it counts as heard. A wrong
@@ -204,27 +206,27 @@ def _turns(settings: Settings) -> Turns:
         reader.close()
     now_ms = time.time_ns() // 1_000_000
     if newest is None:
-        return Turns(now_ms, settings.monitor.period)
-    turns = Turns(max(now_ms, newest.monitor_incarnation + 1), settings.monitor.period)
+        return WhoPublishes(now_ms, settings.monitor.period)
+    publishing = WhoPublishes(max(now_ms, newest.monitor_incarnation + 1), settings.monitor.period)
     ago_s = max(0.0, (now_ms - newest.published_at_unix_ms) / 1000)
-    turns.heard(newest.monitor_incarnation, time.monotonic() - ago_s)
-    return turns
+    publishing.heard(newest.monitor_incarnation, time.monotonic() - ago_s)
+    return publishing
 
 
-def _is_mine(turns: Turns, others: HeardMonitors) -> bool:
+def _is_mine(publishing: WhoPublishes, others: HeardMonitors) -> bool:
     now_s = time.monotonic()
     for incarnation in others.incarnations():
-        turns.heard(incarnation, now_s)
-    return turns.is_mine(now_s)
+        publishing.heard(incarnation, now_s)
+    return publishing.is_mine(now_s)
 
 
-def _log_turn(log: Any, turns: Turns) -> None:
-    if turns.other is None:
+def _log_change(log: Any, publishing: WhoPublishes) -> None:
+    if publishing.other is None:
         log.info("takes_over", explanation="the older monitor is silent")
     else:
         log.warning(
             "steps_aside",
-            other_incarnation=turns.other,
+            other_incarnation=publishing.other,
             explanation="an older monitor publishes here; this one takes over when it is silent",
         )
 

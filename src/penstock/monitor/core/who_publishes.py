@@ -13,7 +13,7 @@ SILENT_PERIODS = 3
 
 
 @dataclass(slots=True)
-class Turns:
+class WhoPublishes:
     """What one monitor has heard of the others. Times are of its own monotonic clock."""
 
     incarnation: int
