@@ -14,7 +14,9 @@ from penstock.cli.options import (
     effective_settings,
     health_answers,
 )
+from penstock.cli.settings_copies import SettingsCopies, origin_texts
 from penstock.controller.process import ControllerProcess
+from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
 from penstock.processes.owner import end_with, owner_from_text
@@ -51,18 +53,31 @@ def controller(
         end_with(owner_from_text(ends_with))
     with health_answers(health_port) as health:
         deployment: DeploymentBackend
+        flags = settings_arguments(None, overrides, bootstrap_server)
+        started_with = GroupSettings(loaded.settings, origin_texts(loaded))
+        read_again = None
         if loaded.settings.controller.deployment == "kubernetes":
             # The Kubernetes client is slow to import, and comes with an extra of its own.
             from penstock.deployment.kubernetes import (  # noqa: PLC0415 -- see above
                 kubernetes_deployment,
             )
 
-            flags = settings_arguments(None, overrides, bootstrap_server)
             deployment = kubernetes_deployment(loaded, flags)
         else:
-            given = settings_arguments(settings, overrides, bootstrap_server)
-            deployment = local_deployment(loaded.settings, given, ends_with)
-        ControllerProcess(loaded.settings, deployment, health=health, is_standby=standby).run()
+            copies = SettingsCopies(loaded, overrides, bootstrap_server, outlive=ends_with is None)
+            started_with, read_again = copies.started_with(), copies.read_again
+            own = ["--settings", str(started_with.consumers_file), *flags]
+            deployment = local_deployment(
+                loaded.settings, own, ends_with, settings_of=copies.settings_of
+            )
+        ControllerProcess(
+            loaded.settings,
+            deployment,
+            health=health,
+            is_standby=standby,
+            started_with=started_with,
+            read_again=read_again,
+        ).run()
 
 
 def settings_arguments(

@@ -60,14 +60,19 @@ def named_values(overrides: list[str] | None, given_to: str = "--set") -> dict[s
     return found
 
 
+def given_flags(overrides: list[str] | None, bootstrap_server: str | None) -> dict[str, Any]:
+    """The options of the command line as `load_settings` takes them."""
+    flags: dict[str, Any] = {**named_values(overrides)}
+    if bootstrap_server is not None:
+        flags["kafka.bootstrap_servers"] = bootstrap_server
+    return flags
+
+
 def effective_settings(
     file: Path | None, overrides: list[str] | None, bootstrap_server: str | None = None
 ) -> LoadedSettings:
     """Load the settings for this command and configure the logs."""
-    flags: dict[str, Any] = {**named_values(overrides)}
-    if bootstrap_server is not None:
-        flags["kafka.bootstrap_servers"] = bootstrap_server
-    loaded = load_settings(file, flags)
+    loaded = load_settings(file, given_flags(overrides, bootstrap_server))
     configure_logs(loaded.settings.log.level, loaded.settings.log.format)
     return loaded
 

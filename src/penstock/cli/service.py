@@ -83,7 +83,7 @@ def pause(
     if until is not None:
         fields["until_unix_ms"] = _moment_ms(until)
     request = _made(Pause, "pause", json.dumps(fields))
-    _finish(ask(loaded, request, wait), output)
+    finish(ask(loaded, request, wait), output)
 
 
 def resume(
@@ -99,7 +99,7 @@ def resume(
     """End a pause, or one side of it."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     request = Resume(request_id=_name("resume"), requested_by=requested_by(), direction=direction)
-    _finish(ask(loaded, request, wait), output)
+    finish(ask(loaded, request, wait), output)
 
 
 @app.command()
@@ -132,8 +132,12 @@ def send(
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if kind not in KINDS:
         raise UsageError(f"There is no request {kind!r}; use one of {', '.join(KINDS)}.")
-    request = _made(KINDS[kind], kind, _as_json(kind, content or ["{}"]))
-    _finish(ask(loaded, request, wait), output)
+    request = made_request(kind, _as_json(kind, content or ["{}"]))
+    finish(ask(loaded, request, wait), output)
+
+
+def made_request(kind: str, content: str) -> ServiceRequest:
+    return _made(KINDS[kind], kind, content)
 
 
 def _as_json(kind: str, content: list[str]) -> str:
@@ -271,7 +275,7 @@ def _send(settings: Settings, topic: str, request: ServiceRequest) -> None:
         raise errors[0] if errors else PenstockError("The request could not be sent in time.")
 
 
-def _finish(answer: ServiceAnswer, output: OutputFormat) -> None:
+def finish(answer: ServiceAnswer, output: OutputFormat) -> None:
     data: dict[str, Any] = answer.model_dump(mode="json", exclude_none=True)
     if output is OutputFormat.TABLE:
         say(f"{answer.outcome}: {answer.detail}")

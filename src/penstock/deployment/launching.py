@@ -1,13 +1,13 @@
 """The command that starts a consumer of this group on this machine.
 
-The child gets the same settings file, flags (never secrets) and environment. Changes of a roll-out
-follow as further flags, which win.
+The child gets the copy of the settings that its template names, the same flags (never secrets) and
+the same environment. Changes of a roll-out follow as further flags, which win.
 """
 
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.deployment import DeploymentTemplate, LocalProcesses
@@ -17,8 +17,13 @@ from penstock.settings import Settings
 
 
 def local_deployment(
-    settings: Settings, flags: Sequence[str], ends_with: str | None
+    settings: Settings,
+    flags: Sequence[str],
+    ends_with: str | None,
+    settings_of: Callable[[Path], Settings] | None = None,
 ) -> LocalProcesses:
+    """`settings_of` reads the copy of the settings that a template names, with the same flags."""
+
     def launched(
         consumer: ConsumerId, template: DeploymentTemplate, state_directory: Path
     ) -> LaunchPlan:
@@ -28,8 +33,13 @@ def local_deployment(
         command += ["--started-file", str(state_directory.absolute().parent / STARTED_NAME)]
         if ends_with is not None:
             command += ["--ends-with", ends_with]
+        file = None if template.settings_file is None else Path(template.settings_file)
+        given, theirs = list(flags), settings
+        # A copy that another machine made is not here; then the one among the flags counts.
+        if file is not None and settings_of is not None and file.is_file():
+            given, theirs = [*flags, "--settings", str(file)], settings_of(file)
         return LaunchPlan(
-            [*command, *flags, *template_arguments(settings, template)],
+            [*command, *given, *template_arguments(theirs, template)],
             {**os.environ, **template.environment},
         )
 

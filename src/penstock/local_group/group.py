@@ -52,6 +52,7 @@ from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
+from penstock.settings.snapshot import CURRENT, FOLDER, replace_file
 from penstock.state_directory import DirectoryTakenError, StateDirectory
 
 # The controller of a group that was killed ends within this.
@@ -105,13 +106,17 @@ class LocalGroup:
         start_broker: Callable[[Path], OwnBroker] | None,
         embedded_spark: bool,
         on_progress: Callable[[str], None] = lambda _: None,
+        snapshot: str | None = None,
     ) -> None:
         """`flags` are the settings of the command line; they are passed on to the children.
 
         `start_broker` starts a broker with its data in a folder; None uses the broker in `kafka`.
+        `snapshot` is a copy of the settings, with which monitor and controller are started: they
+        keep it whatever happens to the file. None leaves them to find the file.
         """
         self.settings = settings
         self._flags = list(flags)
+        self._snapshot = snapshot
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
@@ -170,6 +175,9 @@ class LocalGroup:
     def _start_parts(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         self._take_folder()
+        if self._snapshot is not None:
+            file = replace_file(self.directory / FOLDER / CURRENT, self._snapshot)
+            self._flags = ["--settings", str(file), *self._flags]
         self._servers_restarting.unlink(missing_ok=True)  # left by a group that was killed
         if self._start_broker is not None:
             self._on_progress("starting a broker")

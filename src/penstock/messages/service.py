@@ -100,9 +100,12 @@ class DeploymentResources(Value):
 class UpdateDeployments(ServiceRequest):
     """Replace every consumer in turn by one that is deployed differently.
 
-    A request without any change is a roll-out too: it restarts every consumer in turn.
+    A request without any change is a roll-out too: it restarts every consumer in turn. With
+    `from_settings` the controller first reads its own settings again, file, environment and flags,
+    and goes on with them.
     """
 
+    from_settings: bool = False
     image: ImageName | None = None
     transformations: Annotated[dict[TopicName, TransformationName], Field(max_length=100)] = Field(
         default_factory=dict

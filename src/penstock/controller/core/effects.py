@@ -47,6 +47,9 @@ class SetDeploymentTemplate(Effect):
 
     version: int
     request: UpdateDeployments
+    # With new settings: their copy for consumers, and its digest.
+    settings_file: str | None = None
+    settings_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

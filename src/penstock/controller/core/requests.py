@@ -13,6 +13,7 @@ from penstock.controller.core import roll_out
 from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.inputs import Requested
 from penstock.controller.core.load import available
+from penstock.controller.core.new_settings import adopt_settings, need_a_restart
 from penstock.controller.core.service_answers import answer
 from penstock.controller.core.settings import (
     LiveChange,
@@ -33,6 +34,7 @@ from penstock.messages import (
     ServiceOutcome,
     UpdateDeployments,
 )
+from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
 from penstock.settings.sections import PackingSettings, Settings
@@ -63,7 +65,7 @@ def obey(draft: StepDraft, given: Requested) -> None:
     elif isinstance(request, DropChanges):
         outcome, explanation = _drop(draft, request)
     elif isinstance(request, UpdateDeployments):
-        outcome, explanation = _update(draft, request)
+        outcome, explanation = _update(draft, request, given)
     else:
         outcome, explanation = ServiceOutcome.REFUSED, "no such request"
     answer(draft, request.request_id, outcome, explanation)
@@ -256,13 +258,24 @@ def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
     return replace(request, held_by=held_by)
 
 
-def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcome, str]:
+def _update(
+    draft: StepDraft, request: UpdateDeployments, given: Requested
+) -> tuple[ServiceOutcome, str]:
     if draft.state.roll_out is not None:
         return ServiceOutcome.REFUSED, "another roll-out is in progress"
-    without_effect = _without_effect(draft.state.chosen, request)
+    new = given.new_settings if request.from_settings else None
+    if request.from_settings and new is None:
+        return ServiceOutcome.REFUSED, given.not_read[:ANSWER_LENGTH_MAX]
+    chosen = draft.state.chosen if new is None else new.settings
+    without_effect = _without_effect(chosen, request)
     if without_effect:
         return ServiceOutcome.REFUSED, without_effect
-    roll_out.begin(draft, request)
+    if new is not None:
+        fixed = need_a_restart(draft.state.chosen, new.settings)
+        if fixed:
+            return ServiceOutcome.REFUSED, f"changes that need a restart: {shortened_list(fixed)}"
+        adopt_settings(draft, new.settings)
+    roll_out.begin(draft, request, new)
     return ServiceOutcome.ACCEPTED, f"version {draft.state.deployment_version}, one by one"
 
 

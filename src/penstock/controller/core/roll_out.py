@@ -11,6 +11,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import SetDeploymentTemplate
 from penstock.controller.core.group_management import enter as manage_group
 from penstock.controller.core.housekeeping import idle
+from penstock.controller.core.inputs import NewSettings
 from penstock.controller.core.load import available, group_load, owner_of
 from penstock.controller.core.membership import begin_leaving, remove, want_one_more
 from penstock.controller.core.plan import adopt
@@ -23,11 +24,14 @@ from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import counted
 
 
-def begin(draft: StepDraft, request: UpdateDeployments) -> None:
+def begin(draft: StepDraft, request: UpdateDeployments, new: NewSettings | None = None) -> None:
     version = draft.state.deployment_version + 1
     total = len(draft.consumers)
     draft.change(deployment_version=version, roll_out=RollOut(request, version, total))
-    draft.do(SetDeploymentTemplate(version, request))
+    if new is None:
+        draft.do(SetDeploymentTemplate(version, request))
+    else:
+        draft.do(SetDeploymentTemplate(version, request, new.consumers_file, new.consumers_digest))
     draft.save()
 
 

@@ -7,6 +7,7 @@ repeats them.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from penstock.controller.core.inputs import (
     PackingFailed,
 )
 from penstock.controller.process.inbound import Inbox
+from penstock.controller.process.template_changes import updated, without_overtaken
 from penstock.deployment import (
     DeploymentBackend,
     DeploymentError,
@@ -37,9 +39,9 @@ from penstock.deployment import (
     StillEndingError,
 )
 from penstock.errors import PenstockError
-from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import algorithm_named
+from penstock.settings import Settings
 
 # Creations and deletions mostly wait for other processes: a few at once keep a large plan quick.
 WORKERS = 8
@@ -54,11 +56,14 @@ class EffectRunner:
         *,
         template: DeploymentTemplate,
         make_mailboxes: Callable[[ConsumerId], None],
+        chosen: Callable[[], Settings] = Settings,
     ) -> None:
+        """`chosen` gives the operator's settings as they are now."""
         self._deployment = deployment
         self._inbox = inbox
         self._log = log
         self._make_mailboxes = make_mailboxes
+        self._chosen = chosen
         self.template = template
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="effects")
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
@@ -71,9 +76,23 @@ class EffectRunner:
     def do(self, effect: Effect) -> None:
         """Start an effect; its result comes through the inbox."""
         if isinstance(effect, SetDeploymentTemplate):
-            self.template = _updated(self.template, effect.version, effect.request)
+            self._set_template(effect)
             return
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
+
+    def _set_template(self, effect: SetDeploymentTemplate) -> None:
+        chosen = self._chosen()
+        template = updated(self.template, effect.version, effect.request, chosen)
+        if effect.settings_digest:
+            template = replace(
+                template,
+                settings_file=effect.settings_file,
+                settings_digest=effect.settings_digest,
+            )
+            template, told = without_overtaken(template, chosen)
+            for line in told:
+                self._log.warning("change_dropped", explanation=line)
+        self.template = template
 
     def repair(self) -> None:
         """Let the back-end restart what died; incidents go to the log and the history."""
@@ -154,23 +173,3 @@ class EffectRunner:
             self._say(lambda now_ms: PackingFailed(now_ms, effect.number, reason))
         else:
             self._say(lambda now_ms: Packed(now_ms, effect.number, packing))
-
-
-def _updated(
-    template: DeploymentTemplate, version: int, request: UpdateDeployments
-) -> DeploymentTemplate:
-    """The template as a request changes it; what the request does not name stays."""
-    resources = request.resources
-    return DeploymentTemplate(
-        version=version,
-        environment={**template.environment, **request.environment},
-        transformations={**template.transformations, **request.transformations},
-        spark_settings={**template.spark_settings, **_tuning(request)},
-        image=request.image or template.image,
-        cpu_millicores=(resources and resources.cpu_millicores) or template.cpu_millicores,
-        memory_megabytes=(resources and resources.memory_megabytes) or template.memory_megabytes,
-    )
-
-
-def _tuning(request: UpdateDeployments) -> dict[str, str]:
-    return {str(name): value for name, value in request.spark_settings.items()}

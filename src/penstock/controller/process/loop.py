@@ -6,18 +6,16 @@ Consumers keep running when it ends; the next controller finds them. A standby f
 other controller leads; any other one is refused while a controller of another place leads.
 """
 
-import json
 import os
 import queue
 import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from penstock.controller.core.effects import (
     Effect,
@@ -28,16 +26,19 @@ from penstock.controller.core.effects import (
     StepDown,
     WaitUntil,
 )
-from penstock.controller.core.inputs import Input, LeadershipLost, Tick
+from penstock.controller.core.inputs import Input, LeadershipLost, Requested, Tick
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
+from penstock.controller.process.kept_settings import KeptSettings
 from penstock.controller.process.prefix_holder import Holder, require_free_prefix
 from penstock.controller.process.saved_states import SavedStates, newer
+from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.controller.process.standby import Standby
+from penstock.controller.process.status_file import STATUS_NAME, status_pause_s, write_status
 from penstock.deployment import DeploymentBackend
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
@@ -59,13 +60,6 @@ from penstock.settings import Settings
 from penstock.state_directory import StateDirectory
 from penstock.telemetry import Health, get_logger
 
-# How often the file behind `penstock status` is written. It takes at most a fiftieth of a core, but
-# is never as old as what counts as silence there.
-STATUS_EVERY_S = 1.0
-STATUS_EVERY_S_MAX = 4.0
-STATUS_SHARE_OF_A_CORE = 1 / 50
-STATUS_NAME = "status.json"
-
 
 class ControllerProcess:
     def __init__(
@@ -76,7 +70,10 @@ class ControllerProcess:
         machine: Machine | None = None,
         health: Health | None = None,
         is_standby: bool = False,
+        started_with: GroupSettings | None = None,
+        read_again: Callable[[], GroupSettings] | None = None,
     ) -> None:
+        """`started_with` says where the settings come from; `read_again` reads them again."""
         self._settings = settings
         self._is_standby = is_standby
         self._machine = machine or Machine()
@@ -84,6 +81,9 @@ class ControllerProcess:
         self._log = get_logger(component="controller")
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
+        self._kept_settings = KeptSettings(
+            started_with or GroupSettings(settings), read_again, self._path, self._log
+        )
         owner = f"{settings.lake.group}/controller"
         self._directory = StateDirectory(
             self._path / "controller",
@@ -149,9 +149,13 @@ class ControllerProcess:
                 self._deployment,
                 self._inbox,
                 self._log,
-                template=remembered.template,
+                template=self._kept_settings.template(remembered.template),
                 make_mailboxes=self._make_mailboxes,
+                chosen=lambda: self._state.chosen,
             )
+            request = self._kept_settings.roll_out_of(remembered, epoch)
+            if request is not None:
+                self._inbox.put(lambda now_ms: Requested(now_ms, request))
             try:
                 self._lead_on(epoch, saved)
             finally:
@@ -174,9 +178,7 @@ class ControllerProcess:
             saved=saved,
         )
         self._state = state
-        for name in sorted((saved.overrides if saved else {}).keys() - state.overrides.keys()):
-            # The history says why; `penstock history` shows it.
-            self._log.warning("setting_dropped", setting=name)
+        self._kept_settings.tell(state, self._effect_runner.template, _unix_ms())
         self._inbound.listen()
         self._health.begun()
         wait_until_ms = self._carry_out(effects)
@@ -202,7 +204,7 @@ class ControllerProcess:
             return Tick(_now_ms(), _unix_ms())
         if isinstance(given, Exception):
             raise given
-        return given(_now_ms())
+        return self._kept_settings.with_new_settings(given(_now_ms()))
 
     def _step(self, given: Input) -> int:
         self._state, effects = self._machine.step(self._state, given)
@@ -324,21 +326,8 @@ class ControllerProcess:
         began_s = time.thread_time()
         status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
         write_status(self._path / STATUS_NAME, status, self._log)
+        self._kept_settings.show(self._state, self._effect_runner.template, _unix_ms())
         return time.thread_time() - began_s
-
-
-def status_pause_s(took_s: float) -> float:
-    """How long after one status the next one is due: later in a large group, where it is dear."""
-    return min(STATUS_EVERY_S_MAX, max(STATUS_EVERY_S, took_s / STATUS_SHARE_OF_A_CORE))
-
-
-def write_status(file: Path, status: dict[str, Any], log: Any) -> None:
-    partial = file.with_suffix(".partial")
-    try:
-        partial.write_text(json.dumps(status), encoding="utf-8")
-        partial.replace(file)
-    except OSError as error:
-        log.warning("status_not_written", why=str(error))
 
 
 def _now_ms() -> int:
