@@ -32,9 +32,9 @@ def snapshot_text(loaded: LoadedSettings) -> str:
         for name in path[:-1]:
             section = section.setdefault(name, {})
         section[path[-1]] = value
+    # As it was named: all processes of a group work in one folder.
     source = loaded.snapshot_of if loaded.is_snapshot else loaded.file
-    named = None if source is None else source.absolute()
-    mark = SnapshotMark(named, {path: loaded.origin[path] for path in loaded.origin})
+    mark = SnapshotMark(source, loaded.origin)
     return mark.line() + yaml.safe_dump(tree, sort_keys=True)
 
 

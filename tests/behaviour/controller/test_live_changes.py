@@ -7,11 +7,18 @@ import pytest
 
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.inputs import Requested
+from penstock.controller.core.effects import SetDeploymentTemplate
+from penstock.controller.core.inputs import NewSettings, Requested
 from penstock.controller.core.saved_state import decode_state, encode_state
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
-from penstock.messages import ChangeSettings, DropChanges, ServiceAnswer, ServiceRequest
+from penstock.messages import (
+    ChangeSettings,
+    DropChanges,
+    ServiceAnswer,
+    ServiceRequest,
+    UpdateDeployments,
+)
 from penstock.settings import Settings, changed_settings
 
 CAPACITY: Final = "packing.capacity"
@@ -139,3 +146,59 @@ def test_the_group_follows_bounds_that_are_taken_back() -> None:
     state, answer = asked(state, DropChanges(request_id="d"))
     assert answer == "accepted: 2 consumers now, the maximum is 1"
     assert [one.request_id for one in state.bounds_requests] == ["d"]
+
+
+# A file that is rolled out
+
+
+def rolled_out(
+    state: State, settings: Settings | None, **fields: object
+) -> tuple[State, str, list[SetDeploymentTemplate]]:
+    request = UpdateDeployments.model_validate({"request_id": "u", "from_settings": True, **fields})
+    new = None if settings is None else NewSettings(settings, "/copy.yaml", "digest")
+    given = Requested(state.now_ms + 5, request, new, not_read="penstock.yaml: not valid YAML.")
+    state, effects = Machine().step(state, given)
+    messages = [getattr(effect, "message", None) for effect in effects]
+    answers = [f"{m.outcome}: {m.detail}" for m in messages if isinstance(m, ServiceAnswer)]
+    return state, answers[0], [e for e in effects if isinstance(e, SetDeploymentTemplate)]
+
+
+def test_a_file_is_rolled_out_as_a_whole() -> None:
+    """The controller goes on with it, and so do consumers; what it changed beats the request."""
+    more = ChangeSettings(request_id="m", changes={"packing.target_utilisation": 0.5})
+    state, _ = asked(changed(), more)
+    edited = changed_settings(state.chosen, {CAPACITY: "3MB/s", "controller.catch_up": "7m"})
+    state, answer, (template,) = rolled_out(state, edited)
+    assert answer == "accepted: version 1, one by one"
+    assert state.chosen is edited
+    assert state.settings.policy.capacity_bytes_per_s == 3e6
+    assert state.settings.catch_up_ms == 420_000
+    assert state.settings.policy.target_utilisation == 0.5
+    assert list(state.overrides) == list(state.override_origins) == ["packing.target_utilisation"]
+    assert dropped(state)[-1].startswith("packing.capacity: the settings were changed from")
+    assert (template.settings_file, template.settings_digest) == ("/copy.yaml", "digest")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields", "why"),
+    [
+        (None, {}, "penstock.yaml: not valid YAML."),
+        ({"topics.prefix": "other"}, {}, "changes that need a restart: topics.prefix"),
+        ({"lake.root": "/elsewhere"}, {}, "changes that need a restart: lake.root"),
+        ({}, {"image": "penstock:2"}, "an image and resources are for consumers on Kubernetes"),
+    ],
+)
+def test_a_file_that_cannot_be_rolled_out_changes_nothing(
+    changes: dict[str, object] | None, fields: dict[str, object], why: str
+) -> None:
+    """A wrong file, and what no running process can change."""
+    before = two_consumers()
+    before = replace(
+        before, chosen=changed_settings(before.chosen, {"controller.deployment": "local"})
+    )
+    settings = None if changes is None else changed_settings(before.chosen, changes)
+    state, answer, templates = rolled_out(before, settings, **fields)
+    assert answer.startswith(f"refused: {why}")
+    assert state.chosen is before.chosen
+    assert state.roll_out is None
+    assert templates == []

@@ -16,6 +16,7 @@ from penstock.controller.core.effects import (
     Effect,
     SaveState,
     Send,
+    SetDeploymentTemplate,
 )
 from penstock.controller.core.membership import AVAILABLE
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, State
@@ -153,7 +154,8 @@ def _durable_first(before: State, after: State, effects: Collection[Effect]) -> 
     )
     acts = any(isinstance(e, (Send, CreateConsumer, DeleteConsumer)) for e in effects)
     if is_changed and acts:
-        first = next(iter(effects))
+        # The template is part of what is saved, and acts on nothing before.
+        first = next(e for e in effects if not isinstance(e, SetDeploymentTemplate))
         _require(isinstance(first, SaveState), "S9", "an effect comes before the state is durable")
 
 
