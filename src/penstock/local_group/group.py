@@ -358,7 +358,7 @@ class LocalGroup:
         others = len(deployment.list_consumers()) - len(consumers)
         if others:
             self._on_progress(
-                f"{counted(others, 'consumer')} that this command did not start keep running"
+                f"left running: {counted(others, 'consumer')} that this command did not start"
             )
         if not consumers:
             return

@@ -94,9 +94,8 @@ def load_settings(
     origin = {path: one.origin for path, one in given.items()}
     if mark is not None:
         # What the copy has, and nothing since has changed, comes from where the copy has it from.
-        origin |= {
-            p: mark.origins[p] for p, o in origin.items() if p in mark.origins and o == str(file)
-        }
+        of_copy = {p for p, one in given.items() if _source_of(one) == str(file)}
+        origin |= {path: mark.origins[path] for path in of_copy & mark.origins.keys()}
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     settings, derived = _for_this_machine(settings, cores)
     return LoadedSettings(
@@ -128,6 +127,11 @@ def _settings_file(file: Path | None, environment: Mapping[str, str]) -> Path | 
         return named
     default = Path(DEFAULT_FILE)
     return default if default.is_file() else None
+
+
+def _source_of(one: _SourcedValue) -> str:
+    """The origin without the file that a secret was read from."""
+    return one.origin.removesuffix(f" (file {one.secret_file})")
 
 
 def _text_of(file: Path) -> str:
