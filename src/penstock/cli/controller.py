@@ -44,9 +44,10 @@ def controller(
 
     Consumers are local processes below `controller.directory`, or Deployments of a Kubernetes
     cluster (`controller.deployment=kubernetes`). They keep running when the controller ends, and
-    the next controller finds them. Only one controller leads: a newer one fences the older one at
-    the broker, and the older one ends with exit code 8. What requests changed (settings, pauses,
-    deployments) is kept in Kafka, so a standby on another machine goes on with it.
+    the next controller finds them. Only one controller leads: one that is started elsewhere is
+    refused (exit code 8) with who leads, unless that one is silent. Then the broker fences the
+    silent one. What requests changed (settings, pauses, deployments) is kept in Kafka, so a standby
+    on another machine goes on with it.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
