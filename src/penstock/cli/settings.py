@@ -98,6 +98,14 @@ def drop(
 
 @app.command("roll-out")
 def roll_out(
+    drop_changes: Annotated[
+        bool,
+        typer.Option(
+            "--drop-changes",
+            help="Take back what earlier roll-outs changed: transformations, Spark options, "
+            "environment, image and resources.",
+        ),
+    ] = False,
     wait: Annotated[str, typer.Option(help="How long to wait for the outcome.")] = "5m",
     settings: SettingsFile = None,
     overrides: Overrides = None,
@@ -110,7 +118,8 @@ def roll_out(
     refuses a file that is wrong, and changes that need a restart (such as another Kafka).
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    request = made_request("update-deployments", json.dumps({"from_settings": True}))
+    fields = {"from_settings": True, "drop_changes": drop_changes}
+    request = made_request("update-deployments", json.dumps(fields))
     finish(ask(loaded, request, wait), output)
 
 

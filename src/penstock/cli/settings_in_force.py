@@ -53,5 +53,8 @@ class StartingChanges:
             for one in found["live_changes"]
         ]
         if found["live_changes"]:
-            lines.append("`penstock settings drop --all` takes these changes back.")
+            lines.append(
+                "`penstock settings drop --all` takes changed settings back, "
+                "`penstock settings roll-out --drop-changes` what was rolled out."
+            )
         return lines

@@ -102,10 +102,12 @@ class UpdateDeployments(ServiceRequest):
 
     A request without any change is a roll-out too: it restarts every consumer in turn. With
     `from_settings` the controller first reads its own settings again, file, environment and flags,
-    and goes on with them.
+    and goes on with them. With `drop_changes` consumers are deployed as the settings have it,
+    without what earlier requests of this kind changed.
     """
 
     from_settings: bool = False
+    drop_changes: bool = False
     image: ImageName | None = None
     transformations: Annotated[dict[TopicName, TransformationName], Field(max_length=100)] = Field(
         default_factory=dict

@@ -56,3 +56,12 @@ def test_a_topic_that_the_settings_did_not_name() -> None:
     assert told == []
     _, told = without_overtaken(template, chosen("mine:edited"))
     assert "from none to mine:edited" in told[0]
+
+
+def test_all_of_it_is_taken_back() -> None:
+    """Consumers are deployed as the settings have it, with the same copy of them."""
+    before = DeploymentTemplate(settings_file="/copy.yaml", settings_digest="d")
+    template = updated(before, 1, REQUEST, chosen("mine:first"))
+    dropping = UpdateDeployments(request_id="d", drop_changes=True)
+    after = updated(template, 2, dropping, chosen("mine:first"))
+    assert after == DeploymentTemplate(version=2, settings_file="/copy.yaml", settings_digest="d")

@@ -16,6 +16,9 @@ def updated(
     template: DeploymentTemplate, version: int, request: UpdateDeployments, chosen: Settings
 ) -> DeploymentTemplate:
     """The template as a request changes it; what the request does not name stays."""
+    if request.drop_changes:
+        file, digest = template.settings_file, template.settings_digest
+        template = DeploymentTemplate(settings_file=file, settings_digest=digest)
     resources = request.resources
     tuning = {str(name): value for name, value in request.spark_settings.items()}
     named = [
