@@ -164,7 +164,7 @@ def test_a_standby_leads_when_the_leading_controller_is_gone(group: Group) -> No
 
 
 def test_a_leader_that_ends_in_order_is_followed_at_once(group: Group) -> None:
-    """A rolling update does not wait for silence; who leads without a right ends with 8."""
+    """A rolling update does not wait for silence; who comes beside it is refused."""
     with group.controller("first") as first, group.controller("second", "--standby") as second:
         until(lambda: first.status, "the first controller leads")
         until(lambda: second.events("standing_by"), "the second one waits")
@@ -175,6 +175,38 @@ def test_a_leader_that_ends_in_order_is_followed_at_once(group: Group) -> None:
         assert second.events("leader_ended")
         assert not second.events("leader_silent")
         with group.controller("third") as third:
-            until(lambda: third.events("leading"), "a third one, started by hand, leads")
-            assert second.process.wait(BUSY_S) == 1  # raised: the command turns it into 8
-            assert "newer controller" in second.log.read_text(encoding="utf-8")
+            assert third.process.wait(BUSY_S) == 1  # raised: the command turns it into 8
+            refusal = third.log.read_text(encoding="utf-8")
+            for part in ("PrefixTakenError", f"process {second.process.pid} on", "second, since"):
+                assert part in refusal
+            assert second.process.poll() is None
+            assert not third.events("leading")
+
+
+def test_a_holder_that_stands_still_is_followed_and_fenced(group: Group) -> None:
+    """Silent for long enough, it does not block another place; who wakes up then ends."""
+    with group.controller("first") as first:
+        until(lambda: first.status, "the first controller leads")
+        first.process.send_signal(signal.SIGSTOP)
+        with group.controller("second") as second:
+            took_s = until(lambda: second.events("leading"), "the second one leads")
+            assert took_s >= TAKEOVER_AFTER_S / 2, "it did not wait for silence: the test is void"
+            first.process.send_signal(signal.SIGCONT)
+            assert first.process.wait(BUSY_S) == 1  # raised: the command turns it into 8
+            assert "newer controller" in first.log.read_text(encoding="utf-8")
+            assert second.process.poll() is None
+
+
+def test_who_comes_back_leads_at_once(group: Group) -> None:
+    """Killed and started again in its folder, or ended in order: nobody waits for silence."""
+    with group.controller("first") as first:
+        until(lambda: first.status, "the first controller leads")
+    with group.controller("first") as again:
+        until(lambda: again.events("leading"), "it leads again", within_s=TAKEOVER_AFTER_S - 1)
+        until(lambda: again.status["controller_epoch"], "its status is written")
+        again.process.send_signal(signal.SIGTERM)
+        assert again.process.wait(BUSY_S) == 0
+        assert not again.events("listens_whether_another_leads")
+    with group.controller("elsewhere") as elsewhere:
+        until(lambda: elsewhere.events("leading"), "it leads")
+        assert not elsewhere.events("listens_whether_another_leads")

@@ -33,7 +33,7 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 request s1: settings capacity_bytes_per_s=200 consumers_max=5
-  request_answered: request s1: done, changed: capacity_bytes_per_s 200.0, consumers_max 5
+  request_answered: request s1: done, changed: packing.capacity 200B/s, controller.consumers_max 5
   > save
   > answer s1: done
 request s2: settings consumers_min=9
@@ -49,7 +49,7 @@ request s4: settings algorithm_knob=7
   > save
   > answer s4: refused
 request s5: settings algorithm=chain algorithm_knob=0.3
-  request_answered: request s5: done, changed: algorithm chain, algorithm_knob 0.3
+  request_answered: request s5: done, changed: packing.algorithm CHAIN, packing.knob 0.3
   > save
   > answer s5: done
 request s6: settings

@@ -14,7 +14,9 @@ from penstock.cli.options import (
     effective_settings,
     health_answers,
 )
+from penstock.cli.settings_copies import SettingsCopies, origin_texts
 from penstock.controller.process import ControllerProcess
+from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
 from penstock.processes.owner import end_with, owner_from_text
@@ -42,26 +44,33 @@ def controller(
 
     Consumers are local processes below `controller.directory`, or Deployments of a Kubernetes
     cluster (`controller.deployment=kubernetes`). They keep running when the controller ends, and
-    the next controller finds them. Only one controller leads: a newer one fences the older one at
-    the broker, and the older one ends with exit code 8. What requests changed (settings, pauses,
-    deployments) is kept in Kafka, so a standby on another machine goes on with it.
+    the next controller finds them. Only one controller leads: one that is started elsewhere is
+    refused (exit code 8) with who leads, unless that one is silent. Then the broker fences the
+    silent one. What requests changed (settings, pauses, deployments) is kept in Kafka, so a standby
+    on another machine goes on with it.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
         end_with(owner_from_text(ends_with))
     with health_answers(health_port) as health:
         deployment: DeploymentBackend
+        flags = settings_arguments(None, overrides, bootstrap_server)
+        started_with = GroupSettings(loaded.settings, origin_texts(loaded))
+        read_again = None
         if loaded.settings.controller.deployment == "kubernetes":
             # The Kubernetes client is slow to import, and comes with an extra of its own.
             from penstock.deployment.kubernetes import (  # noqa: PLC0415 -- see above
                 kubernetes_deployment,
             )
 
-            flags = settings_arguments(None, overrides, bootstrap_server)
             deployment = kubernetes_deployment(loaded, flags)
         else:
-            given = settings_arguments(settings, overrides, bootstrap_server)
-            deployment = local_deployment(loaded.settings, given, ends_with)
+            copies = SettingsCopies(loaded, overrides, bootstrap_server, outlive=ends_with is None)
+            started_with, read_again = copies.started_with(), copies.read_again
+            own = ["--settings", str(started_with.consumers_file), *flags]
+            deployment = local_deployment(
+                loaded.settings, own, ends_with, settings_of=copies.settings_of
+            )
         # `penstock up`, which has this controller end with it, has tried everything itself. A
         # standby must lead soon.
         ControllerProcess(
@@ -70,6 +79,8 @@ def controller(
             health=health,
             is_standby=standby,
             tries_first=ends_with is None and not standby,
+            started_with=started_with,
+            read_again=read_again,
         ).run()
 
 

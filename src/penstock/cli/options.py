@@ -49,25 +49,30 @@ HealthPort: TypeAlias = Annotated[
 ]
 
 
-def named_values(overrides: list[str] | None) -> dict[str, str]:
-    """The values given with `--set`, by the name of the option."""
+def named_values(overrides: list[str] | None, given_to: str = "--set") -> dict[str, str]:
+    """The values given with `--set` (or to a request), by the name of the option."""
     found = {}
     for text in overrides or []:
         name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--set takes NAME=VALUE, got {text!r}.")
+            raise UsageError(f"{given_to} takes NAME=VALUE, got {text!r}.")
         found[name.strip()] = value
     return found
+
+
+def given_flags(overrides: list[str] | None, bootstrap_server: str | None) -> dict[str, Any]:
+    """The options of the command line as `load_settings` takes them."""
+    flags: dict[str, Any] = {**named_values(overrides)}
+    if bootstrap_server is not None:
+        flags["kafka.bootstrap_servers"] = bootstrap_server
+    return flags
 
 
 def effective_settings(
     file: Path | None, overrides: list[str] | None, bootstrap_server: str | None = None
 ) -> LoadedSettings:
     """Load the settings for this command and configure the logs."""
-    flags: dict[str, Any] = {**named_values(overrides)}
-    if bootstrap_server is not None:
-        flags["kafka.bootstrap_servers"] = bootstrap_server
-    loaded = load_settings(file, flags)
+    loaded = load_settings(file, given_flags(overrides, bootstrap_server))
     configure_logs(loaded.settings.log.level, loaded.settings.log.format)
     return loaded
 

@@ -1,24 +1,33 @@
 """`penstock pause`, `resume` and `service send`: operators' requests and the answers to them."""
 
 import difflib
+import getpass
 import json
 import secrets
+import socket
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from pydantic import ValidationError
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.options import (
+    BootstrapServer,
+    Overrides,
+    SettingsFile,
+    effective_settings,
+    named_values,
+)
 from penstock.errors import PenstockError, UsageError
 from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
 from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import (
     ChangeSettings,
     Direction,
+    DropChanges,
     Pause,
     Resume,
     ServiceAnswer,
@@ -28,14 +37,18 @@ from penstock.messages import (
     decode,
     encode,
 )
+from penstock.messages.fields import SENTENCE_LENGTH_MAX
+from penstock.messages.service import ChangeableOption
 from penstock.model import TopicPartition
 from penstock.settings import Settings
+from penstock.settings.tree import known_options
 from penstock.settings.units import parse_duration
 
 ANSWER_WAIT = "15s"
 KINDS: dict[str, type[ServiceRequest]] = {
     "update-deployments": UpdateDeployments,
     "change-settings": ChangeSettings,
+    "drop-changes": DropChanges,
     "pause": Pause,
     "resume": Resume,
 }
@@ -70,7 +83,7 @@ def pause(
     if until is not None:
         fields["until_unix_ms"] = _moment_ms(until)
     request = _made(Pause, "pause", json.dumps(fields))
-    _finish(ask(loaded, request, wait), output)
+    finish(ask(loaded, request, wait), output)
 
 
 def resume(
@@ -85,16 +98,20 @@ def resume(
 ) -> None:
     """End a pause, or one side of it."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    request = Resume(request_id=_name("resume"), direction=direction)
-    _finish(ask(loaded, request, wait), output)
+    request = Resume(request_id=_name("resume"), requested_by=requested_by(), direction=direction)
+    finish(ask(loaded, request, wait), output)
 
 
 @app.command()
 def send(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")],
     content: Annotated[
-        str, typer.Argument(help="JSON, or @FILE. The fields are in docs/development/messages/.")
-    ] = "{}",
+        list[str] | None,
+        typer.Argument(
+            help="JSON, or @FILE; settings to change also as NAME=VALUE. The fields are in "
+            "docs/development/messages/."
+        ),
+    ] = None,
     wait: Wait = "5m",
     settings: SettingsFile = None,
     overrides: Overrides = None,
@@ -107,7 +124,7 @@ def send(
     to follow (a lower maximum of consumers, a roll-out) is accepted first and done later.
 
     Examples:
-    `penstock service send change-settings '{"capacity_bytes_per_s": 3000000}'`
+    `penstock service send change-settings packing.capacity=3MB/s controller.consumers_max=9`
 
     `penstock service send update-deployments '{"transformations": {"orders": "mine:clean"}}'`
 
@@ -115,8 +132,27 @@ def send(
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if kind not in KINDS:
         raise UsageError(f"There is no request {kind!r}; use one of {', '.join(KINDS)}.")
-    request = _made(KINDS[kind], kind, content)
-    _finish(ask(loaded, request, wait), output)
+    request = made_request(kind, _as_json(kind, content or ["{}"]))
+    finish(ask(loaded, request, wait), output)
+
+
+def made_request(kind: str, content: str) -> ServiceRequest:
+    return _made(KINDS[kind], kind, content)
+
+
+def _as_json(kind: str, content: list[str]) -> str:
+    """One JSON text, or the settings of a change as NAME=VALUE."""
+    if kind == "change-settings" and not content[0].startswith(("{", "@")):
+        return json.dumps(named_values(content, kind))
+    if len(content) > 1:
+        raise UsageError(f"{kind} takes one JSON text, got {len(content)} arguments.")
+    return content[0]
+
+
+def requested_by() -> str:
+    """Who sends a request, for the history and `penstock settings`."""
+    name = f"{getpass.getuser()}@{socket.gethostname()}"
+    return "".join(one for one in name if one.isprintable())[:SENTENCE_LENGTH_MAX]
 
 
 def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest:
@@ -126,6 +162,9 @@ def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest
         if not isinstance(fields, dict):
             raise UsageError("A request is a JSON object.")
         fields.setdefault("request_id", _name(name))
+        fields.setdefault("requested_by", requested_by())
+        if kind is ChangeSettings:
+            fields = _with_options(fields)
         request = kind.model_validate_json(json.dumps(fields))
     except OSError as error:
         raise UsageError(f"Could not read {content[1:]}: {error.strerror}.") from error
@@ -141,6 +180,23 @@ def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest
     if ends_ms is not None and ends_ms <= time.time() * 1000:
         raise UsageError("The pause would end before it begins.")
     return request
+
+
+def _with_options(fields: dict[str, Any]) -> dict[str, Any]:
+    """Settings by their own names may stand beside the other fields: `packing.capacity`."""
+    options = {name: value for name, value in fields.items() if "." in name}
+    changes = {**fields.get("changes", {}), **options}
+    for option in changes:
+        if option not in get_args(ChangeableOption):
+            path = tuple(option.split("."))
+            raise UsageError(
+                f"{option} cannot be changed by a request."
+                if path in known_options()
+                else f"There is no setting {option}.",
+                remedy=f"These can: {', '.join(get_args(ChangeableOption))}. For all others "
+                "change the settings file and roll it out: `penstock settings roll-out`.",
+            )
+    return {n: v for n, v in fields.items() if n not in options} | {"changes": changes}
 
 
 def _unknown_field(kind: type[ServiceRequest], name: str, field: str) -> UsageError:
@@ -219,7 +275,7 @@ def _send(settings: Settings, topic: str, request: ServiceRequest) -> None:
         raise errors[0] if errors else PenstockError("The request could not be sent in time.")
 
 
-def _finish(answer: ServiceAnswer, output: OutputFormat) -> None:
+def finish(answer: ServiceAnswer, output: OutputFormat) -> None:
     data: dict[str, Any] = answer.model_dump(mode="json", exclude_none=True)
     if output is OutputFormat.TABLE:
         say(f"{answer.outcome}: {answer.detail}")

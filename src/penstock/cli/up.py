@@ -11,8 +11,10 @@ from penstock.cli.controller import settings_arguments
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.recommend import recommend_until
+from penstock.cli.settings_in_force import StartingChanges
 from penstock.jars import JarSet, spark_sets
 from penstock.processes import REPAIR_EVERY_S
+from penstock.settings.snapshot import snapshot_text
 
 
 def up(
@@ -53,15 +55,19 @@ def up(
         start_broker = small_broker
     group = LocalGroup(
         loaded.settings,
-        settings_arguments(settings, overrides, bootstrap_server),
+        settings_arguments(None, overrides, bootstrap_server),
         start_broker=start_broker,
         embedded_spark=embedded_spark,
         on_progress=say,
+        snapshot=snapshot_text(loaded),
     )
     with group:
         say(f"The group is up. `penstock status` shows it; logs are in {group.directory}.")
         say("Ctrl-C stops it.")
+        changes = StartingChanges(group.settings)
         while not stop.wait(REPAIR_EVERY_S):
+            for line in changes.lines():
+                say(line)
             for line in group.repair():
                 say(line)
     say("Everything has stopped.")

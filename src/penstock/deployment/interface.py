@@ -41,6 +41,11 @@ class DeploymentTemplate:
     image: str | None = None
     cpu_millicores: int | None = None
     memory_megabytes: int | None = None
+    # The copy of the settings for local consumers, and the digest of what in it concerns them.
+    settings_file: str | None = None
+    settings_digest: str = ""
+    # What the settings had when a request changed a transformation or an option of Spark.
+    instead_of: Mapping[str, str] = field(default_factory=dict)
 
 
 class DeploymentState(StrEnum):

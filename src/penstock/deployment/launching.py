@@ -1,13 +1,13 @@
 """The command that starts a consumer of this group on this machine.
 
-The child gets the same settings file, flags (never secrets) and environment. Changes of a roll-out
-follow as further flags, which win.
+The child gets the copy of the settings that its template names, the same flags (never secrets) and
+the same environment. Changes of a roll-out follow as further flags, which win.
 """
 
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.deployment import DeploymentTemplate, LocalProcesses, TrialOutcome
@@ -18,8 +18,13 @@ from penstock.settings import Settings
 
 
 def local_deployment(
-    settings: Settings, flags: Sequence[str], ends_with: str | None
+    settings: Settings,
+    flags: Sequence[str],
+    ends_with: str | None,
+    settings_of: Callable[[Path], Settings] | None = None,
 ) -> LocalProcesses:
+    """`settings_of` reads the copy of the settings that a template names, with the same flags."""
+
     def launched(
         consumer: ConsumerId, template: DeploymentTemplate, state_directory: Path
     ) -> LaunchPlan:
@@ -30,13 +35,19 @@ def local_deployment(
         if ends_with is not None:
             command += ["--ends-with", ends_with]
         return LaunchPlan(
-            [*command, *flags, *template_arguments(settings, template)],
-            {**os.environ, **template.environment},
+            [*command, *settings_flags(template)], {**os.environ, **template.environment}
         )
 
     def tried(template: DeploymentTemplate) -> TrialOutcome:
-        environment = {**os.environ, **template.environment}
-        return run_trial([*flags, *template_arguments(settings, template)], environment)
+        return run_trial(settings_flags(template), {**os.environ, **template.environment})
+
+    def settings_flags(template: DeploymentTemplate) -> list[str]:
+        file = None if template.settings_file is None else Path(template.settings_file)
+        given, theirs = list(flags), settings
+        # A copy that another machine made is not here; then the one among the flags counts.
+        if file is not None and settings_of is not None and file.is_file():
+            given, theirs = [*flags, "--settings", str(file)], settings_of(file)
+        return [*given, *template_arguments(theirs, template)]
 
     return LocalProcesses(
         Path(settings.controller.directory).absolute(),
@@ -45,6 +56,7 @@ def local_deployment(
         trial=tried,
         grace_s=settings.controller.consumer_grace,
         starts_at_once_max=settings.controller.starts_at_once_max or len(os.sched_getaffinity(0)),
+        owner=ends_with or "",
     )
 
 

@@ -80,6 +80,8 @@ class _Note:
     # When it was started or began to wait, on the machine's monotonic clock (the same for all
     # processes).
     started_monotonic_s: float = 0.0
+    # The process with which it ends; empty when it outlives the controller.
+    owner: str = ""
 
     @property
     def is_alive(self) -> bool:
@@ -98,15 +100,20 @@ class LocalProcesses:
         trial: Trial = _not_tried,
         grace_s: float = 30.0,
         starts_at_once_max: int | None = None,
+        owner: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`starts_at_once_max` bounds the starts under way; None starts everything at once."""
+        """`starts_at_once_max` bounds the starts under way; None starts everything at once.
+
+        `owner` is noted for every consumer that is started here.
+        """
         self._directory = directory
         self._group = group
         self._launcher = launcher
         self._trial = trial
         self._grace_s = grace_s
         self._starts_at_once_max = starts_at_once_max
+        self._owner = owner
         self._monotonic = monotonic
         self._starts_lock = threading.Lock()
         self._locks: dict[ConsumerId, threading.Lock] = {}
@@ -126,12 +133,21 @@ class LocalProcesses:
             )
         return {consumer: found[consumer] for consumer in sorted(found)}
 
+    def started_here(self) -> list[ConsumerId]:
+        """The consumers that were started, or wait to be started, for this owner."""
+        return [ConsumerId(note.consumer) for note in self._notes() if note.owner == self._owner]
+
     def create(self, consumer: ConsumerId, template: DeploymentTemplate) -> None:
         with self._lock(consumer):
             if self._read(consumer) is not None:
                 return
             waiting = _Note(
-                int(consumer), self._group, None, template, started_monotonic_s=self._monotonic()
+                int(consumer),
+                self._group,
+                None,
+                template,
+                started_monotonic_s=self._monotonic(),
+                owner=self._owner,
             )
             with self._not_started(consumer):
                 self._folder(consumer).mkdir(parents=True, exist_ok=True)
@@ -251,7 +267,15 @@ class LocalProcesses:
             process = start_detached(
                 list(plan.command), log_file=log, environment=dict(plan.environment)
             )
-            note = _Note(int(consumer), self._group, process, template, restarts, self._monotonic())
+            note = _Note(
+                int(consumer),
+                self._group,
+                process,
+                template,
+                restarts,
+                self._monotonic(),
+                self._owner,
+            )
             try:
                 self._write(note)
             except OSError:

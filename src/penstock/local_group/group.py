@@ -10,6 +10,9 @@ that is starting. The controller starts the consumers, which watch this process 
 Shutdown order: the controller first, so that it does not replace consumers; then consumers,
 monitor, Spark and broker.
 
+A folder has one such group: a second one is refused at once, and touches nothing of the first. What
+a group did not start itself it does not stop.
+
 Children end with the thread that started them: all calls are made by one thread.
 """
 
@@ -21,10 +24,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
+from penstock.controller.process.prefix_holder import PrefixTakenError, require_free_prefix
 from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.deployment.local_processes import SERVERS_RESTARTING_NAME
@@ -37,19 +42,31 @@ from penstock.pipeline.warm_up import warm_up_command
 from penstock.processes import (
     STOP_GRACE_S,
     ProcessIdentity,
+    exit_code_of,
     identity_of,
     is_alive,
     start_child,
     stop,
 )
+from penstock.processes.command_line import command_line
 from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
+from penstock.settings.snapshot import CURRENT, FOLDER, replace_file
+from penstock.state_directory import DirectoryTakenError, StateDirectory
 
+# The controller of a group that was killed ends within this.
+_FORMER_CONTROLLER_ENDS_S = 3.0
 SERVER_RESTART_PAUSE_S = 10.0
 _SPARK = "Spark server"
 _RESTARTED = "the {name} died and was started again"
+
+
+class FolderTakenError(PenstockError):
+    """Another group runs in the folder."""
+
+    exit_code = PrefixTakenError.exit_code
 
 
 @dataclass(slots=True)
@@ -90,13 +107,17 @@ class LocalGroup:
         start_broker: Callable[[Path], OwnBroker] | None,
         embedded_spark: bool,
         on_progress: Callable[[str], None] = lambda _: None,
+        snapshot: str | None = None,
     ) -> None:
         """`flags` are the settings of the command line; they are passed on to the children.
 
         `start_broker` starts a broker with its data in a folder; None uses the broker in `kafka`.
+        `snapshot` is a copy of the settings, with which monitor and controller are started: they
+        keep it whatever happens to the file. None leaves them to find the file.
         """
         self.settings = settings
         self._flags = list(flags)
+        self._snapshot = snapshot
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
@@ -129,8 +150,35 @@ class LocalGroup:
             raise
         return self
 
+    def _take_folder(self) -> None:
+        """Hold the folder until the end. FolderTakenError while another group or controller does.
+
+        The controller's own lock is only looked at: the controller, a child, takes it itself.
+        """
+        since = datetime.now(UTC)
+        holder = f"process {os.getpid()} since {since:%Y-%m-%d %H:%M:%S} UTC: "
+        holder += command_line(sys.argv)
+        own = StateDirectory(self.directory / "up", "up", holder=holder)
+        controllers = StateDirectory(
+            self.directory / "controller", "controller", wait_s=_FORMER_CONTROLLER_ENDS_S
+        )
+        try:
+            self._parts.enter_context(own)
+            with controllers:
+                pass
+        except DirectoryTakenError as error:
+            raise FolderTakenError(
+                f"Another group runs in {self.directory}. {error.message}",
+                remedy="Stop that one first, or take another folder: --set controller.directory="
+                "DIR. Nothing of the other was touched.",
+            ) from None
+
     def _start_parts(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._take_folder()
+        if self._snapshot is not None:
+            file = replace_file(self.directory / FOLDER / CURRENT, self._snapshot)
+            self._flags = ["--settings", str(file), *self._flags]
         self._servers_restarting.unlink(missing_ok=True)  # left by a group that was killed
         if self._start_broker is not None:
             self._on_progress("starting a broker")
@@ -138,6 +186,7 @@ class LocalGroup:
             self.broker = kafka
             self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
         self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")
+        require_free_prefix(self.settings)
         if self._embedded_spark:
             self._on_progress("starting a Spark Connect server")
             server = self._parts.enter_context(
@@ -208,6 +257,8 @@ class LocalGroup:
             since_start_s = time.monotonic() - child.started_s
             if is_alive(child.process) or since_start_s < pause_s(child.restarts):
                 continue
+            if exit_code_of(child.process) == PrefixTakenError.exit_code:
+                require_free_prefix(self.settings)  # taking turns with the other helps nobody
             stop(child.process, grace_s=0)  # it is dead: this removes it from the process table
             self._launch(name, restarts=restarts_after(child.restarts, since_start_s))
             restarted.append(f"the {name} died and was started again; its log: {self.log_of(name)}")
@@ -316,7 +367,12 @@ class LocalGroup:
 
     def _stop_consumers(self) -> None:
         deployment = self.deployment
-        consumers = list(deployment.list_consumers())
+        consumers = deployment.started_here()
+        others = len(deployment.list_consumers()) - len(consumers)
+        if others:
+            self._on_progress(
+                f"left running: {counted(others, 'consumer')} that this command did not start"
+            )
         if not consumers:
             return
         self._on_progress(f"stopping {counted(len(consumers), 'consumer')}")

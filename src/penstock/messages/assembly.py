@@ -1,7 +1,8 @@
 """Splits long lists into several messages, and joins the parts again.
 
-The assembler keeps one unfinished list per sender. It drops parts of an older list and of a
-complete one. When a newer list begins, an unfinished older one is discarded.
+The assembler keeps one unfinished list per sender; every incarnation of a monitor is a sender of
+its own, so that a monitor is heard again after a younger one has come and gone. It drops parts of
+an older list and of a complete one. When a newer list begins, an unfinished older one is discarded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,8 @@ Row = TypeVar("Row")
 PartedMessage = TypeVar("PartedMessage", StateQueryResponse, ConsumerReport, WriteSpeedMeasurement)
 
 SENDERS_MAX = CONSUMER_ID_MAX
+# Every restart of a monitor is a new sender, so the one that was silent longest is forgotten.
+MONITORS_MAX = 8
 
 
 def cut(
@@ -60,8 +63,12 @@ class PartAssembler(Generic[PartedMessage]):
 
     def add(self, message: PartedMessage) -> tuple[PartedMessage, ...] | None:
         sender, order = _identity(message)
-        newest = self._newest.get(sender)
-        if newest is None and len(self._newest) >= SENDERS_MAX:
+        newest = self._newest.pop(sender, None)
+        if newest is not None:
+            self._newest[sender] = newest  # the last in order is who was heard last
+        elif isinstance(message, WriteSpeedMeasurement):
+            self._forget_monitors()
+        elif len(self._newest) >= SENDERS_MAX:
             return None
         if newest is not None and order < newest:
             return None
@@ -78,13 +85,19 @@ class PartAssembler(Generic[PartedMessage]):
         del self._parts[sender]
         return tuple(parts[number] for number in expected)
 
+    def _forget_monitors(self) -> None:
+        """Make room for one more; called before it is added."""
+        for sender in list(self._newest)[: max(0, len(self._newest) - MONITORS_MAX + 1)]:
+            del self._newest[sender]
+            self._parts.pop(sender, None)
+
 
 def _identity(
     message: StateQueryResponse | ConsumerReport | WriteSpeedMeasurement,
 ) -> tuple[int, tuple[int, int]]:
     """The sender, and the number of the list that the part belongs to; higher is newer."""
     if isinstance(message, WriteSpeedMeasurement):
-        return 0, (message.monitor_incarnation, message.sequence)
+        return message.monitor_incarnation, (0, message.sequence)
     if isinstance(message, ConsumerReport):
         return message.consumer_id, (message.incarnation, message.report_number)
     return message.consumer_id, (message.incarnation, message.query_number)

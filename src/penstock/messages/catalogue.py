@@ -12,6 +12,7 @@ from penstock.messages.leadership import ControllerHeartbeat, LeadershipClaim, L
 from penstock.messages.report import ConsumerReport
 from penstock.messages.service import (
     ChangeSettings,
+    DropChanges,
     Pause,
     Resume,
     ServiceAnswer,
@@ -34,6 +35,7 @@ MESSAGE_TYPES: tuple[type[Message], ...] = (
     WriteSpeedMeasurement,
     UpdateDeployments,
     ChangeSettings,
+    DropChanges,
     Pause,
     Resume,
     ServiceAnswer,

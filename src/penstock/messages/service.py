@@ -49,6 +49,21 @@ TransformationName = Annotated[
 AlgorithmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9@.-]{1,64}$")]
 
 
+# The settings that a request may change, by the names they have in the settings file.
+ChangeableOption = Literal[
+    "packing.capacity",
+    "packing.target_utilisation",
+    "packing.algorithm",
+    "packing.knob",
+    "controller.consumers_min",
+    "controller.consumers_max",
+    "controller.spare_consumers",
+    "controller.catch_up",
+]
+# As a settings file has it: `700kB/s`, `5m`, 3.
+OptionValue = Sentence | int | float
+
+
 class Direction(StrEnum):
     """What a pause holds back."""
 
@@ -85,9 +100,14 @@ class DeploymentResources(Value):
 class UpdateDeployments(ServiceRequest):
     """Replace every consumer in turn by one that is deployed differently.
 
-    A request without any change is a roll-out too: it restarts every consumer in turn.
+    A request without any change is a roll-out too: it restarts every consumer in turn. With
+    `from_settings` the controller first reads its own settings again, file, environment and flags,
+    and goes on with them. With `drop_changes` consumers are deployed as the settings have it,
+    without what earlier requests of this kind changed.
     """
 
+    from_settings: bool = False
+    drop_changes: bool = False
     image: ImageName | None = None
     transformations: Annotated[dict[TopicName, TransformationName], Field(max_length=100)] = Field(
         default_factory=dict
@@ -104,11 +124,15 @@ class UpdateDeployments(ServiceRequest):
 class ChangeSettings(ServiceRequest):
     """Change settings of the running controller. What is absent stays.
 
+    `changes` has the names and the units of the settings file. The other fields are those of
+    earlier releases, with their unit in their name.
+
     The controller checks the values like those of the settings file and refuses what the file could
     not have. A change of `consumers_min`, `consumers_max` or `spare_consumers` is done when the
     group has followed it.
     """
 
+    changes: dict[ChangeableOption, OptionValue] = Field(default_factory=dict)
     capacity_bytes_per_s: Annotated[Quantity, Field(gt=0)] | None = None
     target_utilisation: Annotated[float, Field(gt=0, le=1)] | None = None
     algorithm: AlgorithmName | None = None
@@ -124,6 +148,15 @@ class ChangeSettings(ServiceRequest):
         if low is not None and high is not None and low > high:
             raise ValueError(f"consumers_min {low} is above consumers_max {high}")
         return self
+
+
+class DropChanges(ServiceRequest):
+    """Take back what requests changed: these settings, or all of them when none is named.
+
+    The settings file, the environment and the flags of the controller count again.
+    """
+
+    options: Annotated[tuple[ChangeableOption, ...], Field(max_length=100)] = ()
 
 
 class Pause(ServiceRequest):

@@ -1,17 +1,20 @@
 """The monitor's process: each round it asks the brokers, and publishes the speeds it measured.
 
 A round is one period. Brokers that are away do not end the process: an outage is logged once when
-it begins and once when it ends. SIGTERM and SIGINT end the process after the running round.
+it begins and once when it ends. While an older monitor publishes to the same topic, this one only
+measures (`core/who_publishes.py`). SIGTERM and SIGINT end the process after the running round.
 """
 
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event
+from typing import Any
 
 from penstock.errors import NotPermittedError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.broker_questions import Answers, BrokerQuestions, Questions, SampleOf
+from penstock.kafka_io.heard_monitors import HeardMonitors
 from penstock.kafka_io.measurement_topic import (
     MeasurementPublisher,
     MeasurementReader,
@@ -24,6 +27,7 @@ from penstock.monitor.core.filters import filter_from_settings
 from penstock.monitor.core.measurement import measurement_parts
 from penstock.monitor.core.meter import MeasuredSpeeds, Meter
 from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
+from penstock.monitor.core.who_publishes import WhoPublishes
 from penstock.settings import Settings
 from penstock.telemetry import Health, get_logger
 
@@ -137,7 +141,7 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     """Measure and publish until `stop` is set."""
     log = get_logger(component="monitor")
     health = health or Health()
-    incarnation = _incarnation(settings)
+    publishing = _who_publishes(settings)
 
     def publishing_changed(error: Exception | None) -> None:
         if error is None:
@@ -149,8 +153,12 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     questions = BrokerQuestions(settings.kafka)
     measuring = SpeedMeasuring(settings, questions)
     publisher = MeasurementPublisher(settings.kafka, settings.topics, on_change=publishing_changed)
-    log.info("monitor_started", incarnation=incarnation, period_s=settings.monitor.period)
+    others = HeardMonitors(settings.kafka, settings.topics)
+    log.info(
+        "monitor_started", incarnation=publishing.incarnation, period_s=settings.monitor.period
+    )
     sequence = 0
+    was_mine = True
     try:
         for _ in _rounds(settings.monitor.period, stop):
             health.beat()
@@ -158,11 +166,17 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
             if speeds is None:
                 continue
             health.begun()
+            is_mine = _is_mine(publishing, others)
+            if is_mine != was_mine:
+                _log_change(log, publishing)
+            was_mine = is_mine
+            if not is_mine:
+                continue
             sequence += 1
             publisher.publish(
                 measurement_parts(
                     speeds,
-                    monitor_incarnation=incarnation,
+                    monitor_incarnation=publishing.incarnation,
                     sequence=sequence,
                     published_at_unix_ms=time.time_ns() // 1_000_000,
                     window_s=settings.monitor.window,
@@ -171,12 +185,17 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
             log.debug("published", sequence=sequence, partitions=len(speeds.names))
     finally:
         undelivered = publisher.close(_CLOSE_S)
+        others.close()
         questions.close()
     log.info("monitor_stopped", published=sequence, undelivered_messages=undelivered)
 
 
-def _incarnation(settings: Settings) -> int:
-    """Higher than any before, even if the wall clock went back: readers believe the highest."""
+def _who_publishes(settings: Settings) -> WhoPublishes:
+    """With an incarnation higher than any before, even if the wall clock went back.
+
+    Who published a moment ago, by the wall clocks, may still live: it counts as heard. A wrong
+    clock costs some periods, or two monitors until they hear each other.
+    """
     topic = settings.topics.names.monitor
     if topic not in Administration(settings.kafka).topics([topic]):
         raise monitor_topic_missing(topic)
@@ -185,8 +204,31 @@ def _incarnation(settings: Settings) -> int:
         newest = reader.newest()
     finally:
         reader.close()
-    before = newest.monitor_incarnation if newest else 0
-    return max(time.time_ns() // 1_000_000, before + 1)
+    now_ms = time.time_ns() // 1_000_000
+    if newest is None:
+        return WhoPublishes(now_ms, settings.monitor.period)
+    publishing = WhoPublishes(max(now_ms, newest.monitor_incarnation + 1), settings.monitor.period)
+    ago_s = max(0.0, (now_ms - newest.published_at_unix_ms) / 1000)
+    publishing.heard(newest.monitor_incarnation, time.monotonic() - ago_s)
+    return publishing
+
+
+def _is_mine(publishing: WhoPublishes, others: HeardMonitors) -> bool:
+    now_s = time.monotonic()
+    for incarnation in others.incarnations():
+        publishing.heard(incarnation, now_s)
+    return publishing.is_mine(now_s)
+
+
+def _log_change(log: Any, publishing: WhoPublishes) -> None:
+    if publishing.other is None:
+        log.info("takes_over", explanation="the older monitor is silent")
+    else:
+        log.warning(
+            "steps_aside",
+            other_incarnation=publishing.other,
+            explanation="an older monitor publishes here; this one takes over when it is silent",
+        )
 
 
 def _rounds(period_s: float, stop: Event) -> Iterator[None]:

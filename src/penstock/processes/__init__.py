@@ -1,6 +1,13 @@
 """Starts, identifies and stops processes, and leaves none behind."""
 
-from penstock.processes.child import STOP_GRACE_S, start_child, start_detached, stop, stop_all
+from penstock.processes.child import (
+    STOP_GRACE_S,
+    exit_code_of,
+    start_child,
+    start_detached,
+    stop,
+    stop_all,
+)
 from penstock.processes.identity import ProcessIdentity, identity_of, is_alive, send_signal
 from penstock.processes.registry import RunningServer, ServerRegistry
 from penstock.processes.restart_pace import REPAIR_EVERY_S
@@ -11,6 +18,7 @@ __all__ = [
     "ProcessIdentity",
     "RunningServer",
     "ServerRegistry",
+    "exit_code_of",
     "identity_of",
     "is_alive",
     "send_signal",

@@ -48,6 +48,17 @@ def _start(
     return identity_of(pid) or ProcessIdentity(pid, ENDED_AT_ONCE)
 
 
+def exit_code_of(process: ProcessIdentity) -> int | None:
+    """How a child of this process has ended; None while it runs, or when nobody knows any more."""
+    if is_alive(process):
+        return None
+    try:
+        pid, status = os.waitpid(process.pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return os.waitstatus_to_exitcode(status) if pid else None
+
+
 def stop(process: ProcessIdentity, *, grace_s: float) -> None:
     stop_all([process], grace_s=grace_s)
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from penstock.errors import SettingsError
 from penstock.settings.secret import Secret
 from penstock.settings.sections import Settings
+from penstock.settings.snapshot_mark import snapshot_mark
 from penstock.settings.tree import OptionPath, known_options, secret_options
 
 ENVIRONMENT_PREFIX = "PENSTOCK_"
@@ -41,6 +42,12 @@ class LoadedSettings:
     file: Path | None
     # Defaults that follow the machine, and why they are as they are.
     derived: Mapping[OptionPath, str] = field(default_factory=dict)
+    # What was set, as it was written, without secrets; and the files from which secrets came.
+    given: Mapping[OptionPath, Any] = field(default_factory=dict)
+    secret_files: Mapping[OptionPath, str] = field(default_factory=dict)
+    # Whether `file` is the group's own copy of the file it was started with, and then which.
+    is_snapshot: bool = False
+    snapshot_of: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ class _SourcedValue:
     value: Any
     origin: str
     may_be_secret: bool = False
+    # Of a secret that was read from a file.
+    secret_file: str | None = None
 
 
 def load_settings(
@@ -66,7 +75,9 @@ def load_settings(
     environment = os.environ if environment is None else environment
     file = _settings_file(file, environment)
     given: dict[OptionPath, _SourcedValue] = {}
-    for layer in (_from_file(file), _from_environment(environment), _from_flags(flags or {})):
+    text = "" if file is None else _text_of(file)
+    mark = snapshot_mark(text)
+    for layer in (_from_file(file, text), _from_environment(environment), _from_flags(flags or {})):
         for one in layer:
             checked = _checked(one)
             given[checked.path] = checked
@@ -81,9 +92,22 @@ def load_settings(
     except ValidationError as error:
         raise _first_error(error, given) from None
     origin = {path: one.origin for path, one in given.items()}
+    if mark is not None:
+        # What the copy has, and nothing since has changed, comes from where the copy has it from.
+        of_copy = {p for p, one in given.items() if _source_of(one) == str(file)}
+        origin |= {path: mark.origins[path] for path in of_copy & mark.origins.keys()}
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     settings, derived = _for_this_machine(settings, cores)
-    return LoadedSettings(settings, origin, file, derived)
+    return LoadedSettings(
+        settings,
+        origin,
+        file,
+        derived,
+        given={p: one.value for p, one in given.items() if p not in secret_options()},
+        secret_files={p: one.secret_file for p, one in given.items() if one.secret_file},
+        is_snapshot=mark is not None,
+        snapshot_of=None if mark is None else mark.file,
+    )
 
 
 def _for_this_machine(settings: Settings, cores: int) -> tuple[Settings, dict[OptionPath, str]]:
@@ -105,17 +129,25 @@ def _settings_file(file: Path | None, environment: Mapping[str, str]) -> Path | 
     return default if default.is_file() else None
 
 
-def _from_file(file: Path | None) -> Iterator[_SourcedValue]:
-    if file is None:
-        return
+def _source_of(one: _SourcedValue) -> str:
+    """The origin without the file that a secret was read from."""
+    return one.origin.removesuffix(f" (file {one.secret_file})")
+
+
+def _text_of(file: Path) -> str:
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(SETTINGS_FILE_BYTES_MAX + 1)
-        if len(text) > SETTINGS_FILE_BYTES_MAX:
-            raise SettingsError(f"{file} is too large for a settings file.")
-        content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"Could not read the settings file {file}: {error}.") from error
+    if len(text) > SETTINGS_FILE_BYTES_MAX:
+        raise SettingsError(f"{file} is too large for a settings file.")
+    return text
+
+
+def _from_file(file: Path | None, text: str) -> Iterator[_SourcedValue]:
+    try:
+        content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         place = f", line {where.line + 1}, column {where.column + 1}" if where else ""
@@ -184,6 +216,7 @@ def _checked(one: _SourcedValue) -> _SourcedValue:
             (*one.path[:-1], one.path[-1].removesuffix("_file")),
             _read_secret(name, Path(str(one.value))),
             f"{one.origin} (file {one.value})",
+            secret_file=str(one.value),
         )
     if one.path not in known_options():
         raise _unknown(name, one.origin)

@@ -25,6 +25,7 @@ LOCK_NAME = "lock"
 STATE_NAME = "state"
 _PARTIAL_NAME = "state.partial"
 _LOOK_AGAIN_S = 0.1
+_HOLDER_BYTES_MAX = 500
 
 
 class DirectoryTakenError(PenstockError):
@@ -41,12 +42,20 @@ class StateDirectory:
         *,
         wait_s: float = 0.0,
         is_given_up: Callable[[], bool] = lambda: False,
+        holder: str = "",
+        remedy: str = "Each consumer needs its own id and its own state directory.",
     ) -> None:
-        """`wait_s` is how long to wait for a holder that is about to end."""
+        """`wait_s` is how long to wait for a holder that is about to end.
+
+        `holder` is what others are told about this one, `remedy` what this one is told about
+        another.
+        """
         self.path = path
         self._owner = owner
         self._wait_s = wait_s
         self._is_given_up = is_given_up
+        self._holder = holder or f"process {os.getpid()}"
+        self._remedy = remedy
         self._folder: int | None = None
         self._lock: int | None = None
         # Why the directory is unusable; None while it is usable.
@@ -71,15 +80,17 @@ class StateDirectory:
             self.close()
             return
         if not self._is_ours(self._lock):
-            holder = os.read(self._lock, 100).decode(errors="replace").strip() or "unknown"
+            holder = (
+                os.read(self._lock, _HOLDER_BYTES_MAX).decode(errors="replace").strip() or "unknown"
+            )
             self.close()
             raise DirectoryTakenError(
                 f"The state directory {self.path} is held by another process ({holder}).",
-                remedy="Each consumer needs its own id and its own state directory.",
+                remedy=self._remedy,
             )
         with contextlib.suppress(OSError):  # only information for people
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"process {os.getpid()}\n".encode(), 0)
+            os.pwrite(self._lock, f"{self._holder}\n".encode()[:_HOLDER_BYTES_MAX], 0)
 
     def _is_ours(self, lock: int) -> bool:
         """Take the lock; wait up to `wait_s` for a holder that is about to end."""

@@ -54,6 +54,13 @@ def test_wrong_usage_is_exit_code_two(arguments: list[str]) -> None:
         (["load", "orders=1MB/s", "--duration", "soon"], "not a duration"),
         (["load", "orders=1MB/s", "--record-size", "3"], "at least"),
         (["service", "send", "change-settings", '{"nosuch": 1}'], "unknown field nosuch"),
+        (["service", "send", "change-settings", "packing.capacty=1"], "no setting packing.capacty"),
+        (["service", "send", "change-settings", "kafka.answer_timeout=1s"], "cannot be changed by"),
+        (
+            ["service", "send", "change-settings", "packing.capacity"],
+            "change-settings takes NAME=VALUE",
+        ),
+        (["service", "send", "pause", "{}", "{}"], "takes one JSON text"),
         (["service", "send", "change-settings", '{"algoritm": "MWF"}'], "Did you mean algorithm?"),
         (["service", "send", "pause", '{"until_unix_ms": 0}'], "would end before it begins"),
         (["pause", "--until", "2020-01-01"], "would end before it begins"),

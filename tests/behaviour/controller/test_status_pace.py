@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.cli.group_status import STALE_AFTER_S
-from penstock.controller.process.loop import STATUS_EVERY_S_MAX, status_pause_s
+from penstock.controller.process.status_file import STATUS_EVERY_S_MAX, status_pause_s
 
 
 @pytest.mark.parametrize(

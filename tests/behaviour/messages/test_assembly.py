@@ -60,6 +60,31 @@ def test_only_the_newest_is_put_together() -> None:
     assert assembler.add(next(in_parts(restarted, "partitions"))) is not None
 
 
+def test_a_second_monitor_that_came_and_went_silences_nobody() -> None:
+    """The first monitor is heard again after a younger one has published, and also between."""
+    assembler = PartAssembler[WriteSpeedMeasurement]()
+
+    def heard(sequence: int, incarnation: int) -> bool:
+        parts = in_parts(measurement(sequence, 1, incarnation), "partitions")
+        return assembler.add(next(parts)) is not None
+
+    assert heard(7, incarnation=100)
+    assert heard(1, incarnation=200)
+    assert heard(8, incarnation=100)
+    assert heard(2, incarnation=200)
+    assert heard(9, incarnation=100)
+    assert not heard(9, incarnation=100)
+
+
+def test_monitors_that_came_and_went_are_forgotten() -> None:
+    """The newest ones are remembered: a monitor that restarts often is always heard."""
+    assembler = PartAssembler[WriteSpeedMeasurement]()
+    for incarnation in range(1, 3 * assembly.MONITORS_MAX):
+        one = next(in_parts(measurement(1, 1, incarnation), "partitions"))
+        assert assembler.add(one) is not None
+        assert assembler.add(one) is None
+
+
 def test_parts_that_disagree_on_their_number_are_no_whole() -> None:
     """Parts that disagree on their number are never mixed."""
     assembler = PartAssembler[WriteSpeedMeasurement]()

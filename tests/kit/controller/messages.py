@@ -12,6 +12,7 @@ from penstock.messages import (
     CycleMeasurement,
     DeploymentResources,
     Direction,
+    DropChanges,
     FailedPartition,
     LeadershipClaim,
     LeadershipEnd,
@@ -191,6 +192,7 @@ EXAMPLES: tuple[Message, ...] = (
         resources=DeploymentResources(cpu_millicores=500, memory_megabytes=512),
     ),
     ChangeSettings(request_id="r1", capacity_bytes_per_s=5e6, consumers_min=1, consumers_max=9),
+    DropChanges(request_id="r4", options=("packing.capacity",)),
     Pause(
         request_id="r2", direction=Direction.DOWN, until_unix_ms=1_700_000_000_000, reason="sale"
     ),

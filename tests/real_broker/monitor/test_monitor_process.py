@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from kit.kafka.measuring import fits, writing
-from kit.kafka.monitor_process import make_topics, reading, running_monitor
+from kit.kafka.monitor_process import (
+    MonitorProcess,
+    make_topics,
+    reading,
+    running_monitor,
+)
 from kit.program import penstock
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
@@ -65,6 +70,35 @@ def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     events = [json.loads(line)["event"] for line in log_file.read_text().splitlines()]
     assert events.count("monitor_started") == 2
     assert events[-1] == "monitor_stopped"
+
+
+def test_a_second_monitor_steps_aside(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """It publishes nothing while the first one does, and the first one is heard after its end."""
+    make_topics(kafka, "twice")
+    Administration(kafka.settings).create_topic("twice-data", partitions=1)
+    options = ("monitor.include=[twice-data]", "monitor.period=500ms")
+    with running_monitor(kafka, "twice", tmp_path / "first.log", *options) as first:
+        (before, *_) = collected(kafka, "twice", 3)
+        with running_monitor(kafka, "twice", tmp_path / "second.log", *options) as second:
+            until_event(second, "steps_aside")
+            together = collected(kafka, "twice", 4)
+            assert second.terminate() == 0
+        after = collected(kafka, "twice", 4)
+        heard = {one.monitor_incarnation for one in (*together, *after)}
+        assert heard == {before.monitor_incarnation}
+        with running_monitor(kafka, "twice", tmp_path / "third.log", *options) as third:
+            until_event(third, "steps_aside")
+            first.kill()
+            until_event(third, "takes_over")
+            (last, *_) = collected(kafka, "twice", 2)
+            assert last.monitor_incarnation > before.monitor_incarnation
+
+
+def until_event(monitor: MonitorProcess, name: str) -> None:
+    deadline_s = time.monotonic() + 60
+    while f'"{name}"' not in monitor.log:
+        assert time.monotonic() < deadline_s, monitor.log
+        time.sleep(0.1)  # the log of another process announces nothing
 
 
 def test_speeds_with_and_without_a_monitor(kafka: EmbeddedKafka, tmp_path: Path) -> None:

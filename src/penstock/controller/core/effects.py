@@ -6,6 +6,7 @@ saved, and after the effects that change the deployment template, which is saved
 
 from dataclasses import dataclass
 
+from penstock.controller.core.inputs import NewSettings
 from penstock.messages import ControllerHeartbeat, Message, UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import PackingProblem
@@ -47,6 +48,7 @@ class SetDeploymentTemplate(Effect):
 
     version: int
     request: UpdateDeployments
+    new_settings: NewSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class TryDeployment(Effect):
 
     version: int
     request: UpdateDeployments
+    new_settings: NewSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)

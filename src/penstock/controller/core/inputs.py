@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from penstock.messages import FromConsumer, ServiceRequest
 from penstock.model import ConsumerId, TopicPartition
 from penstock.packing import Packing
+from penstock.settings.sections import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,22 @@ class PackingFailed(Input):
 
 
 @dataclass(frozen=True, slots=True)
+class NewSettings:
+    """The operator's settings, read again, and their copy for consumers."""
+
+    settings: Settings
+    consumers_file: str | None = None
+    consumers_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Requested(Input):
-    """An operator's request from the service topic."""
+    """An operator's request from the service topic; with new settings if it asks for them."""
 
     request: ServiceRequest
+    new_settings: NewSettings | None = None
+    # Why there are none, though the request asks for them.
+    not_read: str = "this controller cannot read its settings again; restart it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def _durable_first(before: State, after: State, effects: Collection[Effect]) -> 
     )
     acts = any(isinstance(e, (Send, CreateConsumer, DeleteConsumer)) for e in effects)
     if is_changed and acts:
-        # The template is saved with the state, so it is set before.
+        # The template is part of what is saved, and acts on nothing before.
         templates = (SetDeploymentTemplate, RestoreDeploymentTemplate)
         first = next(one for one in effects if not isinstance(one, templates))
         _require(isinstance(first, SaveState), "S9", "an effect comes before the state is durable")

@@ -5,18 +5,21 @@ twice. "Done" means done: a change that the group still has to follow is accepte
 answered again when the group has.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.controller.core import roll_out
 from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.inputs import Requested
 from penstock.controller.core.load import available
+from penstock.controller.core.new_settings import need_a_restart
 from penstock.controller.core.service_answers import answer
 from penstock.controller.core.settings import (
+    LiveChange,
     controller_settings,
     overrides_of,
+    shown_value,
     with_overrides,
 )
 from penstock.controller.core.state import BoundsRequest, PauseRecord
@@ -25,11 +28,13 @@ from penstock.errors import SettingsError
 from penstock.messages import (
     ChangeSettings,
     Direction,
+    DropChanges,
     Pause,
     Resume,
     ServiceOutcome,
     UpdateDeployments,
 )
+from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
 from penstock.settings.sections import PackingSettings, Settings
@@ -57,8 +62,10 @@ def obey(draft: StepDraft, given: Requested) -> None:
         outcome, explanation = _resume(draft, request)
     elif isinstance(request, ChangeSettings):
         outcome, explanation = _change(draft, request)
+    elif isinstance(request, DropChanges):
+        outcome, explanation = _drop(draft, request)
     elif isinstance(request, UpdateDeployments):
-        outcome, explanation = _update(draft, request)
+        outcome, explanation = _update(draft, request, given)
     else:
         outcome, explanation = ServiceOutcome.REFUSED, "no such request"
     answer(draft, request.request_id, outcome, explanation)
@@ -103,28 +110,73 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
         return ServiceOutcome.REFUSED, error.message.rstrip(".")
     if _has_idle_knob(asked, checked.packing):
         return ServiceOutcome.REFUSED, f"algorithm {checked.packing.algorithm} ignores the knob"
+    origins = dict(draft.state.override_origins)
+    for option in asked:
+        instead_of = shown_value(draft.state.chosen, option)
+        origins[option] = LiveChange(
+            request.request_id, request.requested_by, draft.now_ms, instead_of
+        )
+    changed = [f"{option} {shown_value(checked, option)}" for option in asked]
+    done = f"changed: {shortened_list(changed, most=len(asked))}" if asked else "nothing to change"
+    return _use(draft, request.request_id, checked, Overrides(overrides, origins, asked, done))
+
+
+def _drop(draft: StepDraft, request: DropChanges) -> tuple[ServiceOutcome, str]:
+    """Take changes back; those that were not changed are no error."""
+    named: Collection[str] = request.options or draft.state.overrides
+    gone = [option for option in draft.state.overrides if option in named]
+    if not gone:
+        return ServiceOutcome.DONE, "nothing was changed"
+    left = {o: value for o, value in draft.state.overrides.items() if o not in gone}
+    origins = {o: one for o, one in draft.state.override_origins.items() if o not in gone}
+    try:
+        checked = with_overrides(draft.state.chosen, left)
+    except SettingsError as error:
+        return ServiceOutcome.REFUSED, error.message.rstrip(".")
+    back = [f"{option} {shown_value(checked, option)}" for option in gone]
+    done = f"as in the settings again: {shortened_list(back, most=len(back))}"
+    return _use(draft, request.request_id, checked, Overrides(left, origins, gone, done))
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What requests have changed, after one more request."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, LiveChange]
+    # The options that this request changes.
+    touched: Collection[str]
+    # The answer when the group has nothing to follow.
+    done: str
+
+
+def _use(
+    draft: StepDraft, request_id: str, checked: Settings, after: Overrides
+) -> tuple[ServiceOutcome, str]:
     settings = controller_settings(checked)
-    wanted = {name: value for name, value in asked.items() if name in BOUNDS}
+    wanted = {
+        name: getattr(settings, name) for name in BOUNDS if f"controller.{name}" in after.touched
+    }
     replaced = [r for r in draft.state.bounds_requests if _differs(r.wanted, wanted)]
     kept = tuple(r for r in draft.state.bounds_requests if r not in replaced)
     missing, held_by = _what_is_missing(draft, wanted, settings.consumers_max)
     if missing and len(kept) >= BOUNDS_REQUESTS_MAX:
         return ServiceOutcome.REFUSED, f"{BOUNDS_REQUESTS_MAX} requests wait for the group already"
     for former in replaced:
-        explanation = f"replaced by request {request.request_id}"
+        explanation = f"replaced by request {request_id}"
         answer(draft, former.request_id, ServiceOutcome.REFUSED, explanation)
     draft.change(
         settings=settings,
-        overrides=overrides,
+        overrides=after.values,
+        override_origins=after.origins,
         trigger=try_again(draft.state.trigger),
         bounds_requests=kept,
     )
     if missing:
-        waiting = BoundsRequest(request.request_id, wanted, held_by)
+        waiting = BoundsRequest(request_id, wanted, held_by)
         draft.change(bounds_requests=(*kept, waiting))
         return ServiceOutcome.ACCEPTED, missing
-    changed = shortened_list([f"{name} {value}" for name, value in asked.items()], most=len(asked))
-    return ServiceOutcome.DONE, f"changed: {changed}" if asked else "nothing to change"
+    return ServiceOutcome.DONE, after.done
 
 
 def _has_idle_knob(asked: Mapping[str, Any], packing: PackingSettings) -> bool:
@@ -133,9 +185,9 @@ def _has_idle_knob(asked: Mapping[str, Any], packing: PackingSettings) -> bool:
     The settings refuse every such knob but the default. A request may set that one only together
     with an algorithm that has no knob, to take back an earlier knob.
     """
-    if "algorithm_knob" not in asked or packing.uses_knob():
+    if "packing.knob" not in asked or packing.uses_knob():
         return False
-    return "algorithm" not in asked or "@" in packing.algorithm
+    return "packing.algorithm" not in asked or "@" in packing.algorithm
 
 
 def _differs(wanted: Mapping[str, int], later: Mapping[str, int]) -> bool:
@@ -206,13 +258,23 @@ def _answered(draft: StepDraft, request: BoundsRequest) -> BoundsRequest | None:
     return replace(request, held_by=held_by)
 
 
-def _update(draft: StepDraft, request: UpdateDeployments) -> tuple[ServiceOutcome, str]:
+def _update(
+    draft: StepDraft, request: UpdateDeployments, given: Requested
+) -> tuple[ServiceOutcome, str]:
     if draft.state.roll_out is not None and draft.state.roll_out.undoes is None:
         return ServiceOutcome.REFUSED, "another roll-out is in progress"
-    without_effect = _without_effect(draft.state.chosen, request)
+    new = given.new_settings if request.from_settings else None
+    if request.from_settings and new is None:
+        return ServiceOutcome.REFUSED, given.not_read[:ANSWER_LENGTH_MAX]
+    chosen = draft.state.chosen if new is None else new.settings
+    without_effect = _without_effect(chosen, request)
     if without_effect:
         return ServiceOutcome.REFUSED, without_effect
-    roll_out.begin(draft, request)
+    if new is not None:
+        fixed = need_a_restart(draft.state.chosen, new.settings)
+        if fixed:
+            return ServiceOutcome.REFUSED, f"changes that need a restart: {shortened_list(fixed)}"
+    roll_out.begin(draft, request, new)
     version = draft.state.deployment_version + 1
     return ServiceOutcome.ACCEPTED, f"version {version} is tried first, then one by one"
 

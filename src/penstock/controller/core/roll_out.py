@@ -20,9 +20,10 @@ from penstock.controller.core.effects import (
 )
 from penstock.controller.core.group_management import enter as manage_group
 from penstock.controller.core.housekeeping import idle
-from penstock.controller.core.inputs import DeploymentTried
+from penstock.controller.core.inputs import DeploymentTried, NewSettings
 from penstock.controller.core.load import available, group_load, owner_of
 from penstock.controller.core.membership import begin_leaving, remove, want_one_more
+from penstock.controller.core.new_settings import adopt_settings
 from penstock.controller.core.plan import adopt
 from penstock.controller.core.roll_out_signs import OF_THE_DEPLOYMENT
 from penstock.controller.core.service_answers import answer
@@ -35,7 +36,7 @@ from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import counted
 
 
-def begin(draft: StepDraft, request: UpdateDeployments) -> None:
+def begin(draft: StepDraft, request: UpdateDeployments, new: NewSettings | None = None) -> None:
     """Nothing is deployed differently before it was tried.
 
     It takes the place of a roll-out that is being rolled back: the request may be the remedy.
@@ -50,13 +51,13 @@ def begin(draft: StepDraft, request: UpdateDeployments) -> None:
         if parked.reason in OF_THE_DEPLOYMENT
     )
     version, total = draft.state.deployment_version + 1, len(draft.consumers)
-    _ask(draft, RollOut(request, version, total, failed_before=failed_before))
+    _ask(draft, RollOut(request, version, total, failed_before=failed_before, new_settings=new))
     draft.save()
 
 
 def _ask(draft: StepDraft, roll_out: RollOut) -> None:
     draft.change(roll_out=replace(roll_out, is_asked=True))
-    draft.do(TryDeployment(roll_out.version, roll_out.request))
+    draft.do(TryDeployment(roll_out.version, roll_out.request, roll_out.new_settings))
 
 
 def tried(draft: StepDraft, given: DeploymentTried) -> None:
@@ -72,8 +73,13 @@ def tried(draft: StepDraft, given: DeploymentTried) -> None:
         return
     if given.note:
         draft.decide(Code.ROLL_OUT, f"version {given.version} is not tried before: {given.note}")
-    draft.change(deployment_version=roll_out.version, roll_out=replace(roll_out, is_tried=True))
-    draft.do(SetDeploymentTemplate(roll_out.version, roll_out.request))
+    new = roll_out.new_settings
+    former = draft.state.chosen if new is not None else None
+    roll_out = replace(roll_out, is_tried=True, former_settings=former)
+    draft.change(deployment_version=roll_out.version, roll_out=roll_out)
+    if new is not None:
+        adopt_settings(draft, new.settings)
+    draft.do(SetDeploymentTemplate(roll_out.version, roll_out.request, new))
 
 
 def _answer(
@@ -155,6 +161,8 @@ def _roll_back(draft: StepDraft, roll_out: RollOut, why: str) -> RollOut:
         replacement=None,
     )
     draft.change(deployment_version=version, roll_out=undoing)
+    if roll_out.former_settings is not None:
+        adopt_settings(draft, roll_out.former_settings)
     draft.do(RestoreDeploymentTemplate(version))
     draft.decide(
         Code.ROLLED_BACK,

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from penstock.controller.core.decisions import Code, Decision
-from penstock.controller.core.settings import controller_settings
+from penstock.controller.core.settings import LiveChange, by_option, controller_settings
 from penstock.controller.core.state import (
     BoundsRequest,
     ConsumerRecord,
@@ -64,6 +64,10 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
         "queries_sent": state.queries_sent,
         "deployment_version": state.deployment_version,
         "overrides": dict(state.overrides),
+        "override_origins": {
+            option: [one.request_id, one.requested_by, one.at_ms, one.instead_of]
+            for option, one in state.override_origins.items()
+        },
         "consumers": {},
         "departing": [],
         "incarnation_floor": {str(c): floor for c, floor in state.incarnation_floor.items()},
@@ -153,7 +157,7 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         deployment_version=int(saved["deployment_version"]),
         chosen=chosen,
         settings=controller_settings(chosen),
-        overrides={str(name): value for name, value in saved["overrides"].items()},
+        overrides=by_option({str(name): value for name, value in saved["overrides"].items()}),
         consumers={
             ConsumerId(int(c)): ConsumerRecord(
                 ConsumerStatus(row[0]), 0, incarnation=int(row[1]), deployment_version=int(row[2])
@@ -174,6 +178,10 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         roll_out=_roll_out(saved["roll_out"]),
         requests=tuple(str(r) for r in saved["requests"]),
         # What has `get` is absent in the files of older releases.
+        override_origins={
+            str(option): LiveChange(str(row[0]), str(row[1]), int(row[2]), row[3])
+            for option, row in saved.get("override_origins", {}).items()
+        },
         growth_limit=_growth_limit(saved.get("growth_limit")),
         capacity_size=int(saved.get("capacity_size", 0)),
         starts_took_ms=tuple(int(took_ms) for took_ms in saved.get("starts_took_ms", ())),

@@ -18,6 +18,17 @@ from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
 
 
 @dataclass(frozen=True, slots=True)
+class LiveChange:
+    """The request that changed a setting of the running controller."""
+
+    request_id: str
+    requested_by: str
+    at_ms: int
+    # What the operator's settings had at that time; None when an earlier release saved it.
+    instead_of: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerSettings:
     """The options of `controller` and `packing` as the core uses them; docs/options.md has each."""
 
@@ -123,8 +134,8 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-# The option that each field of `ChangeSettings` changes. Fields carry their unit in their name,
-# options in their value.
+# The option that each field of an earlier release's `ChangeSettings` changes. Those fields carry
+# their unit in their name, options in their value.
 _OPTIONS = {
     "capacity_bytes_per_s": "packing.capacity",
     "target_utilisation": "packing.target_utilisation",
@@ -135,11 +146,32 @@ _OPTIONS = {
     "spare_consumers": "controller.spare_consumers",
     "catch_up_ms": "controller.catch_up",
 }
+_CHANGEABLE = frozenset(_OPTIONS.values())
 
 
 def overrides_of(request: ChangeSettings) -> dict[str, Any]:
-    """What a request asks to change: the fields that are not absent."""
-    return {name: value for name in _OPTIONS if (value := getattr(request, name)) is not None}
+    """What a request asks to change, by option, with values as in a settings file."""
+    fields = {name: value for name in _OPTIONS if (value := getattr(request, name)) is not None}
+    return by_option(fields) | dict(request.changes)
+
+
+def by_option(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """With the names and values of a settings file; earlier releases saved the requests' fields."""
+    return {
+        _OPTIONS.get(name, name): _as_in_a_file(name, value) for name, value in overrides.items()
+    }
+
+
+def _as_in_a_file(name: str, value: Any) -> Any:
+    if name.endswith("_bytes_per_s"):
+        return f"{value!r}B/s"
+    return f"{value!r}ms" if name.endswith("_ms") else value
+
+
+def shown_value(settings: Settings, option: str) -> Any:
+    """The value of an option as people write it, for messages and comparisons."""
+    section, _, name = option.partition(".")
+    return getattr(settings, section).model_dump(mode="json")[name]
 
 
 def with_overrides(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
@@ -147,18 +179,33 @@ def with_overrides(settings: Settings, overrides: Mapping[str, Any]) -> Settings
 
     SettingsError when the settings file could not have such a value.
     """
-    changes = {}
-    for name, value in overrides.items():
-        if name not in _OPTIONS:
+    changes = by_option(overrides)
+    for name in changes:
+        if name not in _CHANGEABLE:
             raise SettingsError(f"unknown setting {name}.")
-        changes[_OPTIONS[name]] = _as_in_a_file(name, value)
     return changed_settings(settings, changes)
 
 
-def _as_in_a_file(name: str, value: Any) -> Any:
-    if name.endswith("_bytes_per_s"):
-        return f"{value!r}B/s"
-    return f"{value!r}ms" if name.endswith("_ms") else value
+def overtaken_changes(
+    settings: Settings, overrides: Mapping[str, Any], origins: Mapping[str, LiveChange]
+) -> dict[str, str]:
+    """The changes by requests that the operator's settings have overtaken, and why.
+
+    The later one wins: a request over the settings that were there, and settings that were edited
+    since (a file, a variable or a flag) over the request.
+    """
+    found = {}
+    for option in overrides:
+        origin = origins.get(option)
+        if origin is None or origin.instead_of is None:
+            continue  # an earlier release did not save it: it goes on until it is dropped
+        now = shown_value(settings, option)
+        if now != origin.instead_of:
+            found[option] = (
+                f"the settings were changed from {origin.instead_of} to {now} since request "
+                f"{origin.request_id}, so {now} counts"
+            )
+    return found
 
 
 def valid_overrides(

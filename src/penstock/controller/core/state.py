@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from penstock.controller.core.decisions import Code, Decision
-from penstock.controller.core.settings import ControllerSettings
+from penstock.controller.core.inputs import NewSettings
+from penstock.controller.core.settings import ControllerSettings, LiveChange
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.packing.speed_memory import SpeedMemory
@@ -171,6 +172,10 @@ class RollOut:
     is_tried: bool = False
     # Partitions that the old consumers could not carry either.
     failed_before: frozenset[TopicPartition] = frozenset()
+    # Settings that were read again for it, and those that a roll-back restores. Not saved: a new
+    # controller starts with the settings of its own start.
+    new_settings: NewSettings | None = None
+    former_settings: Settings | None = None
     # What is wrong with the new deployment, and the version that a roll-back takes back.
     fault: str = ""
     undoes: int | None = None
@@ -218,6 +223,8 @@ class State:
     settings: ControllerSettings
     # What requests have changed. Saved, so that a restart keeps it.
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    # By option, like the overrides: which request it was.
+    override_origins: Mapping[str, LiveChange] = field(default_factory=dict)
     now_ms: int = 0
     phase_since_ms: int = 0
     ticked_ms: int = 0

@@ -42,11 +42,8 @@ from penstock.controller.core.inputs import (
     Tick,
 )
 from penstock.controller.core.invariants import check_step
-from penstock.controller.core.settings import (
-    controller_settings,
-    valid_overrides,
-    with_overrides,
-)
+from penstock.controller.core.new_settings import kept_changes
+from penstock.controller.core.settings import controller_settings, with_overrides
 from penstock.controller.core.state import ConsumerStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
@@ -93,13 +90,15 @@ class Machine:
             phase_since_ms=now_ms,
             ticked_ms=now_ms,
         )
-        dropped: Mapping[str, str] = {}
+        dropped: tuple[str, ...] = ()
         if saved is not None:
-            overrides, dropped = valid_overrides(settings, saved.overrides)
+            kept = kept_changes(settings, saved)
+            dropped = kept.dropped
             state = replace(
                 state,
-                settings=controller_settings(with_overrides(settings, overrides)),
-                overrides=overrides,
+                settings=controller_settings(with_overrides(settings, kept.overrides)),
+                overrides=kept.overrides,
+                override_origins=kept.origins,
                 plan_number=saved.plan_number,
                 queries_sent=saved.queries_sent,
                 incarnation_floor=saved.incarnation_floor,
@@ -118,8 +117,7 @@ class Machine:
                 avoided_numbers=saved.avoided_numbers,
             )
         draft = StepDraft(state, now_ms)
-        for name, why in dropped.items():
-            explanation = f"{name} from an earlier request is no longer valid: {why}"
+        for explanation in dropped:
             draft.decide(Code.SETTING_DROPPED, explanation)
         synchronisation.enter(draft)
         return self._finished(draft)

@@ -30,10 +30,12 @@ from penstock.controller.core.inputs import (
     DeploymentTried,
     Input,
     ListingFailed,
+    NewSettings,
     Packed,
     PackingFailed,
 )
 from penstock.controller.process.inbound import Inbox
+from penstock.controller.process.template_changes import updated, without_overtaken
 from penstock.deployment import (
     DeploymentBackend,
     DeploymentError,
@@ -45,6 +47,7 @@ from penstock.errors import PenstockError
 from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
 from penstock.packing import algorithm_named
+from penstock.settings import Settings
 
 # Creations and deletions mostly wait for other processes: a few at once keep a large plan quick.
 WORKERS = 8
@@ -60,12 +63,14 @@ class EffectRunner:
         template: DeploymentTemplate,
         make_mailboxes: Callable[[ConsumerId], None],
         former: DeploymentTemplate | None = None,
+        chosen: Callable[[], Settings] = Settings,
     ) -> None:
-        """`former` is the template that a roll-back restores."""
+        """`former` is the template that a roll-back restores; `chosen` gives the settings now."""
         self._deployment = deployment
         self._inbox = inbox
         self._log = log
         self._make_mailboxes = make_mailboxes
+        self._chosen = chosen
         self.template = template
         self.former = former or DeploymentTemplate()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="effects")
@@ -81,12 +86,28 @@ class EffectRunner:
         """Start an effect; its result comes through the inbox."""
         if isinstance(effect, SetDeploymentTemplate):
             self.former = self.template
-            self.template = _updated(self.template, effect.version, effect.request)
+            self.template = self._updated(effect.version, effect.request, effect.new_settings)
             return
         if isinstance(effect, RestoreDeploymentTemplate):
             self.template = replace(self.former, version=effect.version)
             return
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
+
+    def _updated(
+        self, version: int, request: UpdateDeployments, new: NewSettings | None
+    ) -> DeploymentTemplate:
+        """The template as a roll-out changes it."""
+        chosen = self._chosen() if new is None else new.settings
+        template = updated(self.template, version, request, chosen)
+        if new is None:
+            return template
+        template = replace(
+            template, settings_file=new.consumers_file, settings_digest=new.consumers_digest
+        )
+        template, told = without_overtaken(template, chosen)
+        for line in told:
+            self._log.warning("change_dropped", explanation=line)
+        return template
 
     def repair(self) -> None:
         """Let the back-end restart what died; incidents go to the log and the history."""
@@ -144,7 +165,9 @@ class EffectRunner:
         """What cannot be tried is rolled out: its first consumer shows whether it carries."""
         version = effect.version
         try:
-            found = self._deployment.try_out(_updated(self.template, version, effect.request))
+            found = self._deployment.try_out(
+                self._updated(version, effect.request, effect.new_settings)
+            )
         except (PenstockError, OSError) as error:
             found = TrialOutcome(note=str(error))
         self._log.info("deployment_tried", version=version, refusal=found.refusal, note=found.note)
@@ -177,23 +200,3 @@ class EffectRunner:
             self._say(lambda now_ms: PackingFailed(now_ms, effect.number, reason))
         else:
             self._say(lambda now_ms: Packed(now_ms, effect.number, packing))
-
-
-def _updated(
-    template: DeploymentTemplate, version: int, request: UpdateDeployments
-) -> DeploymentTemplate:
-    """The template as a request changes it; what the request does not name stays."""
-    resources = request.resources
-    return DeploymentTemplate(
-        version=version,
-        environment={**template.environment, **request.environment},
-        transformations={**template.transformations, **request.transformations},
-        spark_settings={**template.spark_settings, **_tuning(request)},
-        image=request.image or template.image,
-        cpu_millicores=(resources and resources.cpu_millicores) or template.cpu_millicores,
-        memory_megabytes=(resources and resources.memory_megabytes) or template.memory_megabytes,
-    )
-
-
-def _tuning(request: UpdateDeployments) -> dict[str, str]:
-    return {str(name): value for name, value in request.spark_settings.items()}

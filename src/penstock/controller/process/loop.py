@@ -3,20 +3,19 @@
 Every step first saves the new state, then sends its messages in one transaction under the
 controller's fixed transactional id. A controller that the broker has fenced ends with exit code 8.
 Consumers keep running when it ends; the next controller finds them. A standby first waits until no
-other controller leads.
+other controller leads; any other one is refused while a controller of another place leads.
 """
 
-import json
 import os
 import queue
 import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from penstock.controller.core.effects import (
     Effect,
@@ -28,7 +27,7 @@ from penstock.controller.core.effects import (
     StepDown,
     WaitUntil,
 )
-from penstock.controller.core.inputs import Input, LeadershipLost, Tick
+from penstock.controller.core.inputs import Input, LeadershipLost, Requested, Tick
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
@@ -36,8 +35,12 @@ from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.first_trial import require_that_it_can_work
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
+from penstock.controller.process.kept_settings import KeptSettings
+from penstock.controller.process.prefix_holder import Holder, require_free_prefix
 from penstock.controller.process.saved_states import SavedStates, newer
+from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.controller.process.standby import Standby
+from penstock.controller.process.status_file import STATUS_NAME, status_pause_s, write_status
 from penstock.deployment import DeploymentBackend
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
@@ -59,13 +62,6 @@ from penstock.settings import Settings
 from penstock.state_directory import StateDirectory
 from penstock.telemetry import Health, get_logger
 
-# How often the file behind `penstock status` is written. It takes at most a fiftieth of a core, but
-# is never as old as what counts as silence there.
-STATUS_EVERY_S = 1.0
-STATUS_EVERY_S_MAX = 4.0
-STATUS_SHARE_OF_A_CORE = 1 / 50
-STATUS_NAME = "status.json"
-
 
 class ControllerProcess:
     def __init__(
@@ -77,8 +73,13 @@ class ControllerProcess:
         health: Health | None = None,
         is_standby: bool = False,
         tries_first: bool = False,
+        started_with: GroupSettings | None = None,
+        read_again: Callable[[], GroupSettings] | None = None,
     ) -> None:
-        """`tries_first` tries the deployment before it leads a group that has no consumers yet."""
+        """`tries_first` tries the deployment before it leads a group that has no consumers yet.
+
+        `started_with` says where the settings come from; `read_again` reads them again.
+        """
         self._settings = settings
         self._is_standby = is_standby
         self._tries_first = tries_first
@@ -87,8 +88,17 @@ class ControllerProcess:
         self._log = get_logger(component="controller")
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
+        self._kept_settings = KeptSettings(
+            started_with or GroupSettings(settings), read_again, self._path, self._log
+        )
         owner = f"{settings.lake.group}/controller"
-        self._directory = StateDirectory(self._path / "controller", owner)
+        self._directory = StateDirectory(
+            self._path / "controller",
+            owner,
+            holder=str(Holder.of_this_process(settings)),
+            remedy="Stop that controller first, or take another folder: "
+            "--set controller.directory=DIR.",
+        )
         self._saved_states = SavedStates(
             settings, self._directory, self._log, now_ms=_now_ms, unix_ms=_unix_ms
         )
@@ -116,9 +126,12 @@ class ControllerProcess:
 
     def _lead(self) -> None:
         with self._directory:
+            if not self._is_standby:  # a standby has waited for the other one's end
+                require_free_prefix(self._settings, on_wait=self._waits_for)
             in_file = self._saved_states.in_file()
             if self._tries_first:
-                require_that_it_can_work(self._deployment, in_file.template, self._log)
+                template = self._kept_settings.template(in_file.template)
+                require_that_it_can_work(self._deployment, template, self._log)
             claim = LeadershipClaim(claimed_by=f"{socket.gethostname()} process {os.getpid()}")
             offset = self._producer.lead(self._outgoing(claim))
             in_kafka = self._saved_states.in_kafka()
@@ -131,28 +144,38 @@ class ControllerProcess:
                 remembered=saved is not None,
                 remembered_in="kafka" if remembered is in_kafka else "file",
             )
+            self._holder = replace(Holder.of_this_process(self._settings), epoch=epoch)
+            self._producer.send([self._holder.record(self._settings)])
             self._inbound = InboundReaders(
                 self._settings,
                 self._inbox,
                 self._log,
                 service_since=remembered.service_next_offset,
                 on_unreadable_request=self._answer_unreadable,
+                on_heartbeat=self._heartbeat_read,
             )
             self._heartbeats = Heartbeats(self._settings, self._log)
             self._effect_runner = EffectRunner(
                 self._deployment,
                 self._inbox,
                 self._log,
-                template=remembered.template,
+                template=self._kept_settings.template(remembered.template),
                 former=remembered.former_template,
                 make_mailboxes=self._make_mailboxes,
+                chosen=lambda: self._state.chosen,
             )
+            request = self._kept_settings.roll_out_of(remembered, epoch)
+            if request is not None:
+                self._inbox.put(lambda now_ms: Requested(now_ms, request))
             try:
                 self._lead_on(epoch, saved)
             finally:
                 self._inbound.close()
                 self._effect_runner.close()
                 self._producer.close()
+
+    def _waits_for(self, holder: Holder) -> None:
+        self._log.info("listens_whether_another_leads", last_known=str(holder))
 
     def _end(self, *_: int | FrameType | None) -> None:
         self._is_ending = True
@@ -166,9 +189,7 @@ class ControllerProcess:
             saved=saved,
         )
         self._state = state
-        for name in sorted((saved.overrides if saved else {}).keys() - state.overrides.keys()):
-            # The history says why; `penstock history` shows it.
-            self._log.warning("setting_dropped", setting=name)
+        self._kept_settings.tell(state, self._effect_runner.template, _unix_ms())
         self._inbound.listen()
         self._health.begun()
         wait_until_ms = self._carry_out(effects)
@@ -184,7 +205,8 @@ class ControllerProcess:
             due_s = min(wait_until_ms / 1000, repair_at_s, status_at_s)
             wait_until_ms = self._step(self._next(max(0.0, due_s - time.monotonic())))
         self._write_status()
-        self._send([self._outgoing(LeadershipEnd(controller_epoch=epoch))])
+        ended = self._holder.ended().record(self._settings)
+        self._send([self._outgoing(LeadershipEnd(controller_epoch=epoch)), ended])
 
     def _next(self, wait_s: float) -> Input:
         try:
@@ -193,7 +215,7 @@ class ControllerProcess:
             return Tick(_now_ms(), _unix_ms())
         if isinstance(given, Exception):
             raise given
-        return given(_now_ms())
+        return self._kept_settings.with_new_settings(given(_now_ms()))
 
     def _step(self, given: Input) -> int:
         self._state, effects = self._machine.step(self._state, given)
@@ -285,6 +307,18 @@ class ControllerProcess:
             return  # not even its name can be repeated; the refusal is in the log
         self._inbox.put(lambda now_ms: self._answered(answer, now_ms))
 
+    def _heartbeat_read(self, epoch: int) -> None:
+        """Called by the messages thread: another one seems to lead, and the broker knows who does.
+
+        Without this a controller that has nothing to send would never notice that it was fenced.
+        """
+        if epoch > self._state.controller_epoch:
+            self._inbox.put(self._proved)
+
+    def _proved(self, now_ms: int) -> Input:
+        self._send([self._holder.record(self._settings)])
+        return Tick(now_ms, _unix_ms())
+
     def _answered(self, answer: ServiceAnswer, now_ms: int) -> Input:
         self._send([self._outgoing(answer)])
         return Tick(now_ms, _unix_ms())
@@ -306,21 +340,8 @@ class ControllerProcess:
         began_s = time.thread_time()
         status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
         write_status(self._path / STATUS_NAME, status, self._log)
+        self._kept_settings.show(self._state, self._effect_runner.template, _unix_ms())
         return time.thread_time() - began_s
-
-
-def status_pause_s(took_s: float) -> float:
-    """How long after one status the next one is due: later in a large group, where it is dear."""
-    return min(STATUS_EVERY_S_MAX, max(STATUS_EVERY_S, took_s / STATUS_SHARE_OF_A_CORE))
-
-
-def write_status(file: Path, status: dict[str, Any], log: Any) -> None:
-    partial = file.with_suffix(".partial")
-    try:
-        partial.write_text(json.dumps(status), encoding="utf-8")
-        partial.replace(file)
-    except OSError as error:
-        log.warning("status_not_written", why=str(error))
 
 
 def _now_ms() -> int:

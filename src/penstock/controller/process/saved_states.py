@@ -129,6 +129,10 @@ class SavedStates:
         return replace(
             saved,
             history=tuple(replace(one, at_ms=one.at_ms + shift_ms) for one in saved.history),
+            override_origins={
+                option: replace(one, at_ms=one.at_ms + shift_ms)
+                for option, one in saved.override_origins.items()
+            },
             growth_limit=limit and replace(limit, until_ms=limit.until_ms + shift_ms),
             avoided_numbers={c: until_ms + shift_ms for c, until_ms in avoided.items()},
         )

@@ -1,0 +1,103 @@
+"""Who is asked to wait for another controller, and who is not; the broker's part is played."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from penstock.controller.process import prefix_holder
+from penstock.controller.process.prefix_holder import (
+    Holder,
+    PrefixTakenError,
+    holder_of,
+    require_free_prefix,
+)
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.settings import Settings, changed_settings
+
+SETTINGS = Settings()
+OWN = Holder.of_this_process(SETTINGS)
+ELSEWHERE = replace(
+    OWN, host="other-host", place="other-host:/g", folder="/g", processes_of="another machine"
+)
+Stage = Callable[[bytes | None], list[Holder]]
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Puts a record on the topic; every holder that is listened to leads, and is noted."""
+
+    def put(value: bytes | None) -> list[Holder]:
+        asked: list[Holder] = []
+
+        def leads(_: Settings, holder: Holder, __: object) -> bool:
+            asked.append(holder)
+            return True
+
+        monkeypatch.setattr(prefix_holder, "newest_record", lambda *_: value)
+        monkeypatch.setattr(prefix_holder, "_leads", leads)
+        return asked
+
+    return put
+
+
+def test_a_holder_elsewhere_is_named(stage: Stage) -> None:
+    """Host, process, folder, since when, and what to do."""
+    asked = stage(ELSEWHERE.record(SETTINGS).value)
+    with pytest.raises(PrefixTakenError) as refused:
+        require_free_prefix(SETTINGS)
+    assert asked == [ELSEWHERE]
+    for part in ("group penstock", f"process {OWN.pid} on other-host", "folder /g", "since 20"):
+        assert part in refused.value.message
+    assert refused.value.exit_code == 8
+    assert "topics.prefix=NAME" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"no JSON",
+        b'{"host": "of another release"}',
+        ELSEWHERE.ended().record(SETTINGS).value,
+        replace(ELSEWHERE, place=OWN.place).record(SETTINGS).value,
+        replace(OWN, place="here:/other", started_at_ticks=1).record(SETTINGS).value,
+    ],
+    ids=["nobody", "damaged", "other release", "has ended", "same place", "known to be dead"],
+)
+def test_nobody_waits_for_who_does_not_lead(stage: Stage, value: bytes | None) -> None:
+    """It leads at once, as before."""
+    asked = stage(value)
+    require_free_prefix(SETTINGS)
+    assert asked == []
+
+
+def test_another_group_on_the_same_topics_is_asked_to_wait(stage: Stage) -> None:
+    """Also in the same folder: their controllers would take each other's consumers."""
+    stage(replace(OWN, group="other").record(SETTINGS).value)
+    with pytest.raises(PrefixTakenError, match="group other"):
+        require_free_prefix(SETTINGS)
+
+
+def test_a_replacement_on_kubernetes_is_the_same_place() -> None:
+    """Whatever its host is called: the Deployment replaces its own pods."""
+    changes = {
+        "controller.deployment": "kubernetes",
+        "kubernetes.namespace": "shop",
+        "kubernetes.owner": "penstock-controller",
+    }
+    settings = changed_settings(SETTINGS, changes)
+    place = Holder.of_this_process(settings).place
+    assert place == "kubernetes:shop/penstock-controller"
+    alone = changed_settings(settings, {"kubernetes.owner": ""})
+    assert Holder.of_this_process(alone).place == OWN.place
+
+
+def test_without_the_topic_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that never saw Penstock, or a group of an older release."""
+
+    def missing(*_: object) -> bytes | None:
+        raise TopicMissingError("no such topic")
+
+    monkeypatch.setattr(prefix_holder, "newest_record", missing)
+    assert holder_of(SETTINGS) is None

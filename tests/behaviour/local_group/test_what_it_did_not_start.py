@@ -1,0 +1,58 @@
+"""A group stops the consumers that it started, and no others."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.deployment import DeploymentTemplate, LocalProcesses
+from penstock.deployment.local_processes import LaunchPlan
+from penstock.local_group import LocalGroup
+from penstock.local_group.group import FolderTakenError
+from penstock.model import ConsumerId
+from penstock.processes import is_alive, stop
+from penstock.settings import Settings, changed_settings
+from penstock.state_directory import StateDirectory
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+ONE, TWO = ConsumerId(1), ConsumerId(2)
+
+
+def settings_in(folder: Path) -> Settings:
+    return changed_settings(Settings(), {"controller.directory": str(folder)})
+
+
+def test_consumers_of_an_earlier_controller_keep_running(tmp_path: Path) -> None:
+    """They had no owner: whoever finds them uses them, and leaves them."""
+    said: list[str] = []
+    group = LocalGroup(
+        settings_in(tmp_path), start_broker=None, embedded_spark=False, on_progress=said.append
+    )
+    own = Settings().lake.group
+    theirs = LocalProcesses(tmp_path, own, lambda *_: LaunchPlan(SLEEP, {}))
+    ours = LocalProcesses(tmp_path, own, lambda *_: LaunchPlan(SLEEP, {}), owner=group._owner)
+    theirs.create(ONE, DeploymentTemplate())
+    ours.create(TWO, DeploymentTemplate())
+    left, ended = theirs.process_of(ONE), ours.process_of(TWO)
+    try:
+        group._stop_consumers()
+        assert is_alive(left)
+        assert not is_alive(ended)
+        assert said == [
+            "left running: 1 consumer that this command did not start",
+            "stopping 1 consumer",
+        ]
+    finally:
+        stop(left, grace_s=0)
+
+
+@pytest.mark.parametrize("part", ["up", "controller"])
+def test_a_folder_that_is_held_is_refused_at_once(tmp_path: Path, part: str) -> None:
+    """By another `up`, or by a controller that was started alone; with who holds it."""
+    holder = StateDirectory(tmp_path / part, "x", holder="process 7 since noon: penstock up")
+    with holder:
+        group = LocalGroup(settings_in(tmp_path), start_broker=None, embedded_spark=False)
+        with pytest.raises(FolderTakenError, match="process 7 since noon: penstock up") as refused:
+            group.start()
+    assert refused.value.exit_code == 8
+    assert "controller.directory=DIR" in refused.value.remedy
