@@ -32,6 +32,7 @@ from penstock.pipeline.dead_letters import ledger_of_dead_letters
 from penstock.pipeline.diagnosis import (
     as_penstock_error,
     ranges_not_there,
+    topic_without_id,
 )
 from penstock.pipeline.failures import (
     ENDS_THE_PROCESS,
@@ -40,7 +41,6 @@ from penstock.pipeline.failures import (
     RecordUnreadableError,
     SchemaChangedError,
     SparkMemoryError,
-    TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
 )
@@ -127,7 +127,7 @@ class Pipeline:
         """Carry what can be carried; failures are in the result, by partition."""
         by_table: dict[str, list[PlannedRange]] = {}
         refused: dict[TopicPartition, PenstockError] = {
-            one.partition: _without_id(one) for one in planned if not one.has_topic_id
+            one.partition: topic_without_id(one) for one in planned if not one.has_topic_id
         }
         with_work = [
             one
@@ -394,14 +394,6 @@ class Pipeline:
                 if half:
                     result += self._run({name: half}, writer, way)
         return result
-
-
-def _without_id(planned: PlannedRange) -> TopicWithoutIdError:
-    return TopicWithoutIdError(
-        f"The broker gives {planned.partition.topic} no topic id: if the topic were made again, "
-        "its records could not be told from the old ones.",
-        remedy="Use brokers from Kafka 2.8 on, with inter.broker.protocol.version 2.8 or later.",
-    )
 
 
 def _all_failed(planned: Sequence[PlannedRange], error: PenstockError) -> BatchResult:

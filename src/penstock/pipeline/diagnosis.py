@@ -25,6 +25,7 @@ from penstock.pipeline.failures import (
     SparkMemoryError,
     TopicGoneError,
     TopicMadeAgainError,
+    TopicWithoutIdError,
     TransformationFailedError,
     UnforeseenError,
     WorkerDiedError,
@@ -82,6 +83,14 @@ _UNREADABLE = re.compile(
 _FRAME = re.compile(r"^\s+at .*\n?", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
 QUOTED_CHARACTERS = 500
+
+
+def topic_without_id(planned: PlannedRange) -> TopicWithoutIdError:
+    return TopicWithoutIdError(
+        f"The broker gives {planned.partition.topic} no topic id: if the topic were made again, "
+        "its records could not be told from the old ones.",
+        remedy="Use brokers from Kafka 2.8 on, with inter.broker.protocol.version 2.8 or later.",
+    )
 
 
 def topics_made_again(
