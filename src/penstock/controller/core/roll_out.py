@@ -71,7 +71,7 @@ def tried(draft: StepDraft, given: DeploymentTried) -> None:
         draft.change(roll_out=None)
         return
     if given.note:
-        draft.decide(Code.ROLL_OUT, f"version {given.version} is not tried before: {given.note}")
+        draft.decide(Code.ROLL_OUT, f"version {given.version} was not tried before: {given.note}")
     draft.change(deployment_version=roll_out.version, roll_out=replace(roll_out, is_tried=True))
     draft.do(SetDeploymentTemplate(roll_out.version, roll_out.request))
 
