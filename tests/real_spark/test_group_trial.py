@@ -101,6 +101,7 @@ def test_the_doctor_tries_lake_and_transformations(place: Place) -> None:
     assert list((place.folder / "lake").glob("*")) == []
 
 
+@pytest.mark.timeout(400)  # two consumers are replaced, on a machine that may be busy
 def test_a_roll_out_that_cannot_work_changes_nothing(
     broker_jars: None, spark_jars: None, tmp_path: Path
 ) -> None:

@@ -165,6 +165,21 @@ def test_an_existing_table_gets_columns_or_refuses(
     assert carrier.pipeline.table(topic).snapshot([]).known_files == version
 
 
+def test_a_spark_in_its_own_process(trials: Trials) -> None:
+    """No Spark server is named, as before a first start: the command brings its own."""
+    topic = trials.topic("try", b'{"id":"a"}', b"broken")
+    done = penstock(
+        *("try", topic, "-o", "json", "--bootstrap-server", trials.kafka.bootstrap_servers),
+        *("--set", f"lake.root={trials.lake}"),
+        *("--set", f'lake.tables={{"{topic}": {{"transformation": "{WHERE}:decode"}}}}'),
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert [row["id"] for row in seen["rows"]] == ["a"]
+    assert [letter["value"] for letter in seen["dead_letters"]] == ["broken"]
+    assert not trials.lake.exists()
+
+
 def test_records_without_a_transformation(trials: Trials) -> None:
     """The raw columns of Kafka, from the records between aborted ones."""
     topic = trials.topic("try", b"a")

@@ -40,7 +40,7 @@ request u1: update
   > try the deployment of version 1
   > answer u1: accepted
 the new deployment is not tried: its image is another one
-  roll_out: version 1 is not tried before: its image is another one
+  roll_out: version 1 was not tried before: its image is another one
   > deploy version 1 from now on
   > save
 tick +500

@@ -60,10 +60,9 @@ def _where_python_looks() -> str:
     """Said here because `penstock` does not search the directory in which it was started."""
     given = os.environ.get("PYTHONPATH", "")
     return (
-        "Name it as package.module:function. Python looks in PYTHONPATH "
-        f"({given or 'not set'}) and in the packages installed for {sys.executable}, not in the "
-        "current directory: set PYTHONPATH to the folder that has the module, or install it "
-        "(docs/transformations.md)."
+        "Set PYTHONPATH to the folder that has the module, or install its package: Python does not "
+        "look in the current directory (docs/transformations.md). It looked in the packages of "
+        f"{sys.executable}; PYTHONPATH is {given or 'not set'}."
     )
 
 

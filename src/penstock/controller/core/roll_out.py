@@ -72,7 +72,7 @@ def tried(draft: StepDraft, given: DeploymentTried) -> None:
         draft.change(roll_out=None)
         return
     if given.note:
-        draft.decide(Code.ROLL_OUT, f"version {given.version} is not tried before: {given.note}")
+        draft.decide(Code.ROLL_OUT, f"version {given.version} was not tried before: {given.note}")
     new = roll_out.new_settings
     former = draft.state.chosen if new is not None else None
     roll_out = replace(roll_out, is_tried=True, former_settings=former)
