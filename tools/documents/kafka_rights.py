@@ -96,7 +96,7 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _topic("controller", NAMES.service, "READ", "operators' requests"),
     _topic("controller", NAMES.service, "WRITE", "answers to them"),
     _topic("controller", NAMES.state, "READ", "what the last controller knew"),
-    _topic("controller", NAMES.state, "WRITE", "what the next controller must know"),
+    _topic("controller", NAMES.state, "WRITE", "what the next one must know, and who leads"),
     KafkaRight(
         "controller",
         "TransactionalId",
