@@ -9,6 +9,7 @@ import pytest
 
 from kit.controller.story import TWO_CONSUMERS, after
 from kit.program import invoked
+from penstock.cli.status import NOT_WELL
 from penstock.controller.core.snapshot import snapshot
 from penstock.errors import NotFeasibleError
 
@@ -44,6 +45,62 @@ def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "8, 10.0 s" in shown.stdout
     assert "behind 9, 7.5 s (records, time)" in shown.stdout
+
+
+UNREAD = (
+    *TWO_CONSUMERS[:3],
+    "logs orders-0=0..2000000 orders-1=100..80100",
+    "speeds orders-0=0 orders-1=0",
+)
+
+
+def test_what_nobody_reads_is_behind(tmp_path: Path) -> None:
+    """2.08 million records in partitions that no consumer has are behind: not 0."""
+    where = written(tmp_path, *UNREAD, "tick +500")
+    found = as_data("status", *where, "--set", f"lake.root={tmp_path / 'no-lake'}")
+    assert found["behind_records"] == 2_080_000
+    assert found["behind_bytes"] == 20_800_000
+    shown = invoked("status", *where, "--set", f"lake.root={tmp_path / 'no-lake'}")
+    assert "behind at most 2,080,000, ? s" in shown.stdout
+    assert "unread: nobody reads 2 partitions: orders-0, orders-1" in shown.stdout
+    assert shown.exit_code == NOT_WELL
+
+
+def test_a_stopped_partition_is_counted_from_its_ledger_offset(tmp_path: Path) -> None:
+    """Its consumer said how far it is carried; the end of the log is what the monitor measured."""
+    where = written(
+        tmp_path,
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1+50/50 orders-1@1.2+70/70",
+        "consumer 2 stopped orders-2@1.3+30, transformation_failed",
+        "logs orders-0=0..50 orders-1=0..75 orders-2=0..1030",
+        "speeds orders-0=40 orders-1=40 orders-2=40",
+    )
+    shown = invoked("status", *where)
+    assert "behind 1,000," in shown.stdout
+    assert "stopped: orders-2: transformation_failed" in shown.stdout
+    assert as_data("status", *where)["conditions"] == [
+        {"condition": "stopped", "reason": "orders-2: transformation_failed"}
+    ]
+    assert shown.exit_code == NOT_WELL
+
+
+def test_a_group_that_is_well_says_so(tmp_path: Path) -> None:
+    """Without a condition the exit code is 0 and the list is empty."""
+    where = written(tmp_path, *BEHIND)
+    shown = invoked("status", *where)
+    assert "all is well" in shown.stdout
+    assert shown.exit_code == 0
+    assert as_data("status", *where)["conditions"] == []
+
+
+def test_a_fault_that_repeats_is_one_line_of_the_history(tmp_path: Path) -> None:
+    """Its line says how often it came and for how long."""
+    lines = ["consumer 2 has an incident: no room"] * 3
+    where = written(tmp_path, *TWO_CONSUMERS, *lines)
+    shown = " ".join(invoked("history", *where).stdout.split())
+    assert shown.count("no room") == 1
+    assert "(3 times in 0 s)" in shown
 
 
 def test_a_lag_without_writing_has_no_seconds(tmp_path: Path) -> None:
@@ -148,7 +205,8 @@ def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
     assert decisions[0]["code"] == "first_start"
     (last,) = as_data("history", *where, "--last", "1")
     assert last["age_ms"] >= decisions[-1]["age_ms"]  # it was read a moment later
-    assert last == {**decisions[-1], "age_ms": last["age_ms"]}
+    ages = {name: last[name] for name in ("age_ms", "first_age_ms")}
+    assert last == {**decisions[-1], **ages}
     assert "no consumer reads orders-0" in " ".join(invoked("history", *where).stdout.split())
 
 

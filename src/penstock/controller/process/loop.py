@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from penstock.controller.core.decisions import Decision, is_worth_a_line, told_since
 from penstock.controller.core.effects import (
     Effect,
     SaveState,
@@ -158,6 +159,7 @@ class ControllerProcess:
             saved=saved,
         )
         self._state = state
+        log_decisions(self._log, () if saved is None else saved.history, state.history)
         for name in sorted((saved.overrides if saved else {}).keys() - state.overrides.keys()):
             # The history says why; `penstock history` shows it.
             self._log.warning("setting_dropped", setting=name)
@@ -188,7 +190,9 @@ class ControllerProcess:
         return given(_now_ms())
 
     def _step(self, given: Input) -> int:
+        before = self._state.history
         self._state, effects = self._machine.step(self._state, given)
+        log_decisions(self._log, before, self._state.history)
         return self._carry_out(effects)
 
     # Effects, in order
@@ -296,6 +300,14 @@ class ControllerProcess:
         status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
         write_status(self._path / STATUS_NAME, status, self._log)
         return time.thread_time() - began_s
+
+
+def log_decisions(log: Any, before: tuple[Decision, ...], after: tuple[Decision, ...]) -> None:
+    """The log has what the history has; a fault that repeats gets few lines."""
+    for one in told_since(before, after):
+        if is_worth_a_line(one):
+            repeated = {} if one.times == 1 else {"times": one.times}
+            log.info("decided", code=one.code.value, why=one.explanation, **repeated)
 
 
 def status_pause_s(took_s: float) -> float:
