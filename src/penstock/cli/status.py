@@ -7,10 +7,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
 from penstock.cli.group_status import age_text, is_stale, read_status, with_ledger
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.model.sentences import counted, speed_text
+from penstock.model.sentences import counted, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
 # Exit codes, for scripts.
@@ -134,15 +134,15 @@ def _consumers(found: dict[str, Any]) -> Table:
     colours = {
         topic: _TOPIC_COLOURS[place % len(_TOPIC_COLOURS)] for place, topic in enumerate(topics)
     }
-    table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
-    table.columns[1].no_wrap = table.columns[2].no_wrap = table.columns[4].no_wrap = True
+    table = whole(Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None))
+    table.columns[1].no_wrap = True
     for one in found["consumers"]:
         share = one["load_bytes_per_s"] / one["capacity_bytes_per_s"]
-        figures = f"{one['load_bytes_per_s'] / 1e6:.2f}/{one['capacity_bytes_per_s'] / 1e6:.2f}"
+        figures = load_of_capacity(one["load_bytes_per_s"], one["capacity_bytes_per_s"])
         table.add_row(
             str(one["consumer"]),
             _bar(one, found["partitions"], colours),
-            Text(f"{figures} MB/s", style="bold red" if share > 1 else ""),
+            Text(figures, style="bold red" if share > 1 else ""),
             str(len(one["partitions"])),
             _behind(one),
             _state_text(one),
@@ -171,7 +171,7 @@ def _bar(
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:
-    table = Table("when", "what", "why", box=None)
+    table = whole(Table("when", "what", "why", box=None))
     for one in history:
         table.add_row(_when(one), one["code"], _why(one))
     return table
