@@ -21,9 +21,13 @@ STATUS_NAME = "status.json"
 STALE_AFTER_S = 5.0
 
 
+def status_file(settings: Settings) -> Path:
+    return Path(settings.controller.directory).absolute() / STATUS_NAME
+
+
 def read_status(settings: Settings) -> dict[str, Any]:
     """The newest snapshot, with how old it is."""
-    file = Path(settings.controller.directory).absolute() / STATUS_NAME
+    file = status_file(settings)
     try:
         status: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         status["age_s"] = max(0.0, time.time() - status["at_unix_ms"] / 1000)

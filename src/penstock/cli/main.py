@@ -22,6 +22,11 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("demo", "laboratory.demo:demo", "Show a whole group at work on an embedded broker."),
         ("doctor", "doctor:doctor", "Check Java, jars, ports, the broker, topics and rights."),
         (
+            "recommend",
+            "recommend:recommend",
+            "Watch your load, then say what group it needs; changes nothing.",
+        ),
+        (
             "simulate",
             "laboratory.simulate:simulate",
             "Show what each packing algorithm would do with a load.",
@@ -35,7 +40,7 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("load", "laboratory.load:load", "Write to Kafka at known speeds."),
     ),
     "Run the group": (
-        ("up", "up:up", "Run the whole group on one machine; --recommend only measures."),
+        ("up", "up:up", "Run the whole group on one machine."),
         ("monitor", "monitor:monitor", "Measure the write speed of every partition."),
         ("controller", "controller:controller", "Lead the group: plan and move partitions."),
         ("consumer", "consumer:consumer", "Carry assigned partitions into the lake."),

@@ -11,7 +11,7 @@ from kit.controller.story import TWO_CONSUMERS, after
 from kit.program import invoked
 from penstock.cli.status import NOT_WELL
 from penstock.controller.core.snapshot import snapshot
-from penstock.errors import NotFeasibleError
+from penstock.errors import NotFeasibleError, PenstockError
 
 BEHIND = (
     *TWO_CONSUMERS,
@@ -253,3 +253,40 @@ def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
     done = invoked("plan", *where, "-o", "json")
     assert done.exit_code == 7
     assert {move["from"] for move in json.loads(done.stdout)["moves"]} == {1}
+
+
+def test_a_packer_that_fails_is_an_error_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the packer and what it said."""
+
+    def fails(_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    class Broken:
+        pack = staticmethod(fails)
+
+    monkeypatch.setattr("penstock.cli.plan.algorithm_named", lambda _: Broken)
+    error = invoked("plan", *written(tmp_path, *TWO_CONSUMERS)).exception
+    assert isinstance(error, PenstockError)
+    assert error.message.startswith("The packer CHAIN")
+    assert "ZeroDivisionError: division by zero" in error.message
+
+
+def test_names_are_not_cut_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither codes nor reasons of the history, nor the figures of a consumer."""
+    monkeypatch.setenv("COLUMNS", "80")
+    where = written(tmp_path, *TWO_CONSUMERS)
+    for command in ("status", "history"):
+        shown = invoked(command, *where).stdout
+        assert "…" not in shown
+        assert "..." not in shown
+        assert "partition_appeared" in shown
+    assert "80 of 100 B/s" in " ".join(invoked("status", *where).stdout.split())
+
+
+def test_compacting_a_lake_that_is_not_there_fails(tmp_path: Path) -> None:
+    """It said nothing and ended with 0."""
+    error = invoked("lake", "compact", "--set", f"lake.root={tmp_path / 'nowhere'}").exception
+    assert isinstance(error, PenstockError)
+    assert "nowhere does not exist" in error.message
