@@ -242,7 +242,7 @@ def test_recommend_ends_with_a_recommendation_and_simulate_reads_its_record(
     at: tuple[str, str], tmp_path: Path
 ) -> None:
     """Before anything touches the cluster: watched, recommended, recorded, planned, simulated."""
-    mine = (*at, "--set", "monitor.include=[watched]", "--set", "packing.capacity=15kB/s")
+    mine = (*at, "--set", "monitor.include=[watched]", "--set", "packing.capacity=60kB/s")
     load = [sys.executable, "-m", "penstock", "load", "watched=20kB/s", "--create", "4"]
     with subprocess.Popen(
         [*load, "--duration", "5m", *at], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -267,7 +267,7 @@ def test_recommend_ends_with_a_recommendation_and_simulate_reads_its_record(
         finally:
             writer.kill()
     text = penstock("recommend", "--for", "5s", *mine, cwd=tmp_path)
-    assert "To start with: penstock up --set packing.capacity=15kB/s" in text.stdout, text.stderr
+    assert "To start with: penstock up --set packing.capacity=60kB/s" in text.stdout, text.stderr
     assert not (tmp_path / "group").exists()
 
 
