@@ -80,6 +80,8 @@ class DeadLetter:
     reason: str
     key: bytes | None
     value: bytes | None
+    timestamp: datetime | None = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,13 @@ class TransformationResult:
     rows: list[dict[str, Any]]
     schema: dict[str, str]
     dead_letters: list[DeadLetter]
+
+
+def _as_given(value: Any) -> Any:
+    """Headers as a record has them: pairs, where the table has structs."""
+    if isinstance(value, list):
+        return tuple((header["key"], header["value"]) for header in value)
+    return value
 
 
 def run_transformation(
@@ -133,7 +142,7 @@ def run_transformation(
                 raise failure
             raise _named(failure, name, _first_failing(trial, place, given)) from failure
         letters = [
-            DeadLetter(**{field: row[field] for field in DeadLetter.__slots__})
+            DeadLetter(**{field: _as_given(row[field]) for field in DeadLetter.__slots__})
             for row in run.dead_letters()
         ]
         return TransformationResult(run.rows(), schema, letters)

@@ -18,8 +18,9 @@ from penstock.laboratory.broker import EmbeddedKafka
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ADDRESS = "127.0.0.1:9092"
-# Exit codes that are an answer and not a failure: a plan that would change something, or cannot.
-ANSWERS = {"penstock plan": {0, 6, 7}}
+# Exit codes that are an answer and not a failure: a plan that would change something, or cannot; a
+# group that has just begun is not well for a moment.
+ANSWERS = {"penstock plan": {0, 6, 7}, "penstock status": {0, 9}}
 WITHIN_S = 240.0
 
 
@@ -127,8 +128,11 @@ def test_five_lines_bring_a_group_up_on_ones_own_kafka(
     lines = block("run: as own-kafka").replace(ADDRESS, written_to.bootstrap_servers).splitlines()
     servers, topics, recommend, check, up = (line.partition("  #")[0].strip() for line in lines)
     terminal = Terminal(tmp_path, f"{servers}\n{topics}", own_cache)
-    with terminal.running(recommend) as output:
-        wait_until_said(output, "Would use")
+    recommended = terminal.run(recommend)
+    assert "To start with: penstock up" in recommended.stdout, recommended.stderr
+    planned = terminal.run("penstock plan")
+    assert planned.returncode == 7, planned.stdout + planned.stderr
+    assert "this is the plan of a new group" in planned.stderr
     done = terminal.run(check)
     assert done.returncode == 0, done.stdout + done.stderr
     with terminal.running(up) as output:

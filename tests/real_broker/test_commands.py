@@ -236,3 +236,43 @@ def test_a_topic_that_begins_like_the_control_topics_is_shown(
     assert {name for name in topics if name.startswith("lagging-")} == {"lagging-orders"}, (
         shown.stdout + shown.stderr
     )
+
+
+def test_recommend_ends_with_a_recommendation_and_simulate_reads_its_record(
+    at: tuple[str, str], tmp_path: Path
+) -> None:
+    """Before anything touches the cluster: watched, recommended, recorded, planned, simulated."""
+    mine = (*at, "--set", "monitor.include=[watched]", "--set", "packing.capacity=60kB/s")
+    load = [sys.executable, "-m", "penstock", "load", "watched=20kB/s", "--create", "4"]
+    with subprocess.Popen(
+        [*load, "--duration", "5m", *at], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as writer:
+        try:
+            wait_for_topic(at, "watched")
+            file = tmp_path / "speeds.csv"
+            watch = ("recommend", "--for", "12s", "--record", str(file), *mine)
+            done = penstock(*watch, "-o", "json", cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            found = json.loads(done.stdout)
+            assert found["partitions"] == 4
+            assert found["consumers_at_the_end"] == 2
+            assert "s left." in done.stderr, "progress goes to stderr"
+            simulated = penstock("simulate", "--stream", str(file), "--trigger", "-o", "json")
+            assert simulated.returncode == 0, simulated.stderr
+            planned = penstock("plan", "--over", "12s", *mine, "-o", "json", cwd=tmp_path)
+            assert planned.returncode == 7, planned.stderr
+            assert "this is the plan of a new group" in planned.stderr
+            assert json.loads(planned.stdout)["consumers_then"] == 2
+            assert len(json.loads(planned.stdout)["moves"]) == 4
+        finally:
+            writer.kill()
+    text = penstock("recommend", "--for", "5s", *mine, cwd=tmp_path)
+    assert "To start with: penstock up --set packing.capacity=60kB/s" in text.stdout, text.stderr
+    assert not (tmp_path / "group").exists()
+
+
+def wait_for_topic(at: tuple[str, str], name: str) -> None:
+    deadline_s = time.monotonic() + 60
+    while name not in Administration(KafkaSettings(bootstrap_servers=at[1])).topics([name]):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.5)  # until `load` has made it

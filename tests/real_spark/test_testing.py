@@ -31,7 +31,14 @@ EXAMPLE = re.compile(r"<!-- example: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
 
 def test_good_records_become_rows_and_marked_ones_dead_letters(spark_session: Any) -> None:
     """Nulls, text and bytes arrive as Kafka would have them; each record ends in one place."""
-    records = ['{"id":"a"}', b"\xff", None, Record('{"id":"b"}', key="k", partition=4)]
+    when = datetime(2026, 3, 4, 23, 30, tzinfo=UTC)
+    headers = (("trace", b"1"), ("n", None))
+    records: list[Record | str] = [
+        '{"id":"a"}',
+        Record(b"\xff", timestamp=when, headers=headers),
+        Record(None, timestamp=when),
+        Record('{"id":"b"}', key="k", partition=4),
+    ]
     result = run_transformation(
         transformations.decode,
         records,
@@ -51,8 +58,8 @@ def test_good_records_become_rows_and_marked_ones_dead_letters(spark_session: An
     }
     reason = "not JSON with an id"
     assert result.dead_letters == [
-        DeadLetter("test", 0, 1, reason, None, b"\xff"),
-        DeadLetter("test", 0, 2, reason, None, None),
+        DeadLetter("test", 0, 1, reason, None, b"\xff", when, headers),
+        DeadLetter("test", 0, 2, reason, None, None, when),
     ]
 
 

@@ -17,6 +17,7 @@ from penstock.controller.core.transitions import drawn
 from penstock.messages.schemas import schema_texts
 from penstock.packing import ALGORITHMS
 from penstock.settings.reference import options_markdown, reference_yaml
+from penstock.settings.sections.kafka import CLIENT_PROPERTIES_ALLOWED
 
 # The tests know which detector must catch which planted bug: they are asked, not repeated here.
 from simulation.test_planted_bugs import CAUGHT_BY
@@ -61,6 +62,10 @@ def planted_bugs_table() -> str:
     return "\n".join([*head, *rows])
 
 
+def kafka_properties() -> str:
+    return ", ".join(f"`{name}`" for name in sorted(CLIENT_PROPERTIES_ALLOWED)) + "."
+
+
 def states_picture() -> str:
     return "```mermaid\n" + drawn() + "```"
 
@@ -79,6 +84,7 @@ GENERATED: tuple[Generated, ...] = (
     Generated(CHART_SCHEMA, chart_schema),
     section("docs/sizing.md", "algorithms", algorithms_table),
     section("docs/security.md", "kafka-rights", as_markdown),
+    section("docs/your-own-kafka.md", "kafka-properties", kafka_properties),
     section("docs/lake.md", "unusual records", hostile_corpus_table),
     section("docs/development/decisions/README.md", "records", decisions_table),
     section("docs/development/protocol.md", "transitions", states_picture),

@@ -54,4 +54,12 @@ def print_data(
     elif output is OutputFormat.YAML or table is None:
         typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
     else:
-        data_console().print(table)
+        data_console().print(whole(table))
+
+
+def whole(table: Table) -> Table:
+    """The table, with long names folded where it is too wide: a name that is cut is no name."""
+    for column in table.columns:
+        column.overflow = "fold"
+        column.min_width = len(str(column.header))
+    return table

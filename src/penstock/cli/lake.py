@@ -1,6 +1,7 @@
 """`penstock lake`: compacts the lake's tables and prints their ledger."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,13 +15,24 @@ from penstock.cli.options import (
     TopicNames,
     effective_settings,
 )
+from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
+from penstock.settings.sections import LakeSettings
 
 app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
 TableNames = Annotated[
     list[str] | None, typer.Option("--table", help="Only this table. May be repeated.")
 ]
+
+
+def require_root(lake: LakeSettings) -> None:
+    """Refuse a folder that is not there: there is nothing to compact, and probably a wrong name."""
+    if "://" not in lake.root and not Path(lake.root).is_dir():
+        raise PenstockError(
+            f"The lake {Path(lake.root).absolute()} does not exist.",
+            remedy="Set lake.root, or run it in the directory where the group was started.",
+        )
 
 
 @app.command()
@@ -42,6 +54,7 @@ def compact(
     from penstock.pipeline.upkeep import keep_up  # noqa: PLC0415 -- slow: PySpark
 
     loaded = effective_settings(settings, overrides)
+    require_root(loaded.settings.lake)
     shown = Table("table", "files before", "files after", "rewritten", "orphans", "vacuumed")
     shown.box = None
     reports = []

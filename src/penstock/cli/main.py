@@ -24,6 +24,11 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("doctor", "doctor:doctor", "Check Java, jars, ports, the broker, topics and rights."),
         ("try", "try_topic:try_topic", "Run a topic's transformation on some of its records."),
         (
+            "recommend",
+            "recommend:recommend",
+            "Watch your load, then say what group it needs; changes nothing.",
+        ),
+        (
             "simulate",
             "laboratory.simulate:simulate",
             "Show what each packing algorithm would do with a load.",
@@ -37,7 +42,7 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("load", "laboratory.load:load", "Write to Kafka at known speeds."),
     ),
     "Run the group": (
-        ("up", "up:up", "Run the whole group on one machine; --recommend only measures."),
+        ("up", "up:up", "Run the whole group on one machine."),
         ("monitor", "monitor:monitor", "Measure the write speed of every partition."),
         ("controller", "controller:controller", "Lead the group: plan and move partitions."),
         ("consumer", "consumer:consumer", "Carry assigned partitions into the lake."),

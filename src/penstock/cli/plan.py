@@ -1,23 +1,31 @@
 """`penstock plan`: what a repack would change now, as `future - current`."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.group_status import read_status, require_news
+from penstock.cli.group_status import read_status, require_news, status_file
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.speeds import duration_of, measured_speeds
+from penstock.controller.core.settings import controller_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
 from penstock.model.sentences import counted, speed_text
-from penstock.packing import PackingProblem, algorithm_named
+from penstock.packing import Packing, PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
+from penstock.packing.speed_memory import SpeedMemory, remember
+from penstock.packing.trigger import Reason, TriggerPolicy, load_of_assignment, problem_for
 
 CHANGES_PENDING = 7
 
 
 def plan(
+    over: Annotated[
+        str, typer.Option(help="Without a controller: how long to measure the speeds.")
+    ] = "5s",
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -28,12 +36,24 @@ def plan(
     Exit code 0 when nothing would change, 7 when something would, 6 when the most consumers allowed
     cannot carry the load, 1 when the controller has stopped reporting: the group may have changed
     since.
+
+    Where no controller has run, it plans a new group from speeds that it measures for `--over`.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    found = read_status(loaded)
-    require_news(found)
-    problem = _problem(found["question"])
-    packing = algorithm_named(found["settings"]["algorithm"]).pack(problem)
+    if status_file(loaded).exists():
+        found = read_status(loaded)
+        require_news(found)
+        problem = _problem(found["question"])
+        algorithm = found["settings"]["algorithm"]
+    else:
+        say(
+            f"No controller has written {status_file(loaded)}: this is the plan of a new group. "
+            "For that of a running group name its directory: --set controller.directory=DIR."
+        )
+        chosen = controller_settings(loaded)
+        measured = measured_speeds(loaded, duration_of("--over", over))
+        problem, algorithm = new_group(chosen.policy, measured), chosen.algorithm
+    packing = _packed(algorithm, problem)
     diff = packing.assignment - _without_idle(problem.current)
     moves = _moves(problem, diff)
     working = sum(1 for held in problem.current.values() if held)
@@ -64,6 +84,29 @@ def plan(
         )
     if moves:
         raise typer.Exit(CHANGES_PENDING)
+
+
+def new_group(policy: TriggerPolicy, speeds: Mapping[TopicPartition, float]) -> PackingProblem:
+    """The question of a group that has no consumer yet."""
+    if not speeds:
+        raise PenstockError(
+            "No speed is known yet.",
+            remedy="Measure longer (--over 10s); `monitor.include` says which topics count.",
+        )
+    memory = remember(SpeedMemory(), speeds, 0, 0, 0)
+    group = load_of_assignment(policy, speeds, Assignment(), memory)
+    return problem_for(policy, group, Reason.OVER_CAPACITY, None)
+
+
+def _packed(name: str, problem: PackingProblem) -> Packing:
+    try:
+        return algorithm_named(name).pack(problem)
+    except Exception as error:
+        raise PenstockError(
+            f"The packer {name} failed: {type(error).__name__}: {error}.",
+            remedy="The group stays as it is meanwhile. Please report this with the output of "
+            "`penstock status -o json`; another packing.algorithm may do.",
+        ) from error
 
 
 def _problem(asked: dict[str, Any]) -> PackingProblem:

@@ -1,17 +1,27 @@
-"""`penstock up --recommend`: what the group would do with your load, without touching anything.
+"""`penstock recommend`: watches your load, then says what group it needs. It touches nothing.
 
 It only reads write speeds from the brokers, and leads an imaginary group by the controller's own
 settings, trigger, trend and packing. No topic is created, no message sent, no consumer started.
 """
 
+import csv
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from math import ceil
+from pathlib import Path
 from threading import Event
+from typing import Annotated, Any
 
-from penstock.cli.console import say
+import typer
+
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.speeds import duration_of
 from penstock.controller.core.settings import ControllerSettings, controller_settings
+from penstock.errors import PenstockError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
 from penstock.model.sentences import counted, speed_text
@@ -23,6 +33,7 @@ from penstock.packing.scores import moves_between
 from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
+    Reason,
     TriggerMemory,
     TriggerPolicy,
     after_repack,
@@ -32,6 +43,7 @@ from penstock.packing.trigger import (
 )
 from penstock.packing.worthwhile import is_worthwhile
 from penstock.settings import Settings
+from penstock.settings.units import format_duration, format_speed
 
 # How often a calm group is reported.
 REPORT_EVERY_MS = 10_000
@@ -47,6 +59,11 @@ class ImaginaryGroup:
     memory: TriggerMemory = field(default_factory=TriggerMemory)
     trend: Trend = field(default_factory=Trend)
     speeds: SpeedMemory = field(default_factory=SpeedMemory)
+
+    def at_least(self, speeds: Mapping[TopicPartition, float]) -> int:
+        """The fewest consumers that could carry these speeds, however they are packed."""
+        group = load_of_assignment(self.policy, speeds, self.assignment, self.speeds)
+        return consumers_at_least(problem_for(self.policy, group, Reason.OVER_CAPACITY, None))
 
     def measured(self, speeds: Mapping[TopicPartition, float], now_ms: int) -> tuple[str, bool]:
         """What the controller would do now, and whether that changes the assignment."""
@@ -76,33 +93,240 @@ class ImaginaryGroup:
         return "\n".join(lines), True
 
 
-def recommend_until(settings: Settings, stop: Event) -> None:
-    """Report what the controller would do, until told to stop."""
-    chosen = controller_settings(settings)
+def recommend(
+    watch_for: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="How long to watch, for instance 10m.")
+    ] = "2m",
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Also write the speeds; `simulate` reads them."),
+    ] = None,
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Watch the write speeds for a while, then say how many consumers they need, and why.
+
+    A safe first step: nothing is created, sent or started. It leads an imaginary group by the
+    controller's own rules, so it also says how often such a group would move partitions. Progress
+    goes to stderr, the recommendation to stdout. Ctrl-C ends it early, with what was seen.
+
+    Examples:
+    `penstock recommend --for 10m --record speeds.csv`
+
+    `penstock simulate --stream speeds.csv --interval 1s --trigger --algorithm all`
+
+    """
+    loaded = effective_settings(settings, overrides, bootstrap_server)
+    watch_s = duration_of("--for", watch_for)
+    if watch_s <= 0:
+        raise UsageError("--for must be longer than 0s.")
+    if record is not None and not record.absolute().parent.is_dir():
+        raise UsageError(f"--record: there is no directory {record.absolute().parent}.")
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    chosen = controller_settings(loaded.settings)
+    watched = _watch(loaded.settings, chosen, watch_s, stop)
+    if not watched.samples:
+        raise PenstockError(
+            f"No speed is known after {watched.seconds:.0f} s.",
+            remedy="Watch longer (--for 1m), or run `penstock doctor`; `monitor.include` says "
+            "which topics count.",
+        )
+    if record is not None:
+        write_stream(record, watched.samples)
+        period = format_duration(loaded.settings.monitor.period)
+        say(f"Wrote {record}: `penstock simulate --stream {record} --interval {period} --trigger`.")
+    is_default = ("packing", "capacity") not in loaded.origin
+    found = recommendation(watched, chosen, capacity_is_default=is_default)
+    if output is OutputFormat.TABLE:
+        typer.echo(found.text(chosen))
+    else:
+        print_data(asdict(found), output)
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen: speeds, and what the imaginary group did with them."""
+
+    seconds: float = 0.0
+    samples: list[dict[TopicPartition, float]] = field(default_factory=list)
+    consumers: list[int] = field(default_factory=list)
+    at_least: list[int] = field(default_factory=list)
+    changes: int = 0
+    moves: int = 0
+
+
+def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop: Event) -> Watched:
     group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
-    capacity = speed_text(chosen.policy.capacity_bytes_per_s)
-    say("Measuring only: nothing is created, sent or started. Ctrl-C ends it.")
-    say(f"One consumer carries {capacity} (packing.capacity).")
-    say(_kept_besides(chosen))
+    watched = Watched()
+    say(f"Watching for {watch_s:.0f} s: nothing is created, sent or started. Ctrl-C ends it early.")
+    began_s = time.monotonic()
     reported_ms: int | None = None
     with closing(BrokerQuestions(settings.kafka)) as questions:
         measuring = SpeedMeasuring(settings, questions)
-        while not stop.wait(settings.monitor.period):
+        while watched.seconds < watch_s and not stop.wait(settings.monitor.period):
+            watched.seconds = time.monotonic() - began_s
             speeds = _known(measuring)
             if not speeds:
                 continue
             now_ms = time.monotonic_ns() // 1_000_000
-            text, is_change = group.measured(speeds, now_ms)
+            text, is_change = take(watched, group, speeds, now_ms)
             if is_change or reported_ms is None or now_ms - reported_ms >= REPORT_EVERY_MS:
                 reported_ms = now_ms
-                say(text)
+                left_s = max(0.0, watch_s - watched.seconds)
+                say(f"{text} {left_s:.0f} s left.")
+    return watched
+
+
+def take(
+    watched: Watched, group: ImaginaryGroup, speeds: Mapping[TopicPartition, float], now_ms: int
+) -> tuple[str, bool]:
+    """One measurement: what the imaginary group does with it, and what is remembered of that."""
+    before = group.assignment
+    text, is_change = group.measured(speeds, now_ms)
+    watched.samples.append(dict(speeds))
+    watched.consumers.append(len(group.assignment))
+    watched.at_least.append(group.at_least(speeds))
+    if is_change and before:
+        watched.changes += 1
+        watched.moves += moves_between(before, group.assignment, speeds).partitions
+    return text, is_change
+
+
+@dataclass(frozen=True, slots=True)
+class HotPartition:
+    """A partition that one consumer cannot carry."""
+
+    partition: str
+    highest_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The end of a watch. Speeds are bytes of log a second, after compression."""
+
+    watched_s: float
+    measurements: int
+    partitions: int
+    written_mean_bytes_per_s: float
+    written_highest_bytes_per_s: float
+    capacity_bytes_per_s: float
+    capacity_is_default: bool
+    consumers_at_the_end: int
+    consumers_mean: float
+    consumers_highest: int
+    consumers_at_least: int
+    # The mean share of their capacity that the consumers use.
+    capacity_used: float
+    # What a group of fixed size needs all the time, to carry the highest load as well.
+    consumers_of_a_fixed_group: int
+    changes: int
+    moves: int
+    hot_partitions: tuple[HotPartition, ...]
+    settings: dict[str, Any]
+
+    def text(self, chosen: ControllerSettings) -> str:
+        """For a person; every figure with its meaning."""
+        capacity = speed_text(self.capacity_bytes_per_s)
+        source = (
+            "the default, which nobody measured: docs/sizing.md says how to find yours"
+            if self.capacity_is_default
+            else "as set"
+        )
+        mean, highest = (
+            speed_text(self.written_mean_bytes_per_s),
+            speed_text(self.written_highest_bytes_per_s),
+        )
+        partitions = counted(self.partitions, "partition")
+        seen = f"{mean} written on average, {highest} at most"
+        now = counted(self.consumers_at_the_end, "consumer")
+        needed = (
+            f"{now} now, {self.consumers_mean:.3g} on average, {self.consumers_highest} at most"
+        )
+        changes, moves = counted(self.changes, "time"), counted(self.moves, "partition")
+        fixed = self.consumers_of_a_fixed_group
+        lines = [
+            f"Watched {partitions} for {self.watched_s:.0f} s: {seen}.",
+            f"One consumer carries {capacity} (packing.capacity, {source}).",
+            f"Needed: {needed}. No packing could do with fewer than {self.consumers_at_least}.",
+            f"Of their capacity {self.capacity_used:.0%} is used on average.",
+            f"A group of fixed size would need {fixed} all the time.",
+            f"The group would change {changes} and move {moves} in this time.",
+            _kept_besides(chosen),
+        ]
+        lines += [
+            f"Hot: {hot.partition} alone is written at {speed_text(hot.highest_bytes_per_s)}, more "
+            "than one consumer carries. More partitions, or a key that spreads the records, help; "
+            "more consumers do not."
+            for hot in self.hot_partitions
+        ]
+        start = " ".join(f"--set {name}={value}" for name, value in self.settings.items())
+        lines.append(f"To start with: penstock up {start}")
+        return "\n".join(lines)
+
+
+def recommendation(
+    watched: Watched, chosen: ControllerSettings, *, capacity_is_default: bool
+) -> Recommendation:
+    """What the watch says. Pure."""
+    policy = chosen.policy
+    written = [sum(sample.values()) for sample in watched.samples]
+    highest: dict[TopicPartition, float] = {}
+    for sample in watched.samples:
+        for partition, speed in sample.items():
+            highest[partition] = max(speed, highest.get(partition, 0.0))
+    capacity = policy.capacity_bytes_per_s
+    used = sum(written) / (capacity * max(1, sum(watched.consumers)))
+    most = max(watched.consumers)
+    return Recommendation(
+        watched_s=round(watched.seconds, 1),
+        measurements=len(watched.samples),
+        partitions=len(highest),
+        written_mean_bytes_per_s=sum(written) / len(written),
+        written_highest_bytes_per_s=max(written),
+        capacity_bytes_per_s=capacity,
+        capacity_is_default=capacity_is_default,
+        consumers_at_the_end=watched.consumers[-1],
+        consumers_mean=sum(watched.consumers) / len(watched.consumers),
+        consumers_highest=most,
+        consumers_at_least=max(watched.at_least),
+        capacity_used=used,
+        consumers_of_a_fixed_group=most,
+        changes=watched.changes,
+        moves=watched.moves,
+        hot_partitions=tuple(
+            HotPartition(str(partition), speed)
+            for partition, speed in sorted(highest.items())
+            if speed > capacity
+        ),
+        settings={
+            "packing.capacity": format_speed(capacity),
+            # Room for a load that is half as large again, and for the spares.
+            "controller.consumers_max": ceil(1.5 * most) + chosen.spare_consumers,
+        },
+    )
+
+
+def write_stream(file: Path, samples: Sequence[Mapping[TopicPartition, float]]) -> None:
+    """The speeds as `simulate` reads them; 0 before a partition was there."""
+    names = sorted({partition for sample in samples for partition in sample})
+    try:
+        with file.open("w", encoding="utf-8", newline="") as opened:
+            rows = csv.writer(opened)
+            rows.writerow([str(name) for name in names])
+            rows.writerows([sample.get(name, 0.0) for name in names] for sample in samples)
+    except OSError as error:
+        raise UsageError(f"--record: cannot write {file}: {error.strerror}.") from error
 
 
 def _kept_besides(chosen: ControllerSettings) -> str:
     """The packing does not count consumers that have nothing to read."""
     spares = counted(chosen.spare_consumers, "spare")
     return (
-        f"Beside those named below the group keeps {spares} (controller.spare_consumers), and at "
+        f"Beside those the group keeps {spares} (controller.spare_consumers), and at "
         f"least {counted(chosen.consumers_min, 'consumer')} in all (controller.consumers_min)."
     )
 

@@ -19,6 +19,7 @@ from penstock.errors import PenstockError, UnreachableError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import PartitionSpeed
+from penstock.model import TopicPartition
 from penstock.model.sentences import counted
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring, stop_on_signals
@@ -97,7 +98,7 @@ def speeds(
         _check_patterns(topic)
         monitor = loaded.monitor.model_copy(update={"include": topic})
         loaded = loaded.model_copy(update={"monitor": monitor})
-    over_s = _duration(over)
+    over_s = duration_of("--over", over)
     console = data_console()
     live = output is OutputFormat.TABLE and console.is_terminal and not once
     with _source(loaded, measured_by, over_s, live=live) as read:
@@ -108,11 +109,22 @@ def speeds(
             print_data(_as_data(reading), output, _table(reading, {}))
 
 
-def _duration(text: str) -> float:
+def duration_of(option: str, text: str) -> float:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise UsageError(f"--over: {error}.") from error
+        raise UsageError(f"{option}: {error}.") from error
+
+
+def measured_speeds(settings: Settings, over_s: float) -> dict[TopicPartition, float]:
+    """The speeds that are known after measuring for so long here."""
+    with closing(BrokerQuestions(settings.kafka)) as questions:
+        reading = _measured(SpeedMeasuring(settings, questions), settings.monitor.period, over_s)
+    return {
+        TopicPartition(row.topic, row.partition): row.write_speed_bytes_per_s
+        for row in reading.partitions
+        if row.write_speed_bytes_per_s is not None
+    }
 
 
 def _check_patterns(patterns: list[str]) -> None:

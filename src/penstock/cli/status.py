@@ -1,6 +1,5 @@
 """`penstock status` and `penstock history`: the group now, and what was decided and why."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -8,12 +7,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
-from penstock.cli.group_status import age_text, is_stale, read_status
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
+from penstock.cli.group_status import age_text, is_stale, read_status, with_ledger
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.model.sentences import counted, shortened_list, speed_text
+from penstock.model.sentences import counted, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
+# Exit codes, for scripts.
+CANNOT_TELL = 1
+NOT_WELL = 9
 LAST_DECISIONS = 5
 MOVES_SHOWN = 8
 # One colour for each topic, in the order of their names; used again when there are more topics.
@@ -34,24 +36,37 @@ def status(
     what is written and not in the lake yet, as the consumers last reported it: in records, and in
     seconds of writing at the present speed.
 
-    It reads the file that the controller writes to `controller.directory` every second. When that
-    file is old, it says so, shows what was last known, and ends with exit code 1.
+    It counts every partition, also those that nobody reads: there the end of the log and the
+    ledger in the lake say it.
 
-    Example: `penstock status -o json | jq .behind_s`
+    Conditions say what is not well, and why: `blind`, `unread`, `stopped`, `falling behind`, `at
+    maximum`, `oversize`, `held`, `unsaved`. Exit code 0: all is well. 9: a condition holds. 1: it
+    cannot be told, because there is no controller, or it is silent; what was last known is shown.
+
+    It reads the file that the controller writes to `controller.directory` every second.
+
+    Example: `penstock status -o json | jq .conditions`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    found = read_status(loaded)
+    found = with_ledger(read_status(loaded), loaded.lake)
     if output is OutputFormat.TABLE:
         data_console().print(rendered(found))
     else:
         print_data(found, output)
     if is_stale(found):
-        raise typer.Exit(1)
+        raise typer.Exit(CANNOT_TELL)
+    if found["conditions"]:
+        raise typer.Exit(NOT_WELL)
 
 
 def rendered(found: dict[str, Any]) -> Group:
     """The status as a table; the demo's live view shows the same."""
-    parts: list[Any] = [_headline(found), _totals(found), _consumers(found)]
+    parts: list[Any] = [_headline(found), _totals(found)]
+    parts += [
+        Text(f"{one['condition']}: {one['reason']}", style="bold red")
+        for one in found["conditions"]
+    ]
+    parts.append(_consumers(found))
     moves = found["moves"]
     if moves:
         shown = ", ".join(
@@ -60,13 +75,6 @@ def rendered(found: dict[str, Any]) -> Group:
         )
         more = "" if len(moves) <= MOVES_SHOWN else f" and {len(moves) - MOVES_SHOWN} more"
         parts.append(Text(f"moving {len(moves)}: {shown}{more}"))
-    parts += [
-        Text(f"stopped: {partition}: {reason}", style="red")
-        for partition, reason in list(found["parked"].items())[:5]
-    ]
-    parts += [Text(_pause_text(pause), style="yellow") for pause in found["pauses"]]
-    if found.get("held_by_silence"):
-        parts.append(Text(_hold_text(found["held_by_silence"]), style="bold red"))
     roll_out = found["roll_out"]
     if roll_out:
         parts.append(Text(f"rolling out version {roll_out['version']} ({roll_out['request_id']})"))
@@ -84,8 +92,8 @@ def _headline(found: dict[str, Any]) -> Text:
         silent = age_text(found["age_s"])
         text = Text(f"The controller has not reported for {silent}. ", style="bold red")
         text.append(f"What was known then ({found['phase']}):")
-    if found["is_degraded"]:
-        text.append("  its state cannot be saved", style="bold red")
+    elif not found["conditions"]:
+        text.append("  all is well", style="green")
     return text
 
 
@@ -93,12 +101,12 @@ def _totals(found: dict[str, Any]) -> Text:
     written = speed_text(found["written_bytes_per_s"])
     partitions = counted(len(found["partitions"]), "partition")
     consumers = counted(len(found["consumers"]), "consumer")
-    unread = sum(1 for one in found["partitions"].values() if one["status"] == "unread")
     text = Text(
         f"{written} written to {partitions}, {consumers}, behind {_behind(found)} (records, time)"
     )
-    if unread:
-        text.append(f", {unread} without a reader", style="bold red")
+    if found["behind_unknown"]:
+        unknown = counted(found["behind_unknown"], "partition")
+        text.append(f", and what waits in {unknown} is unknown", style="bold red")
     return text
 
 
@@ -106,24 +114,19 @@ def _when(decision: dict[str, Any]) -> str:
     return f"{age_text(decision['age_ms'] / 1000)} ago"
 
 
+def _why(decision: dict[str, Any]) -> Text:
+    """The explanation, and how often it came when it is told once for many times."""
+    times = decision["times"]
+    if times == 1:
+        return Text(decision["explanation"])
+    since = age_text(decision["first_age_ms"] / 1000)
+    return Text(f"{decision['explanation']} ({times} times in {since})")
+
+
 def _behind(one: dict[str, Any]) -> str:
     seconds = one["behind_s"]
-    return f"{one['behind_records']:,}, {'?' if seconds is None else f'{seconds:.1f}'} s"
-
-
-def _hold_text(hold: dict[str, Any]) -> str:
-    names = shortened_list([str(consumer) for consumer in hold["consumers"]])
-    return (
-        f"held by silence for {hold['for_ms'] / 1000:.0f} s: consumers {names} are silent or late"
-    )
-
-
-def _pause_text(pause: dict[str, Any]) -> str:
-    until = pause["until_unix_ms"]
-    ends = ""
-    if until is not None:
-        ends = f" until {datetime.fromtimestamp(until / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
-    return f"paused ({pause['direction']}){ends}: {pause['reason'] or 'no reason given'}"
+    at_most = "at most " if one.get("behind_is_at_most") else ""
+    return f"{at_most}{one['behind_records']:,}, {'?' if seconds is None else f'{seconds:.1f}'} s"
 
 
 def _consumers(found: dict[str, Any]) -> Table:
@@ -131,15 +134,15 @@ def _consumers(found: dict[str, Any]) -> Table:
     colours = {
         topic: _TOPIC_COLOURS[place % len(_TOPIC_COLOURS)] for place, topic in enumerate(topics)
     }
-    table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
-    table.columns[1].no_wrap = table.columns[2].no_wrap = table.columns[4].no_wrap = True
+    table = whole(Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None))
+    table.columns[1].no_wrap = True
     for one in found["consumers"]:
         share = one["load_bytes_per_s"] / one["capacity_bytes_per_s"]
-        figures = f"{one['load_bytes_per_s'] / 1e6:.2f}/{one['capacity_bytes_per_s'] / 1e6:.2f}"
+        figures = load_of_capacity(one["load_bytes_per_s"], one["capacity_bytes_per_s"])
         table.add_row(
             str(one["consumer"]),
             _bar(one, found["partitions"], colours),
-            Text(f"{figures} MB/s", style="bold red" if share > 1 else ""),
+            Text(figures, style="bold red" if share > 1 else ""),
             str(len(one["partitions"])),
             _behind(one),
             _state_text(one),
@@ -168,9 +171,9 @@ def _bar(
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:
-    table = Table("when", "what", "why", box=None)
+    table = whole(Table("when", "what", "why", box=None))
     for one in history:
-        table.add_row(_when(one), one["code"], Text(one["explanation"]))
+        table.add_row(_when(one), one["code"], _why(one))
     return table
 
 
@@ -192,6 +195,6 @@ def history(
             str(one["plan"]),
             str(one["moves"] or ""),
             speed_text(one["moved_bytes_per_s"]) if one["moves"] else "",
-            Text(one["explanation"]),
+            _why(one),
         )
     print_data(decisions, output, table)

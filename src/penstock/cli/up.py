@@ -2,15 +2,11 @@
 
 import signal
 from threading import Event
-from typing import Annotated
-
-import typer
 
 from penstock.cli.console import say
 from penstock.cli.controller import settings_arguments
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.cli.recommend import recommend_until
 from penstock.cli.settings_in_force import StartingChanges
 from penstock.jars import JarSet, spark_sets
 from penstock.processes import REPAIR_EVERY_S
@@ -18,10 +14,6 @@ from penstock.settings.snapshot import snapshot_text
 
 
 def up(
-    recommend: Annotated[
-        bool,
-        typer.Option("--recommend", help="Only measure, and explain what the group would do."),
-    ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -32,15 +24,12 @@ def up(
     `spark.master` is set. Ctrl-C shuts everything down. State, logs and the embedded broker's data
     stay in `controller.directory`.
 
-    With `--recommend` it starts and creates nothing on your cluster: a safe first step.
+    `penstock recommend` is a safe first step: it only watches, and says what the group would be.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    if recommend:
-        recommend_until(loaded.settings, stop)
-        return
     from penstock.local_group import LocalGroup  # noqa: PLC0415 -- slow: PySpark
 
     embedded_broker = ("kafka", "bootstrap_servers") not in loaded.origin

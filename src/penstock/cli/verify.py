@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say, whole
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -25,6 +25,7 @@ _COLUMNS_OF_DIFFERENCES = (
     "unknown",
     "truncated",
     "changed",
+    "left_out",
 )
 
 
@@ -44,7 +45,8 @@ def verify(
     For every partition the lake knows: `kafka` is how many committed records Kafka has below the
     offset in the ledger, `lake` and `dead_letters` how many the tables have; `unknown` are rows
     whose records Kafka no longer keeps, `truncated` offsets that Kafka's log has lost at its end,
-    `changed` rows whose key or value differs (`-` where the table does not have both). The table
+    `changed` rows whose key or value differs (`-` where the table does not have both), `left_out`
+    records without a row where `lake.tables.TOPIC.rows` allows that (a filter). The table
     leaves out differences that no partition has; `-o json` has them all. It reads both by itself
     and trusts no other part of Penstock. May run while consumers do.
 
@@ -72,7 +74,7 @@ def _as_table(verdict: VerificationResult) -> Table:
         if any(getattr(one, name) != 0 for one in verdict.partitions)
     ]
     columns = (*_COLUMNS, *found)
-    table = Table(*columns, box=None)
+    table = whole(Table(*columns, box=None))
     for one in verdict.partitions:
         values = (getattr(one, name) for name in columns)
         table.add_row(*("-" if value is None else str(value) for value in values))

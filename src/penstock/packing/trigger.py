@@ -1,4 +1,4 @@
-"""When to repack: one pure policy for the controller, `up --recommend` and `simulate --trigger`.
+"""When to repack: one pure policy for the controller, `recommend` and `simulate --trigger`.
 
     memory, decision = decide(policy, memory, group, now_ms)
     if decision.repack:
@@ -153,7 +153,7 @@ def load_of_assignment(
     assignment: Assignment,
     memory: SpeedMemory | None = None,
 ) -> GroupLoad:
-    """A group without faults or backlogs, as simulations and `up --recommend` imagine it."""
+    """A group without faults or backlogs, as simulations and `recommend` imagine it."""
     owners = assignment.owners
     loads = loads_bytes_per_s(assignment, write_speed_bytes_per_s)
     working = [consumer for consumer, held in assignment.items() if held]

@@ -49,7 +49,7 @@ from penstock.pipeline.ledger import LedgerView, ledger_not_read, next_offsets, 
 from penstock.pipeline.narrowing import OF_ONE_RECORD, Narrowing, add_dead_letter
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter
-from penstock.pipeline.record_source import KafkaSource, RecordSource
+from penstock.pipeline.record_source import KafkaSource, RecordContent, RecordSource
 from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
 from penstock.pipeline.ways import WORKERS_OWN, RangesByTable, Way, Ways
 from penstock.settings import Settings
@@ -355,7 +355,7 @@ class Pipeline:
         lake = self._settings.lake
         table = self._table_batch(name, [one], writer)
         is_unreadable = isinstance(reason, RecordUnreadableError)
-        content = (None, None) if is_unreadable else self._kafka.content(one.range)
+        content = RecordContent() if is_unreadable else self._kafka.content(one.range)
         try:
             table.table.require_current(table.moves)
             self._writer(Way.CONNECTOR).prepare(table)  # makes the table if this is its first

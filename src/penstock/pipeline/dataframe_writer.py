@@ -21,6 +21,7 @@ from penstock.pipeline.dead_letters import (
     dead_letter_moves,
     ledger_of_dead_letters,
     put_up_fence,
+    with_time_and_headers,
     with_topic_ids,
     without,
 )
@@ -150,6 +151,7 @@ class DataFrameWriter:
         letters, group = self._dead_letters, self._settings.lake.group
         rows = transform(self._raw(one.planned, one.kept), one.settings).dead_letters
         rows = with_topic_ids(rows, one.planned)
+        rows = with_time_and_headers(rows, self._raw(one.planned, one.kept))
         letters.open_for(rows.schema.json(), ())
         first = one.planned[0]
         folder = dead_letter_folder(table.folder, first, one.dead_letter_ledger[first.partition])

@@ -22,22 +22,32 @@ from penstock.model import TopicPartition
 from penstock.pipeline.batch import PlannedRange, ledger_position_text
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove, StaleLedgerError
 
-LETTERS_SCHEMA = json.dumps(
-    {
+
+def _struct(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    return {
         "type": "struct",
         "fields": [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}}
-            for name, kind in (
-                ("topic", "string"),
-                ("partition", "integer"),
-                ("offset", "long"),
-                ("reason", "string"),
-                ("key", "binary"),
-                ("value", "binary"),
-                ("topic_id", "string"),
-            )
+            {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields
         ],
     }
+
+
+_HEADER = _struct([("key", "string"), ("value", "binary")])
+# Tables of older releases get the last two columns with their next dead letter.
+LETTERS_SCHEMA = json.dumps(
+    _struct(
+        [
+            ("topic", "string"),
+            ("partition", "integer"),
+            ("offset", "long"),
+            ("reason", "string"),
+            ("key", "binary"),
+            ("value", "binary"),
+            ("topic_id", "string"),
+            ("timestamp", "timestamp"),
+            ("headers", {"type": "array", "elementType": _HEADER, "containsNull": True}),
+        ]
+    )
 )
 FENCE_ATTEMPTS = 5
 
@@ -57,6 +67,14 @@ def with_topic_ids(letters: Any, planned: Sequence[PlannedRange]) -> Any:
     ids = sorted({(one.partition.topic, one.topic_id) for one in planned})
     pairs = [functions.lit(text) for pair in ids for text in pair]
     return letters.withColumn("topic_id", functions.create_map(*pairs)[functions.col("topic")])
+
+
+def with_time_and_headers(letters: Any, raw: Any) -> Any:
+    """Add what the transformation need not keep, from the records themselves."""
+    place = ["topic", "partition", "offset"]
+    rest = raw.select(*place, "timestamp", "headers")
+    found = rest.join(functions.broadcast(letters), place, "inner")
+    return found.select(*letters.columns, "timestamp", "headers")
 
 
 def ledger_of_dead_letters(

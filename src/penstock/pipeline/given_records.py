@@ -20,6 +20,7 @@ from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange, Writer
 from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.diagnosis import as_penstock_error
+from penstock.pipeline.record_source import RecordContent
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.transformation import transform
 from penstock.settings import Settings
@@ -93,11 +94,11 @@ class GivenRecords:
         ]
         return self._session.createDataFrame(rows, RAW_SCHEMA)
 
-    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+    def content(self, one: OffsetRange) -> RecordContent:
         for record in self._records[one.partition]:
             if one.start <= record.offset < one.end:
-                return record.key, record.value
-        return None, None
+                return RecordContent(record.key, record.value, record.timestamp, record.headers)
+        return RecordContent()
 
 
 def topic_id(topic: str) -> str:

@@ -27,9 +27,10 @@ from penstock.pipeline.dead_letters import (
 )
 from penstock.pipeline.failures import RecordUnreadableError, SparkMemoryError, UnforeseenError
 from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.record_source import RecordSource
+from penstock.pipeline.record_source import RecordContent, RecordSource
 from penstock.pipeline.run_batch import PendingDeadLetters, TableBatch
 from penstock.pipeline.written_files import written_files
+from penstock.spark_worker.record_columns import RECORD_COLUMNS
 
 # Failures that may be those of a single record.
 OF_ONE_RECORD = (RecordUnreadableError, UnforeseenError)
@@ -51,6 +52,8 @@ _LETTER = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("topic_id", pa.string()),
+        ("timestamp", RECORD_COLUMNS["timestamp"]),
+        ("headers", RECORD_COLUMNS["headers"]),
     ]
 )
 
@@ -152,7 +155,7 @@ def add_dead_letter(
     group: str,
     table: TableBatch,
     reason: str,
-    content: tuple[bytes | None, bytes | None],
+    content: RecordContent,
 ) -> None:
     """Write the dead letter of a batch of one record; it is committed with the batch."""
     (one,) = table.planned
@@ -171,9 +174,12 @@ def add_dead_letter(
         "partition": one.partition.partition,
         "offset": one.range.start,
         "reason": reason[:REASON_CHARACTERS_MAX],
-        "key": content[0],
-        "value": content[1],
+        "key": content.key,
+        "value": content.value,
         "topic_id": one.topic_id,
+        "timestamp": content.timestamp,
+        "headers": content.headers
+        and [{"key": name, "value": value} for name, value in content.headers],
     }
     with letters.storage.create_file(f"{folder}/part-0.parquet") as stream:
         pyarrow.parquet.write_table(

@@ -1,7 +1,8 @@
 """Where a batch's records come from: Kafka, or the rows that a test gives (given_records.py)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration, TopicLookup
@@ -11,6 +12,16 @@ from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.read_range import read_ranges, read_ranges_in_workers
 from penstock.settings import Settings
+from penstock.spark_worker.record_columns import stored_time_ms
+
+
+class RecordContent(NamedTuple):
+    """What a dead letter keeps of its record."""
+
+    key: bytes | None = None
+    value: bytes | None = None
+    timestamp: datetime | None = None
+    headers: tuple[tuple[str, bytes | None], ...] | None = None
 
 
 class RecordSource(Protocol):
@@ -29,8 +40,8 @@ class RecordSource(Protocol):
         """
         ...
 
-    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
-        """The key and the value of the range's first record; None where they cannot be read."""
+    def content(self, one: OffsetRange) -> RecordContent:
+        """What the range's first record holds; None where it cannot be read."""
         ...
 
 
@@ -47,10 +58,13 @@ class KafkaSource(Administration):
         read = read_ranges_in_workers if in_workers else read_ranges
         return read(self._session, settings.kafka, planned, settings.spark.tasks)
 
-    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+    def content(self, one: OffsetRange) -> RecordContent:
         try:
             for records in committed_records(self._settings.kafka, one):
-                return records[0].key, records[0].value
+                first = records[0]
+                stored_s = stored_time_ms(first.timestamp_ms) / 1000
+                timestamp = datetime.fromtimestamp(stored_s, UTC)
+                return RecordContent(first.key, first.value, timestamp, first.headers or None)
         except PenstockError:
             pass  # the record is kept without them
-        return None, None
+        return RecordContent()

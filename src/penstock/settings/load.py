@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from penstock.errors import SettingsError
 from penstock.settings.secret import Secret
-from penstock.settings.sections import Settings
+from penstock.settings.sections import Settings, TableSettings
 from penstock.settings.snapshot_mark import snapshot_mark
 from penstock.settings.tree import OptionPath, known_options, secret_options
 
@@ -257,10 +257,29 @@ def _first_error(
     """One message: the value's origin, its option, and what is wrong."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     location = tuple(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(location, given)
     reason = first["msg"].removeprefix("Value error, ")
     if not location:  # two sections do not fit together; the reason names both options
         return SettingsError(f"{reason}.")
-    origin = next(
+    origin = _origin_of(location, given)
+    name = ".".join(_option_part(location))
+    return SettingsError(f"{_source(origin, name)}: {name}: {reason}.")
+
+
+def _unknown_key(location: OptionPath, given: Mapping[OptionPath, _SourcedValue]) -> SettingsError:
+    """A key inside the value of an option, such as `lake.tables.orders.transformations`."""
+    name, key = ".".join(location), location[-1]
+    near = difflib.get_close_matches(key, sorted(TableSettings.model_fields), n=1)
+    known = ", ".join(sorted(TableSettings.model_fields))
+    remedy = f"Did you mean {near[0]}?" if near else f"A table has {known}."
+    origin = _origin_of(location, given)
+    option = ".".join(_option_part(location))
+    return SettingsError(f"{_source(origin, option)}: unknown setting {name}.", remedy=remedy)
+
+
+def _origin_of(location: OptionPath, given: Mapping[OptionPath, _SourcedValue]) -> str:
+    return next(
         (
             one.origin
             for path, one in given.items()
@@ -269,8 +288,6 @@ def _first_error(
         ),
         "settings",
     )
-    name = ".".join(_option_part(location))
-    return SettingsError(f"{_source(origin, name)}: {name}: {reason}.")
 
 
 def _option_part(location: Sequence[str]) -> Sequence[str]:

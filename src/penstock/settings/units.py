@@ -1,7 +1,8 @@
 """Numbers with units: `30s`, `2MiB`, `1.5MB/s`.
 
 A duration needs its unit, because a bare 30 could be milliseconds. Bytes may be a bare whole
-number. Both are plain numbers in the code (seconds, bytes) and print with a unit.
+number. So may a speed, unless it is so small that a unit was forgotten. All are plain numbers in
+the code (seconds, bytes) and print with a unit.
 """
 
 import math
@@ -13,6 +14,8 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 # Nothing that Penstock waits for or counts is larger, and sums of these never overflow.
 DURATION_S_MAX = 1e12
 BYTES_MAX = 10**18
+# A speed without a unit is in bytes a second; below this somebody meant another unit.
+BARE_SPEED_MIN = 1_000
 _NUMBER_AND_UNIT = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Z/]*)")
 SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES_PER_UNIT = {
@@ -71,6 +74,11 @@ def parse_speed(value: Any) -> float:
     number, unit = _split(text.removesuffix("/s"), "speed", "1.5MB/s")
     if unit and unit not in BYTES_PER_UNIT:
         raise ValueError(f"the speed {text!r} has the unknown unit {unit + '/s'!r}; use MB/s, kB/s")
+    if not text.endswith("/s") and 0 < number < BARE_SPEED_MIN:
+        raise ValueError(
+            f"the speed {text!r} has no unit; did you mean {text}MB/s? {text} bytes a second are "
+            f"{text}B/s"
+        )
     return _within_maximum(number * BYTES_PER_UNIT[unit or "B"], f"speed {text!r}")
 
 
@@ -80,11 +88,21 @@ def _within_maximum(count: float, what: str) -> float:
     return count
 
 
+# More bytes than this are printed with a larger unit: 494.327kB, not 494327B.
+READABLE_BYTES = 10_000
+
+
 def _shortest(value: float, units: dict[str, float] | dict[str, int], smallest: str) -> str:
-    """The largest unit that gives a whole number."""
+    """The largest unit that gives a whole number; many bytes get a larger one with a fraction."""
     for unit, size in sorted(units.items(), key=lambda item: (-item[1], item[0])):
-        if unit != "KB" and value >= size and value % size == 0:
+        is_readable = unit != "B" or value < READABLE_BYTES
+        if unit != "KB" and is_readable and value >= size and value % size == 0:
             return f"{value / size:.0f}{unit}"
+    if units is BYTES_PER_UNIT and value >= READABLE_BYTES:
+        unit = next(one for one in ("TB", "GB", "MB", "kB") if value >= BYTES_PER_UNIT[one])
+        readable = f"{value / BYTES_PER_UNIT[unit]:.12g}"
+        if float(readable) * BYTES_PER_UNIT[unit] == value:
+            return f"{readable}{unit}"
     return f"{value / units[smallest]:.12g}{smallest}"
 
 

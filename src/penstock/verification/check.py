@@ -32,7 +32,8 @@ class PartitionVerdict:
 
     `kafka` counts committed records below the ledger; `unknown` rows whose records Kafka no longer
     has; `truncated` offsets below the ledger that Kafka's log has lost at its end; `changed` rows
-    whose key or value differs from Kafka's (None when only offsets were compared).
+    whose key or value differs from Kafka's (None when only offsets were compared); `left_out`
+    records without a row, in a table whose transformation may leave some out.
     """
 
     topic: str
@@ -48,6 +49,7 @@ class PartitionVerdict:
     truncated: int = 0
     changed: int | None = None
     first_lost: int | None = None
+    left_out: int = 0
 
     @property
     def is_exact(self) -> bool:
@@ -80,6 +82,11 @@ class VerificationResult:
         }
 
 
+# What `rows` of a table's settings allows.
+_SEVERAL_ROWS = frozenset({"at_least_one", "any"})
+_NO_ROW = frozenset({"at_most_one", "any"})
+
+
 def compare(
     kafka: Records,
     lake: Records,
@@ -89,24 +96,32 @@ def compare(
     log_end: int,
     ledger: int,
     epoch_end: int | None = None,
+    rows: str = "one",
 ) -> dict[str, int | None]:
     """The law itself: every committed record below the ledger is in the lake once. Pure.
 
     `epoch_end` is where the leader epoch ends under which the ledger was last moved; negative if
     Kafka has forgotten that epoch, None if it is not known. A log may have lost records and have
     grown past the ledger again: then the epoch ends below it.
+
+    `rows` is what the settings say of the table. Several rows of one record are no fault where they
+    are meant, but a record is never a row and a dead letter. Records without a row are only counted
+    where some are left out on purpose: which of them are, nobody but the transformation can tell.
     """
-    stored = np.concatenate([lake.offsets, dead_letters.offsets])
+    placed = np.unique(lake.offsets) if rows in _SEVERAL_ROWS else lake.offsets
+    stored = np.concatenate([placed, dead_letters.offsets])
     below = stored[stored < ledger]
     unique = np.unique(below)
     lost = np.setdiff1d(kafka.offsets, unique)
     in_log = (unique >= log_start) & (unique < log_end)
     elsewhere = np.setdiff1d(unique[in_log], kafka.offsets)
+    missing, is_left_out = int(lost.size), rows in _NO_ROW
     return {
         "kafka": int(kafka.offsets.size),
         "lake": int((lake.offsets < ledger).sum()),
         "dead_letters": int((dead_letters.offsets < ledger).sum()),
-        "lost": int(lost.size),
+        "lost": 0 if is_left_out else missing,
+        "left_out": missing if is_left_out else 0,
         "duplicated": int(below.size - unique.size),
         # A row above the ledger belongs to no commit; a row that Kafka does not have has no
         # origin. Dead letters may run ahead: they commit first.
@@ -114,7 +129,7 @@ def compare(
         "unknown": int((unique < log_start).sum()),
         "truncated": max(0, ledger - min(log_end, _kept_up_to(epoch_end, log_start, ledger))),
         "changed": _changed(kafka, lake, dead_letters),
-        "first_lost": int(lost[0]) if lost.size else None,
+        "first_lost": int(lost[0]) if missing and not is_left_out else None,
     }
 
 
@@ -244,6 +259,7 @@ class _Check:
                 log_end=log_ends[place],
                 ledger=end,
                 epoch_end=epoch_ends.get(place),
+                rows=self.settings.lake.table_of(topic.name).rows,
             )
             verdict = PartitionVerdict(topic.name, number, end, **found)  # type: ignore[arg-type] # the names are the fields
             if "compact" in policies:

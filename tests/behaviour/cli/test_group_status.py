@@ -9,8 +9,9 @@ import pytest
 
 from kit.controller.story import TWO_CONSUMERS, after
 from kit.program import invoked
+from penstock.cli.status import NOT_WELL
 from penstock.controller.core.snapshot import snapshot
-from penstock.errors import NotFeasibleError
+from penstock.errors import NotFeasibleError, PenstockError
 
 BEHIND = (
     *TWO_CONSUMERS,
@@ -44,6 +45,62 @@ def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "8, 10.0 s" in shown.stdout
     assert "behind 9, 7.5 s (records, time)" in shown.stdout
+
+
+UNREAD = (
+    *TWO_CONSUMERS[:3],
+    "logs orders-0=0..2000000 orders-1=100..80100",
+    "speeds orders-0=0 orders-1=0",
+)
+
+
+def test_what_nobody_reads_is_behind(tmp_path: Path) -> None:
+    """2.08 million records in partitions that no consumer has are behind: not 0."""
+    where = written(tmp_path, *UNREAD, "tick +500")
+    found = as_data("status", *where, "--set", f"lake.root={tmp_path / 'no-lake'}")
+    assert found["behind_records"] == 2_080_000
+    assert found["behind_bytes"] == 20_800_000
+    shown = invoked("status", *where, "--set", f"lake.root={tmp_path / 'no-lake'}")
+    assert "behind at most 2,080,000, ? s" in shown.stdout
+    assert "unread: nobody reads 2 partitions: orders-0, orders-1" in shown.stdout
+    assert shown.exit_code == NOT_WELL
+
+
+def test_a_stopped_partition_is_counted_from_its_ledger_offset(tmp_path: Path) -> None:
+    """Its consumer said how far it is carried; the end of the log is what the monitor measured."""
+    where = written(
+        tmp_path,
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1+50/50 orders-1@1.2+70/70",
+        "consumer 2 stopped orders-2@1.3+30, transformation_failed",
+        "logs orders-0=0..50 orders-1=0..75 orders-2=0..1030",
+        "speeds orders-0=40 orders-1=40 orders-2=40",
+    )
+    shown = invoked("status", *where)
+    assert "behind 1,000," in shown.stdout
+    assert "stopped: orders-2: transformation_failed" in shown.stdout
+    assert as_data("status", *where)["conditions"] == [
+        {"condition": "stopped", "reason": "orders-2: transformation_failed"}
+    ]
+    assert shown.exit_code == NOT_WELL
+
+
+def test_a_group_that_is_well_says_so(tmp_path: Path) -> None:
+    """Without a condition the exit code is 0 and the list is empty."""
+    where = written(tmp_path, *BEHIND)
+    shown = invoked("status", *where)
+    assert "all is well" in shown.stdout
+    assert shown.exit_code == 0
+    assert as_data("status", *where)["conditions"] == []
+
+
+def test_a_fault_that_repeats_is_one_line_of_the_history(tmp_path: Path) -> None:
+    """Its line says how often it came and for how long."""
+    lines = ["consumer 2 has an incident: no room"] * 3
+    where = written(tmp_path, *TWO_CONSUMERS, *lines)
+    shown = " ".join(invoked("history", *where).stdout.split())
+    assert shown.count("no room") == 1
+    assert "(3 times in 0 s)" in shown
 
 
 def test_a_lag_without_writing_has_no_seconds(tmp_path: Path) -> None:
@@ -148,7 +205,8 @@ def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
     assert decisions[0]["code"] == "first_start"
     (last,) = as_data("history", *where, "--last", "1")
     assert last["age_ms"] >= decisions[-1]["age_ms"]  # it was read a moment later
-    assert last == {**decisions[-1], "age_ms": last["age_ms"]}
+    ages = {name: last[name] for name in ("age_ms", "first_age_ms")}
+    assert last == {**decisions[-1], **ages}
     assert "no consumer reads orders-0" in " ".join(invoked("history", *where).stdout.split())
 
 
@@ -195,3 +253,40 @@ def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
     done = invoked("plan", *where, "-o", "json")
     assert done.exit_code == 7
     assert {move["from"] for move in json.loads(done.stdout)["moves"]} == {1}
+
+
+def test_a_packer_that_fails_is_an_error_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the packer and what it said."""
+
+    def fails(_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    class Broken:
+        pack = staticmethod(fails)
+
+    monkeypatch.setattr("penstock.cli.plan.algorithm_named", lambda _: Broken)
+    error = invoked("plan", *written(tmp_path, *TWO_CONSUMERS)).exception
+    assert isinstance(error, PenstockError)
+    assert error.message.startswith("The packer CHAIN")
+    assert "ZeroDivisionError: division by zero" in error.message
+
+
+def test_names_are_not_cut_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither codes nor reasons of the history, nor the figures of a consumer."""
+    monkeypatch.setenv("COLUMNS", "80")
+    where = written(tmp_path, *TWO_CONSUMERS)
+    for command in ("status", "history"):
+        shown = invoked(command, *where).stdout
+        assert "…" not in shown
+        assert "..." not in shown
+        assert "partition_appeared" in shown
+    assert "80 of 100 B/s" in " ".join(invoked("status", *where).stdout.split())
+
+
+def test_compacting_a_lake_that_is_not_there_fails(tmp_path: Path) -> None:
+    """It said nothing and ended with 0."""
+    error = invoked("lake", "compact", "--set", f"lake.root={tmp_path / 'nowhere'}").exception
+    assert isinstance(error, PenstockError)
+    assert "nowhere does not exist" in error.message

@@ -1,9 +1,23 @@
-"""`penstock up --recommend` decides as the controller would, with the same settings."""
+"""`penstock recommend` decides as the controller would, and ends with a recommendation."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from penstock.cli.recommend import ImaginaryGroup, _kept_besides
+import pytest
+
+from kit.program import invoked
+from penstock.cli.plan import new_group
+from penstock.cli.recommend import (
+    ImaginaryGroup,
+    Watched,
+    _kept_besides,
+    recommendation,
+    take,
+    write_stream,
+)
 from penstock.controller.core.settings import controller_settings
+from penstock.errors import PenstockError, UsageError
+from penstock.laboratory.packing_replay.stream import read_stream
 from penstock.model import TopicPartition
 from penstock.packing import DEFAULT, Packing, PackingProblem, algorithm_named
 from penstock.settings import Settings, changed_settings
@@ -79,3 +93,87 @@ def test_it_names_the_consumers_that_read_nothing() -> None:
     text = _kept_besides(controller_settings(changed_settings(SETTINGS, changed)))
     assert "keeps 2 spares (controller.spare_consumers)" in text
     assert "at least 3 consumers in all (controller.consumers_min)" in text
+
+
+def watched(*samples: dict[TopicPartition, float], **changes: object) -> Watched:
+    """What a watch remembers of these measurements, one second apart."""
+    chosen = controller_settings(changed_settings(SETTINGS, changes))
+    group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
+    seen = Watched()
+    for second, sample in enumerate(samples):
+        take(seen, group, sample, 1_000 * second)
+        seen.seconds = second + 1.0
+    return seen
+
+
+def test_a_watch_ends_with_a_recommendation() -> None:
+    """A load that doubles: what is needed now, on average, at most; and what to start with."""
+    seen = watched(speeds(40, 40), speeds(40, 40), speeds(80, 80), speeds(80, 80))
+    found = recommendation(seen, controller_settings(SETTINGS), capacity_is_default=False)
+    assert (found.measurements, found.partitions) == (4, 2)
+    assert (found.written_mean_bytes_per_s, found.written_highest_bytes_per_s) == (120e3, 160e3)
+    assert (found.consumers_at_the_end, found.consumers_highest) == (2, 2)
+    assert found.consumers_at_least == 2
+    assert found.consumers_mean == pytest.approx(sum(seen.consumers) / 4)
+    assert (found.changes, found.moves) == (1, 1)
+    assert found.hot_partitions == ()
+    assert found.settings == {"packing.capacity": "100kB/s", "controller.consumers_max": 4}
+    text = found.text(controller_settings(SETTINGS))
+    assert "120 kB/s written on average, 160 kB/s at most" in text
+    assert "One consumer carries 100 kB/s (packing.capacity, as set)." in text
+    assert "A group of fixed size would need 2 all the time." in text
+    assert "penstock up --set packing.capacity=100kB/s --set controller.consumers_max=4" in text
+
+
+def test_a_hot_partition_and_a_default_are_named() -> None:
+    """With what helps, and that nobody measured the capacity."""
+    chosen = controller_settings(SETTINGS)
+    found = recommendation(watched(speeds(120, 10)), chosen, capacity_is_default=True)
+    assert [one.partition for one in found.hot_partitions] == ["t-0"]
+    text = found.text(chosen)
+    assert "Hot: t-0 alone is written at 120 kB/s, more than one consumer carries." in text
+    assert "the default, which nobody measured" in text
+
+
+def test_simulate_reads_what_was_recorded(tmp_path: Path) -> None:
+    """A partition that appeared later has 0 before."""
+    file = tmp_path / "speeds.csv"
+    write_stream(file, [speeds(40), speeds(40, 10)])
+    stream = read_stream(file)
+    assert stream.rows == ((40_000.0, 0.0), (40_000.0, 10_000.0))
+    done = invoked("simulate", "--stream", str(file), "--capacity", "100kB/s", "--trigger")
+    assert done.exit_code == 0
+    assert "CBS: consumers above the fewest" in done.stderr
+    assert "R: load that a repack moves" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--for", "soon"], "--for: 'soon' is not a duration"),
+        (["--for", "0s"], "longer than 0s"),
+        (["--record", "no/such/folder/a.csv"], "there is no directory"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_watched(
+    arguments: list[str], reason: str
+) -> None:
+    """With exit code 2 and the reason."""
+    error = invoked("recommend", *arguments).exception
+    assert isinstance(error, UsageError)
+    assert reason in error.message
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """It names the option."""
+    with pytest.raises(UsageError, match="--record: cannot write"):
+        write_stream(tmp_path, [speeds(1)])
+
+
+def test_a_plan_of_a_new_group_needs_speeds() -> None:
+    """It says what to do when none is known; else every partition is to start."""
+    policy = controller_settings(SETTINGS).policy
+    with pytest.raises(PenstockError, match="No speed is known yet"):
+        new_group(policy, {})
+    problem = new_group(policy, speeds(60, 60))
+    assert len(DEFAULT.pack(problem).assignment) == 2

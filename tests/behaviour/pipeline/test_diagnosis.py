@@ -28,6 +28,7 @@ from penstock.pipeline.failures import (
     UnforeseenError,
     WorkerDiedError,
 )
+from penstock.pipeline.record_source import RecordContent
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ class Source:
     def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
         raise NotImplementedError
 
-    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
+    def content(self, one: OffsetRange) -> RecordContent:
         raise NotImplementedError
 
 

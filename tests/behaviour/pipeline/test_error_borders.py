@@ -1,16 +1,19 @@
 """The border of a failure: a record, a partition, a table. Real Delta tables, no Spark."""
 
 import itertools
+import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from kit.lake.faulty_pipeline import (
     ORDERS,
     OTHERS,
     RECORDS,
+    WRITTEN_AT,
     Carried,
     Panic,
     fails_at,
@@ -26,8 +29,26 @@ from penstock.pipeline import (
     narrowing,
     run_batch,
 )
+from penstock.pipeline.dead_letters import LETTERS_SCHEMA
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.ways import Way
+
+OLD_LETTERS = json.dumps(
+    {
+        "type": "struct",
+        "fields": json.loads(LETTERS_SCHEMA)["fields"][:7],
+    }
+)
+
+
+def test_a_table_of_dead_letters_of_an_older_release_goes_on(tmp_path: Path) -> None:
+    """It gets the columns for time and headers; the letters it has are kept without them."""
+    old = Carried(tmp_path, fails_at(ORDERS[1], 4, kind=OverflowError))
+    letters = old.pipeline.table("g_dead_letters")
+    letters.open_for(OLD_LETTERS, ())
+    names = [one.name for one in DeltaTable(letters.storage.uri).schema().fields]
+    assert "timestamp" not in names
+    one_record_is_set_aside(tmp_path, OverflowError)
 
 
 def one_record_is_set_aside(root: Path, kind: type[BaseException]) -> None:
@@ -49,6 +70,8 @@ def one_record_is_set_aside(root: Path, kind: type[BaseException]) -> None:
         "topic_id": "id",
         "key": b"k",
         "value": b"4",
+        "timestamp": WRITTEN_AT,
+        "headers": [{"key": "trace", "value": b"7"}],
     }
     assert (result.records, result.dead_letters) == (40, 1)
 

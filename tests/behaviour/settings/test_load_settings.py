@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import SettingsError
 from penstock.settings import load_settings
+from penstock.settings.sections.kafka import CLIENT_PROPERTIES_ALLOWED
 
 
 def written(directory: Path, text: str) -> Path:
@@ -186,3 +187,83 @@ def test_local_consumers_are_bounded_by_the_cores() -> None:
         loaded = load_settings(flags=flags, environment={}, cores=2)
         assert loaded.settings.controller.consumers_max == expected
         assert loaded.derived == {}
+
+
+def test_an_unknown_key_of_a_table_is_named(tmp_path: Path) -> None:
+    """With the nearest name; `lake.tables: Extra inputs are not permitted` named nothing."""
+    near = written(tmp_path, "lake:\n  tables:\n    orders:\n      transformations: a.b:c\n")
+    with pytest.raises(SettingsError) as wrong:
+        load_settings(near, environment={})
+    assert "unknown setting lake.tables.orders.transformations" in wrong.value.message
+    assert str(near) in wrong.value.message
+    assert wrong.value.remedy == "Did you mean transformation?"
+    far = written(tmp_path, "lake:\n  tables:\n    orders:\n      zzz: 1\n")
+    with pytest.raises(SettingsError) as wrong:
+        load_settings(far, environment={})
+    assert wrong.value.remedy == "A table has columns, partition_by, rows, table, transformation."
+
+
+def test_a_minimum_above_the_maximum_is_refused() -> None:
+    """By flags or by file: the group could keep neither."""
+    flags = {"controller.consumers_min": "5", "controller.consumers_max": "2"}
+    with pytest.raises(SettingsError, match="consumers_min 5 is above consumers_max 2"):
+        load_settings(flags=flags, environment={})
+
+
+def test_a_capacity_without_a_unit_is_refused() -> None:
+    """It says what was probably meant."""
+    with pytest.raises(SettingsError, match=r"packing\.capacity: .*did you mean 2MB/s"):
+        load_settings(flags={"packing.capacity": "2"}, environment={})
+
+
+def properties(text: str) -> None:
+    load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": text})
+
+
+def test_the_allowed_kafka_properties_are_named_when_another_is_set() -> None:
+    """With the nearest one, and all of them."""
+    with pytest.raises(SettingsError) as wrong:
+        properties("{ssl.ca.locaton: /ca.pem}")
+    assert "did you mean ssl.ca.location?" in wrong.value.message
+    assert all(name in wrong.value.message for name in CLIENT_PROPERTIES_ALLOWED)
+    with pytest.raises(SettingsError, match=r"'zzz' is not allowed\. Allowed are client\.id"):
+        properties("{zzz: 1}")
+
+
+LOGIN = "security.protocol: SASL_SSL, sasl.username: penny"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{LOGIN}, sasl.mechanism: GSSAPI", "'GSSAPI' cannot be used; Penstock logs in with"),
+        (f"{LOGIN}, sasl.mechanism: OAUTHBEARER", "ask for a SCRAM user"),
+        (f"{LOGIN}, sasl.mechanism: scram-sha-512", "'scram-sha-512' cannot be used"),
+        (LOGIN, "SASL_SSL needs sasl.mechanism"),
+        ("security.protocol: SASL_SSL, sasl.mechanism: PLAIN", "needs sasl.username"),
+        ("security.protocol: TLS", "security.protocol 'TLS' is unknown; use one of PLAINTEXT"),
+        ("sasl.mechanism: PLAIN", "no effect with security.protocol PLAINTEXT"),
+        ("security.protocol: SSL, sasl.username: penny", "have no effect with security.protocol"),
+        ("ssl.ca.location: /ca.pem", "ssl.ca.location has no effect"),
+        ("security.protocol: SSL, ssl.key.location: /key.pem", "needs both"),
+    ],
+)
+def test_a_login_that_cannot_work_is_a_settings_error(text: str, reason: str) -> None:
+    """It failed later as `no broker answers`."""
+    with pytest.raises(SettingsError) as wrong:
+        properties(f"{{{text}}}")
+    assert reason in wrong.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "security.protocol: PLAINTEXT",
+        f"{LOGIN}, sasl.mechanism: SCRAM-SHA-512, ssl.ca.location: /ca.pem",
+        "security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: penny",
+        "security.protocol: SSL, ssl.key.location: /k.pem, ssl.certificate.location: /c.pem",
+    ],
+)
+def test_a_login_that_can_work_is_taken(text: str) -> None:
+    """Plain, TLS with SCRAM, SASL without TLS, mutual TLS."""
+    properties(f"{{{text}}}")

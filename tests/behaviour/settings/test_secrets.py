@@ -63,6 +63,7 @@ def test_the_settings_command_masks_it(output: str) -> None:
 
 def test_a_user_without_a_password_is_a_settings_error() -> None:
     """A SASL user without a password is a settings error."""
-    loaded = load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": "{sasl.username: penny}"})
+    login = "{security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.username: penny}"
+    loaded = load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": login})
     with pytest.raises(SettingsError, match="no password"):
         kafka_python_properties(loaded.settings.kafka)

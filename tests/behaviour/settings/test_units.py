@@ -40,11 +40,35 @@ def test_sizes(text: str | int, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "speed"), [("1.5MB/s", 1.5e6), ("800kB/s", 8e5), ("2MiB/s", 2**21), ("100", 100)]
+    ("text", "speed"), [("1.5MB/s", 1.5e6), ("800kB/s", 8e5), ("2MiB/s", 2**21), ("2000000", 2e6)]
 )
 def test_speeds(text: str, speed: float) -> None:
     """A speed is a size followed by /s."""
     assert parse_speed(text) == pytest.approx(speed)
+
+
+@pytest.mark.parametrize("text", ["2", 2, "0.5", "999"])
+def test_a_speed_whose_unit_was_forgotten_is_refused(text: str | int) -> None:
+    """`packing.capacity=2` was 2 bytes a second without a word; the error says what was meant."""
+    with pytest.raises(ValueError, match=f"did you mean {text}MB/s"):
+        parse_speed(text)
+    assert parse_speed(f"{text}B/s") == float(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(494_327, "494.327kB"), (9_999, "9999B"), (1_234_567, "1.234567MB"), (2**20, "1MiB")],
+)
+def test_many_bytes_are_printed_with_a_larger_unit(count: int, text: str) -> None:
+    """A person can read them, and they are still the same number."""
+    assert format_bytes(count) == text
+    assert parse_bytes(text) == count
+
+
+def test_a_printed_speed_can_be_read_back_without_a_difference() -> None:
+    """Also one that no larger unit gives exactly: it stays in bytes."""
+    for exact in range(10_000, 3_000_000, 997):
+        assert parse_speed(format_speed(exact)) == exact
 
 
 @pytest.mark.parametrize(

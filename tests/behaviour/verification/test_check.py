@@ -32,7 +32,8 @@ def _records(*numbers: int, content: str = "value") -> Records:
 
 
 def _compared(kafka: Records, lake: Records, dead: Records, **bounds: int) -> dict[str, Any]:
-    return compare(kafka, lake, dead, **{"log_start": 0, "log_end": 5, "ledger": 5, **bounds})
+    whole: dict[str, Any] = {"log_start": 0, "log_end": 5, "ledger": 5, **bounds}
+    return compare(kafka, lake, dead, **whole)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,32 @@ def test_each_fault_is_named(
     names = ("lost", "duplicated", "out_of_place", "first_lost")
     seen = {name: found[name] for name in names if found[name] not in (0, None)}
     assert seen == faults
+
+
+@pytest.mark.parametrize(
+    ("rows", "lake", "dead", "faults"),
+    [
+        ("at_most_one", (0, 4), (), {"left_out": 1}),
+        ("at_most_one", (0, 0, 4), (), {"left_out": 1, "duplicated": 1}),
+        ("at_least_one", (0, 0, 1, 4, 4), (), {}),
+        ("at_least_one", (0, 0, 4), (), {"lost": 1, "first_lost": 1}),
+        ("at_least_one", (0, 0, 1, 4), (1,), {"duplicated": 1}),
+        ("any", (0, 0), (4,), {"left_out": 1}),
+        ("any", (0, 2), (), {"left_out": 2, "out_of_place": 1}),
+        ("any", (0, 5), (), {"left_out": 2, "out_of_place": 1}),
+        ("one", (0, 0, 4), (), {"duplicated": 1, "lost": 1, "first_lost": 1}),
+    ],
+)
+def test_what_a_transformation_may_do_is_no_fault(
+    rows: str, lake: tuple[int, ...], dead: tuple[int, ...], faults: dict[str, int]
+) -> None:
+    """A filter leaves out, an explode gives several; all else is checked as before."""
+    there, rows_there = _records(0, 1, 4), _records(*lake)
+    found = compare(there, rows_there, _records(*dead), log_start=0, log_end=5, ledger=5, rows=rows)
+    names = ("lost", "duplicated", "out_of_place", "first_lost", "left_out", "changed")
+    seen = {name: found[name] for name in names if found[name] not in (0, None)}
+    assert seen == faults
+    assert found["lake"] == sum(offset < 5 for offset in lake)
 
 
 def test_what_retention_removed_is_unknown_and_no_fault() -> None:

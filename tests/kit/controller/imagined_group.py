@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
+from penstock.controller.core.decisions import told_since
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
@@ -231,11 +232,7 @@ class ImaginedGroup:
         before = self.state
         self.state, effects = self._machine.step(before, given)
         check_whole(self.state)
-        # The history is bounded: what is new is what the step added at its end.
-        known = before.history[-1:]
-        new = self.state.history if self.state.history is not before.history else ()
-        start = max((n + 1 for n, one in enumerate(new) if one is (known or (None,))[0]), default=0)
-        for decision in new[start:]:
+        for decision in told_since(before.history, self.state.history):
             self.counts[decision.code.value] += 1
             self.counts["moves"] += decision.moves
             self.decisions.append((self.second, decision.code.value, decision.explanation))

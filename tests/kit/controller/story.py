@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kit.controller.story_trace import said_effect
-from kit.controller.story_words import option_named, pairs, value_of
+from kit.controller.story_words import as_value, full_option, name_values, partition_rows
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
+from penstock.controller.core.decisions import Decision, told_since
 from penstock.controller.core.invariants import check_whole
 from penstock.controller.core.saved_state import decode_state, encode_state
 from penstock.controller.core.state import State
@@ -70,7 +71,8 @@ class Storyteller:
         self.sequence: dict[int, int] = {}
         self.incarnation: dict[int, int] = {}
         self.last: FromConsumer | None = None
-        self._said = 0
+        self._said: tuple[Decision, ...] = ()
+        self.logs: dict[TopicPartition, inputs.LogExtent] = {}
 
     def tell(self, line: str) -> list[str]:
         for pattern, method in _LINES:
@@ -82,7 +84,7 @@ class Storyteller:
     # Outside of the machine
 
     def configure(self, text: str) -> list[str]:
-        values = {option_named(name): value_of(value) for name, value in pairs(text)}
+        values = {full_option(name): as_value(value) for name, value in name_values(text)}
         self.settings = changed_settings(self.settings, values)
         return []
 
@@ -102,7 +104,7 @@ class Storyteller:
             outcome = decode_state(self.saved, self.settings)
             assert isinstance(outcome, State)
             saved = outcome
-        self._said = len(saved.history) if saved else 0
+        self._said = saved.history if saved else ()
         state, effects = Machine().begin(
             controller_epoch=int(epoch), settings=self.settings, now_ms=self.now_ms, saved=saved
         )
@@ -150,9 +152,17 @@ class Storyteller:
     def measured(self, text: str) -> list[str]:
         speeds = {
             TopicPartition.parse(name): None if value == "?" else float(value)
-            for name, value in pairs(text)
+            for name, value in name_values(text)
         }
-        return self.give(inputs.SpeedsMeasured(self.now_ms, speeds))
+        return self.give(inputs.SpeedsMeasured(self.now_ms, speeds, logs=self.logs))
+
+    def logs_reach(self, text: str) -> list[str]:
+        """From where to where the logs reach; the next measurement says it. Records of 10 bytes."""
+        for name, value in name_values(text):
+            start, _, end = value.partition("..")
+            extent = inputs.LogExtent(int(start), int(end), 10.0)
+            self.logs = {**self.logs, TopicPartition.parse(name): extent}
+        return []
 
     def packed(self, text: str) -> list[str]:
         assert self.state is not None
@@ -195,7 +205,7 @@ class Storyteller:
         return self.give(tried)
 
     def request(self, name: str, what: str, text: str | None) -> list[str]:
-        values = {key: value_of(value) for key, value in pairs(text or "")}
+        values = {key: as_value(value) for key, value in name_values(text or "")}
         made: ServiceRequest
         if what in {"pause", "resume"}:
             direction = Direction(values.pop("direction", "both"))
@@ -232,29 +242,29 @@ class Storyteller:
         return self.give(inputs.ConsumerMessageRead(self.now_ms, message))
 
     def reports(self, consumer: str, text: str | None, rest: str | None) -> list[str]:
-        extra = {name: value_of(value) for name, value in pairs(rest or "")}
+        extra = {name: as_value(value) for name, value in name_values(rest or "")}
         phase = ConsumerPhase(extra.pop("phase", "running"))
         for name, since_ms_ago in (("waits_for", "waits_ms"), ("works_on", "works_ms")):
             if name in extra:
                 what, ago = extra[name], extra.pop(since_ms_ago, 0)
                 extra[name] = {"what": what, "since_ms_ago": ago}
-        rows = tuple(ReportedPartition(**row) for row in _rows(text))
+        rows = tuple(ReportedPartition(**row) for row in partition_rows(text))
         head = self._head(consumer)
         report = {**head, "report_number": 1, "phase": phase, "owned": rows, **extra}
         return self.reads(ConsumerReport.model_validate(report, strict=False))
 
     def started(self, consumer: str, text: str) -> list[str]:
-        rows = tuple(StartedPartition(**row) for row in _rows(text))
+        rows = tuple(StartedPartition(**row) for row in partition_rows(text))
         return self.reads(StartConsumingEvent(**self._head(consumer), partitions=rows))
 
     def stopped(self, consumer: str, text: str, reason: str | None) -> list[str]:
         why = StopReason(reason or "commanded")
-        rows = tuple(StoppedPartition(**row, reason=why) for row in _rows(text))
+        rows = tuple(StoppedPartition(**row, reason=why) for row in partition_rows(text))
         return self.reads(StopConsumingEvent(**self._head(consumer), partitions=rows))
 
     def answers(self, consumer: str, text: str) -> list[str]:
         assert self.state is not None
-        rows = tuple(OwnedPartition(**row) for row in _rows(text))
+        rows = tuple(OwnedPartition(**row) for row in partition_rows(text))
         head = self._head(consumer)
         return self.reads(
             StateQueryResponse(
@@ -267,7 +277,7 @@ class Storyteller:
 
     def refuses(self, consumer: str, text: str, reason: str) -> list[str]:
         assert self.state is not None
-        rows = tuple(RefusedPartition(**row) for row in _rows(text))
+        rows = tuple(RefusedPartition(**row) for row in partition_rows(text))
         return self.reads(
             CommandRefusedEvent(
                 **self._head(consumer),
@@ -288,8 +298,9 @@ class Storyteller:
     def _trace(
         self, before: State | None, after: State, effects: tuple[act.Effect, ...]
     ) -> list[str]:
-        lines = [f"  {d.code.value}: {d.explanation}" for d in after.history[self._said :]]
-        self._said = len(after.history)
+        told = told_since(self._said, after.history)
+        lines = [f"  {d.code.value}: {d.explanation}" for d in told]
+        self._said = after.history
         for effect in effects:
             if isinstance(effect, act.SaveState):
                 self.saved = encode_state(after)
@@ -298,18 +309,6 @@ class Storyteller:
             lines.append(f"  = {after.phase.value}")
         self.state = after
         return lines
-
-
-def _rows(text: str | None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for word in (text or "").split():
-        if word != "nothing":
-            name, _, epoch = word.partition("@")
-            partition = TopicPartition.parse(name)
-            rows.append(
-                {"topic": partition.topic, "partition": partition.partition, "epoch": epoch}
-            )
-    return rows
 
 
 _LINES: list[tuple[str, Callable[..., list[str]]]] = [
@@ -323,6 +322,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"deployed:(.*)", Storyteller.listed),
     (r"the deployments cannot be listed: (.+)", Storyteller.listing_fails),
     (r"speeds (.+)", Storyteller.measured),
+    (r"logs (.+)", Storyteller.logs_reach),
     (r"packed (.+)", Storyteller.packed),
     (r"the packer fails: (.+)", Storyteller.packing_fails),
     (r"consumer (\d+) cannot be created: (.+)", Storyteller.creation_fails),

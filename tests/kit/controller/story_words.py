@@ -1,21 +1,37 @@
-"""The words of a story: names of options, and values as `name=value`."""
+"""The words of a story's line: rows of partitions, pairs of names and values."""
 
 from typing import Any
 
+from penstock.model import TopicPartition
 from penstock.settings.tree import known_options
 
 
-def option_named(name: str) -> str:
+def partition_rows(text: str | None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for word in (text or "").split():
+        if word != "nothing":
+            name, _, rest = word.partition("@")
+            epoch, _, offsets = rest.partition("+")
+            partition = TopicPartition.parse(name)
+            row = {"topic": partition.topic, "partition": partition.partition, "epoch": epoch}
+            next_offset, _, end_offset = offsets.partition("/")
+            row |= {"next_offset": int(next_offset)} if next_offset else {}
+            row |= {"end_offset": int(end_offset)} if end_offset else {}
+            rows.append(row)
+    return rows
+
+
+def full_option(name: str) -> str:
     """The full name of an option of `controller`, `packing` or `spark`."""
     sections = ("controller", "packing", "spark")
     return next(f"{one}.{name}" for one in sections if (one, name) in known_options())
 
 
-def pairs(text: str) -> list[tuple[str, str]]:
+def name_values(text: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (word.partition("=") for word in text.split())]
 
 
-def value_of(text: str) -> Any:
+def as_value(text: str) -> Any:
     if text in {"yes", "no"}:
         return text == "yes"
     try:

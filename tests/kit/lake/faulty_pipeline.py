@@ -1,6 +1,7 @@
 """A pipeline whose writers fail where a test says so. Real Delta tables, no Spark."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from penstock.pipeline import (
     Writer,
 )
 from penstock.pipeline.batch import Timings
+from penstock.pipeline.record_source import RecordContent
 from penstock.pipeline.run_batch import TableBatch, Written
 from penstock.pipeline.ways import Way
 from penstock.pipeline.written_files import written_files
@@ -26,6 +28,7 @@ from penstock.settings.sections import LakeSettings, SparkSettings
 
 COLUMNS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 RECORDS = 10
+WRITTEN_AT = datetime(2026, 11, 17, 1, 2, 3, tzinfo=UTC)
 # What goes wrong while a record is made into files; None when nothing does.
 Wrong = Callable[[TopicPartition, int, Way], BaseException | None]
 
@@ -49,8 +52,8 @@ class _Source:
     def read(self, planned: Sequence[PlannedRange], *, in_workers: bool = False) -> Any:
         raise NotImplementedError
 
-    def content(self, one: OffsetRange) -> tuple[bytes | None, bytes | None]:
-        return b"k", b"%d" % one.start
+    def content(self, one: OffsetRange) -> RecordContent:
+        return RecordContent(b"k", b"%d" % one.start, WRITTEN_AT, (("trace", b"7"),))
 
 
 class _Files:

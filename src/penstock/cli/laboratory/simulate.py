@@ -33,6 +33,10 @@ from penstock.settings import LoadedSettings
 from penstock.settings.sections import PackingSettings
 from penstock.settings.units import parse_duration, parse_speed
 
+LEGEND = (
+    "CBS: consumers above the fewest of the algorithms compared, as a share (0 is best). R: load "
+    "that a repack moves, in consumers' worth (0 moves nothing)."
+)
 GENERATED_CAPACITY = "100"
 FRONT_KNOBS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
 
@@ -105,7 +109,9 @@ def simulate(
 ) -> None:
     """Show how many consumers each packing algorithm would use, and how much it would move.
 
-    It touches no cluster: speeds come from a file or are generated.
+    It touches no cluster: speeds are generated, or come from a file such as
+    `penstock recommend --record speeds.csv` writes. CBS is the share of consumers above the fewest
+    of the algorithms compared; R is the load that a repack moves, in consumers' worth.
 
     Examples:
     `penstock simulate --generate walk --delta 5`
@@ -138,6 +144,8 @@ def simulate(
     if plot is not None:
         _plot(plot, rows, summaries, bounds, (chosen[0].name, last), speeds, carried)
     print_data(rows, output, _as_table(rows, triggered=trigger))
+    if output is OutputFormat.TABLE:
+        say(LEGEND)
 
 
 def _capacity(given: str | None, packing: PackingSettings, *, generated: bool) -> float:

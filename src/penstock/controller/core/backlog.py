@@ -18,15 +18,27 @@ def backlog_of(report: ConsumerReport) -> dict[TopicPartition, float]:
     unread offsets, or evenly where none are known.
     """
     total = report.behind_log_bytes or 0
-    unread = {
-        row.topic_partition: abs(row.end_offset - row.next_offset)
-        for row in report.owned
-        if row.end_offset is not None and row.next_offset is not None
-    }
+    unread = unread_records_of(report)
     if not any(unread.values()):
         unread = {row.topic_partition: 1 for row in report.owned}
     offsets = sum(unread.values())
     return {p: total * number / offsets for p, number in unread.items() if total and number}
+
+
+def unread_records_of(report: ConsumerReport) -> dict[TopicPartition, int]:
+    """The records that each partition of a report is behind, where the consumer knows the end."""
+    return {
+        row.topic_partition: abs(row.end_offset - row.next_offset)
+        for row in report.owned
+        if row.end_offset is not None and row.next_offset is not None
+    }
+
+
+def next_offsets_of(report: ConsumerReport) -> dict[TopicPartition, int]:
+    """The ledger's next offset of each partition of a report."""
+    return {
+        row.topic_partition: row.next_offset for row in report.owned if row.next_offset is not None
+    }
 
 
 def behind_by_partition(draft: StepDraft) -> dict[TopicPartition, float]:

@@ -1,9 +1,11 @@
 """Every decision explains itself: a code for programs, a sentence with figures for people, a cost.
 
-The history is bounded: the newest decisions push out the oldest.
+The history is bounded: the newest decisions push out the oldest. A fault that comes again is not
+told again: it moves to the end with a count, so that it pushes out nothing.
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 # Enough for an hour of a restless group; the state file stays small.
@@ -64,8 +66,92 @@ class Decision:
     # What a plan moves: partitions that pause for a moment, and the speed they are written at.
     moves: int = 0
     moved_bytes_per_s: float = 0.0
+    # How often it came, and when for the first time; `at_ms` is the last.
+    times: int = 1
+    first_ms: int | None = None
+
+
+# What may come again and again while nothing else changes: the same words are told once.
+REPEATING = frozenset(
+    {
+        Code.PACKING_FAILED,
+        Code.CONSUMER_FENCED,
+        Code.CONSUMER_ENDED,
+        Code.CONSUMER_RESTARTED,
+        Code.CREATION_FAILED,
+        Code.LISTING_FAILED,
+        Code.CONSUMER_INCIDENT,
+        Code.PARTITION_FAILED,
+        Code.PARTITION_GIVEN_UP,
+        Code.STRAY_READER,
+    }
+)
+# The same with figures, which differ each time.
+REPEATING_WITH_FIGURES = frozenset(
+    {
+        Code.NOTHING_TO_GAIN,
+        Code.OVERSIZE_PARTITION,
+        Code.MAXIMUM_BINDS,
+        Code.GROWTH_DID_NOT_HELP,
+    }
+)
+_FIGURE = re.compile(r"(?<![-\w.])\d[\d,.]*")
 
 
 def remembered(history: tuple[Decision, ...], new: list[Decision]) -> tuple[Decision, ...]:
-    """The newest decisions, at most `HISTORY_MAX` of them."""
-    return (*history, *new)[-HISTORY_MAX:] if new else history
+    """The newest decisions, at most `HISTORY_MAX` of them, each repeated fault once."""
+    kept = list(history)
+    for decision in new:
+        place = _place_of_same(kept, decision)
+        former = decision if place is None else kept.pop(place)
+        first_ms = former.at_ms if former.first_ms is None else former.first_ms
+        kept.append(
+            decision
+            if place is None
+            else replace(decision, times=former.times + 1, first_ms=first_ms)
+        )
+    return tuple(kept[-HISTORY_MAX:])
+
+
+def _place_of_same(history: list[Decision], decision: Decision) -> int | None:
+    text = _same_text(decision)
+    if text is None:
+        return None
+    if decision.code is Code.PLAN_DONE:
+        made = [one for one in history if one.code is Code.PLAN_MADE]
+        if not made or made[-1].times == 1:
+            return None  # its plan is not told again, so its end is not either
+    return next(
+        (
+            i
+            for i, one in enumerate(history)
+            if one.code is decision.code and _same_text(one) == text
+        ),
+        None,
+    )
+
+
+def _same_text(decision: Decision) -> str | None:
+    """What must be the same for a decision to be a repetition; None: it never is one."""
+    code, text = decision.code, decision.explanation
+    if code is Code.PARTITION_FAILED:
+        return text.partition(": ")[0]  # what follows are its consumer's words, which may differ
+    if code in REPEATING:
+        return text
+    is_start_alone = code is Code.PLAN_MADE and decision.moves == 0
+    if is_start_alone or code in REPEATING_WITH_FIGURES or code is Code.PLAN_DONE:
+        return _FIGURE.sub("", text)
+    return None
+
+
+def told_since(before: tuple[Decision, ...], after: tuple[Decision, ...]) -> list[Decision]:
+    """The decisions of `after` that are not in `before`, oldest first."""
+    if before is after:
+        return []
+    known = set(before)
+    return [decision for decision in after if decision not in known]
+
+
+def is_worth_a_line(decision: Decision) -> bool:
+    """Whether the log names it: the first time, then the 2nd, 4th, 8th and so on."""
+    return decision.times & (decision.times - 1) == 0

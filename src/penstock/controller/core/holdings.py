@@ -7,7 +7,7 @@ a consumer's newest message about itself is right.
 
 from dataclasses import replace
 
-from penstock.controller.core.backlog import backlog_of
+from penstock.controller.core.backlog import backlog_of, next_offsets_of, unread_records_of
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import learned_capacity
 from penstock.controller.core.heartbeats import explained
@@ -93,8 +93,14 @@ def started(draft: StepDraft, message: StartConsumingEvent) -> set[TopicPartitio
     touched = set()
     for row in message.partitions:
         _reads(draft, message.sender, row.topic_partition, row.partition_epoch)
+        _note_offset(draft, row.topic_partition, row.next_offset)
         touched.add(row.topic_partition)
     return touched
+
+
+def _note_offset(draft: StepDraft, partition: TopicPartition, next_offset: int | None) -> None:
+    if next_offset is not None:
+        draft.ledger_offsets.put(partition, next_offset)
 
 
 def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition]:
@@ -105,14 +111,16 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
             draft.count("stop_of_another_epoch")
             continue
         draft.release(partition)
+        _note_offset(draft, partition, row.next_offset)
         touched.add(partition)
         if row.reason in FAILURES:
             until_ms = draft.now_ms + draft.state.settings.failed_partition_retry_ms
-            draft.parked.put(partition, Parked(until_ms, row.reason.value))
+            draft.parked.put(partition, Parked(until_ms, row.reason.value, row.detail))
             draft.decide(
                 Code.PARTITION_FAILED,
                 f"{partition} stopped ({row.reason.value}); tried again in "
-                f"{draft.state.settings.failed_partition_retry_ms} ms",
+                f"{draft.state.settings.failed_partition_retry_ms} ms"
+                + (f": {row.detail}" if row.detail else ""),
             )
             draft.save()
             note_failure(draft, message.sender, row)
@@ -150,6 +158,8 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
             behind_bytes=message.behind_log_bytes or 0,
             behind_records=message.behind_records or 0,
             behind_by_partition=backlog_of(message),
+            next_offsets=next_offsets_of(message),
+            unread_records=unread_records_of(message),
             deployment_version=(
                 record.deployment_version
                 if message.deployment_version is None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import note_carried
-from penstock.controller.core.inputs import SpeedsMeasured, Tick
+from penstock.controller.core.inputs import LogExtent, SpeedsMeasured, Tick
 from penstock.controller.core.load import available, remembered_speeds
 from penstock.controller.core.membership import (
     create_what_is_wanted,
@@ -88,6 +88,7 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
         draft.state.settings.vanish_after_measurements,
         given.topic_ids,
     )
+    speeds = replace(speeds, logs=_known_logs(draft, speeds.bytes_per_s, given))
     after = speeds.bytes_per_s
     policy, trend = draft.state.settings.policy, draft.state.trend
     memory = remember(
@@ -118,6 +119,15 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
             draft.stop(partition)
 
 
+def _known_logs(
+    draft: StepDraft, existing: Mapping[TopicPartition, float], given: SpeedsMeasured
+) -> Mapping[TopicPartition, LogExtent]:
+    """The new extents, with the last known one of a partition that has none in this measurement."""
+    known = {} if draft.state.speeds is None else draft.state.speeds.logs
+    missing = {p: known[p] for p in existing.keys() - given.logs.keys() if p in known}
+    return {**missing, **given.logs} if missing else given.logs
+
+
 def _try_topics_made_again(draft: StepDraft, topic_ids: Mapping[str, str]) -> None:
     """What was wrong with a partition of the old topic says nothing about the new one."""
     known = {} if draft.state.speeds is None else draft.state.speeds.topic_ids
@@ -128,6 +138,8 @@ def _try_topics_made_again(draft: StepDraft, topic_ids: Mapping[str, str]) -> No
         if partition.topic in new:
             draft.parked.drop(partition)
             draft.reopen(partition)
+    for partition in [p for p in draft.ledger_offsets if p.topic in new] if new else ():
+        draft.ledger_offsets.drop(partition)
 
 
 def forget(draft: StepDraft, partitions: list[TopicPartition]) -> None:
@@ -135,6 +147,7 @@ def forget(draft: StepDraft, partitions: list[TopicPartition]) -> None:
     for partition in partitions:
         draft.close(partition)
         draft.parked.drop(partition)
+        draft.ledger_offsets.drop(partition)
     plan = draft.state.plan
     if plan is not None:
         gone = set(partitions)

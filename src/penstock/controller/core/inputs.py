@@ -90,12 +90,22 @@ class HeartbeatReturned(Input):
 
 
 @dataclass(frozen=True, slots=True)
+class LogExtent:
+    """From where to where a log reaches, and the mean size of a record; None is unknown."""
+
+    start_offset: int | None
+    end_offset: int
+    log_bytes_per_record: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SpeedsMeasured(Input):
     """The newest complete measurement; None where a partition's speed is not known."""
 
     bytes_per_s: Mapping[TopicPartition, float | None]
     age_ms: int = 0
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    logs: Mapping[TopicPartition, LogExtent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

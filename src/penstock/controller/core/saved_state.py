@@ -102,7 +102,16 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
             [r.request_id, dict(r.wanted), r.held_by] for r in state.bounds_requests
         ],
         "history": [
-            [d.at_ms, d.code.value, d.explanation, d.plan_number, d.moves, d.moved_bytes_per_s]
+            [
+                d.at_ms,
+                d.code.value,
+                d.explanation,
+                d.plan_number,
+                d.moves,
+                d.moved_bytes_per_s,
+                d.times,
+                d.first_ms,
+            ]
             for d in state.history
         ],
         "counts": dict(state.counts),
@@ -117,6 +126,10 @@ def state_as_json(state: State) -> dict[str, Any]:
             for c, r in state.consumers.items()
         },
         "departing": [int(c) for c in state.departing],
+        # Of the others the consumers that have them tell it.
+        "ledger_offsets": {
+            str(p): offset for p, offset in state.ledger_offsets.items() if p not in state.holdings
+        },
         "holdings": {
             str(p): [h.consumer, h.incarnation, str(h.epoch), h.status.value]
             for p, h in state.holdings.items()
@@ -171,6 +184,10 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         holdings=holdings,
         held_by={c: frozenset(partitions) for c, partitions in held_by.items()},
         in_flight=frozenset(p for p, h in holdings.items() if h.status is not HoldingStatus.OWNED),
+        ledger_offsets={
+            TopicPartition.parse(name): int(offset)
+            for name, offset in saved.get("ledger_offsets", {}).items()
+        },
         plan=_plan(saved["plan"]),
         pauses=tuple(
             PauseRecord(Direction(p[0]), p[1], str(p[2]), str(p[3])) for p in saved["pauses"]
@@ -192,11 +209,23 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         bounds_requests=tuple(
             _bounds_request(row, saved["overrides"]) for row in saved.get("bounds_requests", ())
         ),
-        history=tuple(
-            Decision(int(d[0]), Code(d[1]), str(d[2]), int(d[3]), int(d[4]), float(d[5]))
-            for d in saved["history"]
-        ),
+        history=tuple(_decision(row) for row in saved["history"]),
         counts={str(name): int(number) for name, number in saved["counts"].items()},
+    )
+
+
+def _decision(row: list[Any]) -> Decision:
+    # Older releases saved no repetitions.
+    times, first_ms = (row[6], row[7]) if len(row) > 6 else (1, None)
+    return Decision(
+        int(row[0]),
+        Code(row[1]),
+        str(row[2]),
+        int(row[3]),
+        int(row[4]),
+        float(row[5]),
+        int(times),
+        None if first_ms is None else int(first_ms),
     )
 
 

@@ -1,6 +1,6 @@
 """Everything the controller's decisions depend on that a person may choose.
 
-`controller_settings` is the only builder: the controller, `up --recommend` and `simulate` all use
+`controller_settings` is the only builder: the controller, `recommend` and `simulate` all use
 it, and every default comes from the settings catalogue. Durations are seconds in the catalogue and
 milliseconds from here on, like the controller's clock.
 """

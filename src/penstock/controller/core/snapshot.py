@@ -7,10 +7,13 @@ become ages.
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.controller.core.load import problem_of
-from penstock.controller.core.state import ConsumerRecord, HoldingStatus, State
+from penstock.controller.core.conditions import conditions
+from penstock.controller.core.decisions import Decision
+from penstock.controller.core.load import group_load, problem_of
+from penstock.controller.core.state import ConsumerRecord, Holding, HoldingStatus, State
 from penstock.controller.core.step_draft import StepDraft
-from penstock.model import ConsumerId
+from penstock.controller.core.waiting import GroupWaiting, Waiting, group_waiting
+from penstock.model import ConsumerId, TopicPartition
 from penstock.packing.trigger import Reason
 
 SNAPSHOT_VERSION = 1
@@ -18,10 +21,15 @@ SNAPSHOT_VERSION = 1
 
 def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]:
     policy, speeds, written = state.settings.policy, state.speeds, state.write_speeds
+    waiting = group_waiting(state)
     consumers = [
-        _consumer(state, consumer, record) for consumer, record in sorted(state.consumers.items())
+        _consumer(state, consumer, record, waiting.by_consumer[consumer])
+        for consumer, record in sorted(state.consumers.items())
     ]
-    behind_bytes = sum(one["behind_bytes"] for one in consumers)
+    total = waiting.total()
+    found = conditions(
+        state, group_load(StepDraft(state, state.now_ms)), total, is_degraded=is_degraded
+    )
     return {
         "version": SNAPSHOT_VERSION,
         "at_unix_ms": unix_ms,
@@ -32,6 +40,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         "controller_epoch": state.controller_epoch,
         "plan_number": state.plan_number,
         "is_degraded": is_degraded,
+        "conditions": [{"condition": one.name.value, "reason": one.reason} for one in found],
         "measurement_age_ms": None if speeds is None else state.now_ms - speeds.measured_ms,
         "capacity_bytes_per_s": policy.capacity_bytes_per_s,
         "target_utilisation": policy.target_utilisation,
@@ -43,46 +52,83 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             "partitions_per_consumer_max": policy.partitions_per_consumer_max,
         },
         "written_bytes_per_s": sum(written.values()),
-        "behind_bytes": behind_bytes,
-        "behind_records": sum(one["behind_records"] for one in consumers),
-        "behind_s": seconds_behind(behind_bytes, sum(written.values())),
+        **_behind(total, sum(written.values())),
+        "topic_ids": {} if speeds is None else dict(speeds.topic_ids),
+        # Where no ledger offset is known here, the whole log is counted.
+        "behind_is_at_most": total.is_at_most,
+        "behind_unknown": sum(one is None for one in waiting.without_consumer.values()),
         "consumers": consumers,
-        "partitions": {
-            str(partition): {
-                "write_speed_bytes_per_s": written.get(partition),
-                "consumer": holding.consumer if holding else None,
-                "status": holding.status.value if holding else "unread",
-            }
-            for partition, holding in _held(state)
-        },
+        "partitions": {str(p): _partition(state, waiting, p, held) for p, held in _held(state)},
         "moves": _moves(state),
         "question": _question(state),
         "parked": {str(p): parked.reason for p, parked in sorted(state.parked.items())},
+        "parked_details": {str(p): one.detail for p, one in state.parked.items() if one.detail},
         "pauses": [
             {"direction": p.direction.value, "until_unix_ms": p.until_unix_ms, "reason": p.reason}
             for p in state.pauses
         ],
         "held_by_silence": _hold(state),
-        "roll_out": None
-        if state.roll_out is None
-        else {
-            "request_id": state.roll_out.request.request_id,
-            "version": state.roll_out.version,
-            "total": state.roll_out.total,
-            "replacing": state.roll_out.replacing,
-        },
+        "roll_out": _roll_out(state),
         "counts": dict(state.counts),
-        "history": [
-            {
-                "age_ms": state.now_ms - decision.at_ms,
-                "code": decision.code.value,
-                "explanation": decision.explanation,
-                "plan": decision.plan_number,
-                "moves": decision.moves,
-                "moved_bytes_per_s": decision.moved_bytes_per_s,
-            }
-            for decision in state.history
-        ],
+        "history": [_decision(state, decision) for decision in state.history],
+    }
+
+
+def _roll_out(state: State) -> dict[str, Any] | None:
+    if state.roll_out is None:
+        return None
+    return {
+        "request_id": state.roll_out.request.request_id,
+        "version": state.roll_out.version,
+        "total": state.roll_out.total,
+        "replacing": state.roll_out.replacing,
+    }
+
+
+def _decision(state: State, decision: Decision) -> dict[str, Any]:
+    first_ms = decision.at_ms if decision.first_ms is None else decision.first_ms
+    return {
+        "age_ms": state.now_ms - decision.at_ms,
+        "code": decision.code.value,
+        "explanation": decision.explanation,
+        "plan": decision.plan_number,
+        "moves": decision.moves,
+        "moved_bytes_per_s": decision.moved_bytes_per_s,
+        "times": decision.times,
+        "first_age_ms": state.now_ms - first_ms,
+    }
+
+
+def _partition(
+    state: State, waiting: GroupWaiting, partition: TopicPartition, holding: Holding | None
+) -> dict[str, Any]:
+    return {
+        "write_speed_bytes_per_s": state.write_speeds.get(partition),
+        "consumer": holding.consumer if holding else None,
+        "status": holding.status.value if holding else "unread",
+        **({} if holding else _unread(state, waiting, partition)),
+    }
+
+
+def _behind(waiting: Waiting, written_bytes_per_s: float) -> dict[str, Any]:
+    log_bytes = waiting.log_bytes
+    return {
+        "behind_bytes": None if log_bytes is None else round(log_bytes),
+        "behind_records": waiting.records,
+        "behind_s": None if log_bytes is None else seconds_behind(log_bytes, written_bytes_per_s),
+    }
+
+
+def _unread(state: State, waiting: GroupWaiting, partition: TopicPartition) -> dict[str, Any]:
+    """What waits in a log that nobody reads, and where it begins and ends."""
+    found = waiting.without_consumer.get(partition)
+    extent = None if state.speeds is None else state.speeds.logs.get(partition)
+    return {
+        "behind_records": None if found is None else found.records,
+        "behind_bytes": None if found is None else found.log_bytes,
+        "behind_is_at_most": found is not None and found.is_at_most,
+        "start_offset": None if extent is None else extent.start_offset,
+        "end_offset": None if extent is None else extent.end_offset,
     }
 
 
@@ -95,12 +141,14 @@ def _hold(state: State) -> dict[str, Any] | None:
     return {"consumers": [int(consumer) for consumer in shared.consumers], "for_ms": for_ms}
 
 
-def _held(state: State) -> list[tuple[Any, Any]]:
+def _held(state: State) -> list[tuple[TopicPartition, Holding | None]]:
     names = sorted({*state.write_speeds, *state.holdings})
     return [(partition, state.holdings.get(partition)) for partition in names]
 
 
-def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dict[str, Any]:
+def _consumer(
+    state: State, consumer: ConsumerId, record: ConsumerRecord, waiting: Waiting
+) -> dict[str, Any]:
     held = sorted(state.held_by.get(consumer, ()))
     written: Mapping[Any, float] = state.write_speeds
     capacity = state.settings.policy.capacity_bytes_per_s
@@ -117,9 +165,7 @@ def _consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> dic
         "load_bytes_per_s": load,
         "capacity_bytes_per_s": capacity,
         "measured_capacity_bytes_per_s": record.capacity_bytes_per_s,
-        "behind_bytes": record.behind_bytes,
-        "behind_records": record.behind_records,
-        "behind_s": seconds_behind(record.behind_bytes, load),
+        **_behind(waiting, load),
         "partitions": [str(partition) for partition in held],
     }
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from penstock.controller.core.decisions import Code, Decision
-from penstock.controller.core.inputs import NewSettings
+from penstock.controller.core.inputs import LogExtent, NewSettings
 from penstock.controller.core.settings import ControllerSettings, LiveChange
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
@@ -95,6 +95,10 @@ class ConsumerRecord:
     behind_records: int = 0
     # Only partitions that are behind.
     behind_by_partition: Mapping[TopicPartition, float] = field(default_factory=dict)
+    # The ledger's next offset of each partition, and how many records wait behind it, by the newest
+    # report. A partition whose end the consumer has not read yet is only in the first.
+    next_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unread_records: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,8 @@ class Parked:
 
     until_ms: int
     reason: str
+    # What the consumer said about it, for people.
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,8 @@ class KnownSpeeds:
     # How many measurements in a row did not name the partition.
     missing: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    # From where to where each log reaches, as far as the monitor knows.
+    logs: Mapping[TopicPartition, LogExtent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +254,8 @@ class State:
     held_by: Mapping[ConsumerId, frozenset[TopicPartition]] = field(default_factory=dict)
     in_flight: frozenset[TopicPartition] = frozenset()
     parked: Mapping[TopicPartition, Parked] = field(default_factory=dict)
+    # The ledger's next offset of partitions, as a consumer said it when it started or stopped them.
+    ledger_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     speeds: KnownSpeeds | None = None
     speed_memory: SpeedMemory = field(default_factory=SpeedMemory)

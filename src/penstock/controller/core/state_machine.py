@@ -115,6 +115,7 @@ class Machine:
                 capacity_size=saved.capacity_size,
                 starts_took_ms=saved.starts_took_ms,
                 avoided_numbers=saved.avoided_numbers,
+                ledger_offsets=saved.ledger_offsets,
             )
         draft = StepDraft(state, now_ms)
         for explanation in dropped:

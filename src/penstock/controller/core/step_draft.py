@@ -97,6 +97,7 @@ class StepDraft:
         self.floor = DraftMapping(state.incarnation_floor)
         self.holdings: DraftMapping[TopicPartition, Holding] = DraftMapping(state.holdings)
         self.parked = DraftMapping(state.parked)
+        self.ledger_offsets = DraftMapping(state.ledger_offsets)
         self.effects: list[Effect] = []
         self.decisions: list[Decision] = []
         self.has_lost_a_target = False
@@ -178,6 +179,9 @@ class StepDraft:
     def release(self, partition: TopicPartition) -> None:
         """No consumer holds it any more: its stop is confirmed, or its consumer is fenced."""
         holding = self.holdings[partition]
+        record = self.consumers.get(holding.consumer)
+        if record is not None and partition in record.next_offsets:
+            self.ledger_offsets.put(partition, record.next_offsets[partition])
         self.holdings.drop(partition)
         self._own_held(holding.consumer).discard(partition)
         if self._in_flight is None:
@@ -287,6 +291,7 @@ class StepDraft:
             "incarnation_floor": self.floor,
             "holdings": self.holdings,
             "parked": self.parked,
+            "ledger_offsets": self.ledger_offsets,
         }
         changes: dict[str, Any] = {n: draft.now for n, draft in drafts.items() if draft.touched}
         changes["epochs_used"] = self.epochs_used

@@ -14,6 +14,7 @@ from penstock.controller.core.inputs import (
     ConsumerMessageRead,
     HeartbeatReturned,
     Input,
+    LogExtent,
     Requested,
     SpeedsMeasured,
 )
@@ -160,9 +161,16 @@ def _measured(newest: WholeMeasurement) -> Callable[[int], Input]:
     rows = newest.partitions
     speeds = {TopicPartition(row.topic, row.partition): row.write_speed_bytes_per_s for row in rows}
     topic_ids = {row.topic: row.topic_id for row in rows if row.topic_id is not None}
+    logs = {
+        TopicPartition(row.topic, row.partition): LogExtent(
+            row.start_offset, row.end_offset, row.mean_log_bytes_per_record
+        )
+        for row in rows
+        if row.end_offset is not None
+    }
 
     def at(now_ms: int) -> SpeedsMeasured:
         age_ms = int(newest.age_s(time.monotonic()) * 1000)
-        return SpeedsMeasured(now_ms, speeds, age_ms, topic_ids)
+        return SpeedsMeasured(now_ms, speeds, age_ms, topic_ids, logs)
 
     return at

@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from penstock.controller.core.decisions import Decision, is_worth_a_line, told_since
 from penstock.controller.core.effects import (
     Effect,
     RestoreDeploymentTemplate,
@@ -189,6 +191,7 @@ class ControllerProcess:
             saved=saved,
         )
         self._state = state
+        log_decisions(self._log, () if saved is None else saved.history, state.history)
         self._kept_settings.tell(state, self._effect_runner.template, _unix_ms())
         self._inbound.listen()
         self._health.begun()
@@ -218,7 +221,9 @@ class ControllerProcess:
         return self._kept_settings.with_new_settings(given(_now_ms()))
 
     def _step(self, given: Input) -> int:
+        before = self._state.history
         self._state, effects = self._machine.step(self._state, given)
+        log_decisions(self._log, before, self._state.history)
         return self._carry_out(effects)
 
     # Effects, in order
@@ -342,6 +347,14 @@ class ControllerProcess:
         write_status(self._path / STATUS_NAME, status, self._log)
         self._kept_settings.show(self._state, self._effect_runner.template, _unix_ms())
         return time.thread_time() - began_s
+
+
+def log_decisions(log: Any, before: tuple[Decision, ...], after: tuple[Decision, ...]) -> None:
+    """The log has what the history has; a fault that repeats gets few lines."""
+    for one in told_since(before, after):
+        if is_worth_a_line(one):
+            repeated = {} if one.times == 1 else {"times": one.times}
+            log.info("decided", code=one.code.value, why=one.explanation, **repeated)
 
 
 def _now_ms() -> int:

@@ -5,6 +5,8 @@ load code or read files. Secrets are separate options, because they may come onl
 environment.
 """
 
+from difflib import get_close_matches
+
 from pydantic import field_validator
 
 from penstock.settings.secret import Secret
@@ -38,6 +40,9 @@ CLIENT_PROPERTIES_ALLOWED = frozenset(
         "ssl.key.location",
     }
 )
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# Those that all three client libraries know, with a user and a password.
+SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECRET_PROPERTIES = {"sasl.password": "sasl_password", "ssl.key.password": "ssl_key_password"}
 
 
@@ -76,7 +81,49 @@ class KafkaSettings(Section):
                     f"PENSTOCK_KAFKA__{option_name.upper()} in the environment"
                 )
             if name not in CLIENT_PROPERTIES_ALLOWED:
-                raise ValueError(f"the client property {name!r} is not allowed")
+                near = get_close_matches(name, sorted(CLIENT_PROPERTIES_ALLOWED), n=1)
+                meant = f", did you mean {near[0]}?" if near else "."
+                raise ValueError(
+                    f"the client property {name!r} is not allowed{meant} Allowed are "
+                    f"{', '.join(sorted(CLIENT_PROPERTIES_ALLOWED))}"
+                )
+        return value
+
+    @field_validator("properties")
+    @classmethod
+    def _can_log_in(cls, value: dict[str, str]) -> dict[str, str]:
+        """What no broker would let in is refused here, and not as `no broker answers` later."""
+        protocol = value.get("security.protocol", "PLAINTEXT")
+        mechanism = value.get("sasl.mechanism")
+        if protocol not in SECURITY_PROTOCOLS:
+            raise ValueError(
+                f"security.protocol {protocol!r} is unknown; use one of "
+                f"{', '.join(SECURITY_PROTOCOLS)}"
+            )
+        if mechanism is not None and mechanism not in SASL_MECHANISMS:
+            raise ValueError(
+                f"sasl.mechanism {mechanism!r} cannot be used; Penstock logs in with one of "
+                f"{', '.join(SASL_MECHANISMS)}. For others ask for a SCRAM user, or use client "
+                "certificates (security.protocol SSL)"
+            )
+        if protocol.startswith("SASL_"):
+            for name in ("sasl.mechanism", "sasl.username"):
+                if name not in value:
+                    raise ValueError(f"security.protocol {protocol} needs {name}")
+        elif mechanism is not None or "sasl.username" in value:
+            raise ValueError(
+                f"sasl.mechanism and sasl.username have no effect with security.protocol "
+                f"{protocol}; use SASL_SSL (or SASL_PLAINTEXT without TLS)"
+            )
+        given = sorted(name for name in value if name.startswith("ssl."))
+        if given and not protocol.endswith("SSL"):
+            raise ValueError(
+                f"{given[0]} has no effect with security.protocol {protocol}; use SSL, or SASL_SSL"
+            )
+        if ("ssl.key.location" in value) != ("ssl.certificate.location" in value):
+            raise ValueError(
+                "a client certificate needs both ssl.certificate.location and ssl.key.location"
+            )
         return value
 
 

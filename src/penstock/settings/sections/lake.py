@@ -35,6 +35,12 @@ class TableSettings(Section):
         "(UTC) unless the transformation sets it.",
     )
 
+    rows: Literal["one", "at_most_one", "at_least_one", "any"] = option(
+        "one",
+        "How many rows the transformation gives for a record, for `penstock verify`: `at_most_one` "
+        "when it filters, `at_least_one` when it makes several of one, `any` when it does both.",
+    )
+
     @field_validator("table")
     @classmethod
     def _is_name(cls, value: str) -> str:
@@ -74,7 +80,7 @@ class LakeSettings(Section):
     )
     group: str = option("penstock", "The group's name, the prefix of its offsets in the ledger.")
     tables: dict[str, TableSettings] = option(
-        {}, "For each topic: `table`, `transformation`, `columns`, `partition_by`."
+        {}, "For each topic: `table`, `transformation`, `columns`, `partition_by`, `rows`."
     )
     dead_letters: str = option(
         "",

@@ -1,0 +1,181 @@
+"""What is not well with the group, each with its reason; none when all is well.
+
+Scripts read them from `penstock status -o json`, and its exit code says whether there are any.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from penstock.controller.core.decisions import Code
+from penstock.controller.core.growth import QUARTER
+from penstock.controller.core.state import PauseRecord, State, by_name
+from penstock.controller.core.waiting import Waiting
+from penstock.model import TopicPartition
+from penstock.model.sentences import counted, load_of_capacity, shortened_list, speed_text
+from penstock.packing.trigger import GroupLoad, is_over_capacity
+
+# A partition that a plan moves is without a consumer for a moment; after this it is not moving.
+MOVE_GRACE_MS = 30_000
+# A group that carries this share of what is written keeps up: both figures are measured.
+KEEPS_UP_SHARE = 0.9
+
+
+class ConditionName(StrEnum):
+    BLIND = "blind"
+    UNREAD = "unread"
+    STOPPED = "stopped"
+    FALLING_BEHIND = "falling behind"
+    AT_MAXIMUM = "at maximum"
+    OVERSIZE = "oversize"
+    HELD = "held"
+    UNSAVED = "unsaved"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    name: ConditionName
+    reason: str
+
+
+def conditions(
+    state: State, group: GroupLoad, waiting: Waiting, *, is_degraded: bool
+) -> list[Condition]:
+    """All that hold now, the worst first."""
+    return [
+        *_blind(state),
+        *_unread(state),
+        *_stopped(state),
+        *_falling_behind(state, waiting),
+        *_at_maximum(state, group),
+        *_oversize(state, group),
+        *_held(state),
+        *_unsaved(is_degraded=is_degraded),
+    ]
+
+
+def _names(partitions: list[TopicPartition]) -> str:
+    return shortened_list([str(one) for one in sorted(partitions, key=by_name)])
+
+
+def _blind(state: State) -> Iterator[Condition]:
+    remedy = "check that `penstock monitor` runs; until then nothing is planned"
+    if state.speeds is None:
+        yield Condition(ConditionName.BLIND, f"there is no measurement yet: {remedy}")
+        return
+    age_ms = state.now_ms - state.speeds.measured_ms
+    if age_ms > state.settings.speeds_stale_ms:
+        reason = f"the newest measurement is {age_ms // 1_000} s old: {remedy}"
+        yield Condition(ConditionName.BLIND, reason)
+
+
+def _unread(state: State) -> Iterator[Condition]:
+    plan = state.plan
+    is_young = plan is not None and state.now_ms - plan.made_ms <= MOVE_GRACE_MS
+    moving = plan.open if plan is not None and is_young else frozenset()
+    unread = [
+        partition
+        for partition in state.write_speeds
+        if partition not in state.holdings
+        and partition not in state.parked
+        and partition not in moving
+    ]
+    if unread:
+        reason = f"nobody reads {counted(len(unread), 'partition')}: {_names(unread)}"
+        yield Condition(ConditionName.UNREAD, reason)
+
+
+def _stopped(state: State) -> Iterator[Condition]:
+    by_reason: dict[tuple[str, str], list[TopicPartition]] = {}
+    for partition, parked in state.parked.items():
+        by_reason.setdefault((parked.reason, parked.detail), []).append(partition)
+    for (reason, detail), partitions in sorted(by_reason.items()):
+        why = f"{reason}: {detail}" if detail else reason
+        yield Condition(ConditionName.STOPPED, f"{_names(partitions)}: {why}")
+
+
+def _falling_behind(state: State, waiting: Waiting) -> Iterator[Condition]:
+    """Less is carried than written, for a while, and more waits than is tolerated."""
+    written = sum(state.speed_memory.established.values())
+    samples = state.carried_samples[-QUARTER - 1 :]
+    if len(samples) <= QUARTER or waiting.records == 0:
+        return
+    (first_ms, first_bytes), (last_ms, last_bytes) = samples[0], samples[-1]
+    carried = (last_bytes - first_bytes) * 1_000 / (last_ms - first_ms)
+    tolerated = written * state.settings.behind_tolerated_ms / 1_000
+    is_much = waiting.log_bytes is None or waiting.log_bytes > tolerated
+    if is_much and carried < KEEPS_UP_SHARE * written:
+        yield Condition(
+            ConditionName.FALLING_BEHIND,
+            f"{speed_text(written)} are written and {speed_text(carried)} carried; "
+            f"{counted_records(waiting)} wait",
+        )
+
+
+def counted_records(waiting: Waiting) -> str:
+    at_most = "at most " if waiting.is_at_most else ""
+    return f"{at_most}{waiting.records:,} {'record' if waiting.records == 1 else 'records'}"
+
+
+def _at_maximum(state: State, group: GroupLoad) -> Iterator[Condition]:
+    working, most = len(group.load_by_consumer), state.settings.consumers_max
+    if working >= most and is_over_capacity(group):
+        load = sum(group.load_by_consumer.values())
+        capacity = sum(group.capacity_by_consumer[c] for c in group.load_by_consumer)
+        yield Condition(
+            ConditionName.AT_MAXIMUM,
+            f"{working} of {counted(most, 'consumer')} (controller.consumers_max) work, with "
+            f"{load_of_capacity(load, capacity)}: raise it, or packing.capacity",
+        )
+
+
+def _oversize(state: State, group: GroupLoad) -> Iterator[Condition]:
+    usual = state.settings.policy.capacity_bytes_per_s
+    strongest = max((usual, *group.capacity_by_consumer.values()))
+    speeds = state.speed_memory.established
+    oversize = [partition for partition, speed in speeds.items() if speed > strongest]
+    if oversize:
+        yield Condition(
+            ConditionName.OVERSIZE,
+            f"{_names(oversize)}: faster than one consumer carries ({speed_text(strongest)}); more "
+            "partitions or another key would spread the records",
+        )
+
+
+def _held(state: State) -> Iterator[Condition]:
+    for pause in state.pauses:
+        yield Condition(ConditionName.HELD, _pause_text(pause))
+    if state.shared_silence is not None:
+        since_ms = state.shared_silence.since_heartbeat_time_ms
+        for_s = (state.heartbeats.heartbeat_time_ms - since_ms) / 1_000
+        names = shortened_list([str(consumer) for consumer in state.shared_silence.consumers])
+        yield Condition(
+            ConditionName.HELD,
+            f"held by silence for {for_s:.0f} s: consumers {names} are silent or late",
+        )
+    if state.now_ms < state.creation_blocked_until_ms:
+        failed = [one.explanation for one in state.history if one.code is Code.CREATION_FAILED]
+        why = failed[-1] if failed else "the last one failed"
+        yield Condition(ConditionName.HELD, f"no consumer is created for now: {why}")
+    limit = state.growth_limit
+    if limit is not None:
+        left_s = max(0, limit.until_ms - state.now_ms) // 1_000
+        most = counted(limit.consumers_max, "consumer")
+        yield Condition(
+            ConditionName.HELD,
+            f"growth did not help: at most {most} for {left_s} s, or until the load changes",
+        )
+
+
+def _pause_text(pause: PauseRecord) -> str:
+    until = pause.until_unix_ms
+    ends = "" if until is None else f" until {datetime.fromtimestamp(until / 1000, UTC):%F %T} UTC"
+    return f"paused ({pause.direction.value}){ends}: {pause.reason or 'no reason given'}"
+
+
+def _unsaved(*, is_degraded: bool) -> Iterator[Condition]:
+    if is_degraded:
+        yield Condition(
+            ConditionName.UNSAVED, "the controller cannot save its state: is the disk full?"
+        )
