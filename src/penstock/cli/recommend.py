@@ -29,6 +29,7 @@ from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingAlgorithm, PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
+from penstock.packing.same_size import same_size_or_larger
 from penstock.packing.scores import moves_between
 from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trend import Trend, forecast, observe
@@ -82,7 +83,8 @@ class ImaginaryGroup:
         ahead = forecast(self.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
         problem = problem_for(policy, group, decision.reason, ahead)
         packing = self.algorithm.pack(problem)
-        before, after = self.assignment, packing.assignment
+        before = self.assignment
+        after = same_size_or_larger(policy, group, decision.reason, packing.assignment)
         changed = before != after and is_worthwhile(policy, group, decision.reason, after)
         self.memory = after_repack(self.memory, decision.reason, now_ms, changed=changed)
         if not changed:
