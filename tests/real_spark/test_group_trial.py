@@ -124,13 +124,15 @@ def test_a_roll_out_that_cannot_work_changes_nothing(
         refused = update(MISSING)
         assert refused.returncode == 1
         assert f"refused: The transformation {MISSING} cannot be imported" in refused.stderr
-        assert live.status()["roll_out"] is None
+        live.until(lambda status: status["roll_out"] is None, "nothing is rolled out")
         with live.loading("orders=20kB/s", seconds=45):
             failed = update(f"{WHERE}:fails_in_a_consumer")
         assert failed.returncode == 1, failed.stderr
         assert "failed: rolled back: orders-" in failed.stderr
         assert "fails_in_a_consumer raised ValueError" in failed.stderr
-        codes = [one["code"] for one in live.status()["history"]]
-        assert "rolled_back" in codes
+        live.until(
+            lambda status: "rolled_back" in [one["code"] for one in status["history"]],
+            "the history says so",
+        )
         live.converged({topic: 2})
         assert live.drained(topic).is_exact

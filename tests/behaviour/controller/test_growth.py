@@ -133,3 +133,14 @@ def test_growth_of_a_group_that_is_not_behind_is_not_compared() -> None:
     assert draft.state.growth_trial is None
     assert draft.state.growth_limit is None
     assert draft.decisions == []
+
+
+def test_growth_that_was_held_up_has_its_time_anew() -> None:
+    """After a long outage nothing is known of what it carried: that is no verdict (seed 1939)."""
+    teller = after(*TWO_CONSUMERS, "speeds orders-0=90 orders-1=90 orders-2=40")
+    assert teller.state is not None
+    trial = GrowthTrial(1, 2, 500.0, 220.0, settled_since_ms=teller.now_ms - 500_000)
+    draft = StepDraft(replace(teller.state, growth_trial=trial), teller.now_ms)
+    judge(draft, group_load(draft), is_settled=True)
+    assert draft.state.growth_trial == replace(trial, settled_since_ms=teller.now_ms)
+    assert draft.decisions == []

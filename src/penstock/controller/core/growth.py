@@ -17,15 +17,17 @@ from penstock.packing.trigger import GroupLoad, is_over_capacity
 # What the group carried is noted this often within `growth_settle`.
 SAMPLES = 12
 QUARTER = SAMPLES // 4
+# For so many times `growth_settle` is it remembered what the group carried.
+REMEMBERED = 2
 
 
 def note_carried(draft: StepDraft) -> None:
-    """Remember what all consumers have carried so far, for two trials' time."""
+    """Remember what all consumers have carried so far."""
     settle_ms = draft.state.settings.growth_settle_ms
     samples = draft.state.carried_samples
     if samples and draft.now_ms - samples[-1][0] < settle_ms / SAMPLES:
         return
-    kept = tuple(one for one in samples if draft.now_ms - one[0] <= 2 * settle_ms)
+    kept = tuple(one for one in samples if draft.now_ms - one[0] <= REMEMBERED * settle_ms)
     draft.change(carried_samples=(*kept, (draft.now_ms, draft.state.carried_bytes)))
 
 
@@ -101,6 +103,9 @@ def _go_on(draft: StepDraft, group: GroupLoad, trial: GrowthTrial) -> None:
     passed_ms = draft.now_ms - since_ms
     if is_enough and passed_ms > settle_ms / 4:
         draft.change(growth_trial=None)
+    elif passed_ms > REMEMBERED * settle_ms:
+        # Plans or an outage held the group up, and what it carried before is not known any more.
+        draft.change(growth_trial=replace(trial, settled_since_ms=draft.now_ms))
     elif passed_ms > settle_ms:
         draft.change(growth_trial=None)
         if group.is_behind:
