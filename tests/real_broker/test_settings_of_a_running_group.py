@@ -36,19 +36,21 @@ def until(look: Callable[[], Found | None], what: str) -> Found:
 class Operator:
     """Works in the group's folder, on its `penstock.yaml`."""
 
-    def __init__(self, folder: Path, kafka: EmbeddedKafka) -> None:
+    def __init__(self, folder: Path, kafka: EmbeddedKafka, prefix: str) -> None:
         self.folder = folder
         self._kafka = kafka
+        self._prefix = prefix
+        Administration(kafka.settings).create_topic(f"{prefix}-data", partitions=1)
 
     def writes(self, capacity: str, columns: list[str]) -> None:
         """Consumers wait for a Spark server that is not there: they carry nothing here."""
         content = {
             "kafka": {"bootstrap_servers": self._kafka.bootstrap_servers},
-            "topics": {"prefix": "in-force"},
+            "topics": {"prefix": self._prefix},
             "spark": {"master": "sc://127.0.0.1:1"},
-            "monitor": {"include": ["in-force-data"]},
+            "monitor": {"include": [f"{self._prefix}-data"]},
             "packing": {"capacity": capacity},
-            "lake": {"tables": {"in-force-data": {"columns": columns}}},
+            "lake": {"tables": {f"{self._prefix}-data": {"columns": columns}}},
         }
         (self.folder / "penstock.yaml").write_text(yaml.safe_dump(content))
 
@@ -65,16 +67,23 @@ class Operator:
         return found
 
     @contextmanager
-    def up(self, *given: str) -> Iterator[Path]:
-        log = self.folder / "up.log"
+    def runs(self, *given: str) -> Iterator[Path]:
+        """A command that runs until its end is asked for; gives its log."""
+        log = self.folder / f"{given[0]}.log"
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "penstock", "up", *given]
+            command = [sys.executable, "-m", "penstock", *given]
             process = subprocess.Popen(command, cwd=self.folder, stdout=output, stderr=output)
         try:
             yield log
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(BUSY_S)
+
+    def ends_consumers(self) -> None:
+        for note in self.folder.glob("*/consumer-*/deployment.json"):
+            process = json.loads(note.read_text())["process"]
+            if process and is_running(process["pid"]):
+                os.kill(process["pid"], signal.SIGKILL)
 
     def consumer(self, other_than: int = 0) -> int | None:
         """The process of the newest consumer, once it runs."""
@@ -98,7 +107,8 @@ def columns_of(pid: int) -> list[str]:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
     last = len(words) - 1 - words[::-1].index("--settings")
     content = yaml.safe_load(Path(words[last + 1]).read_text())
-    found: list[str] = content["lake"]["tables"]["in-force-data"]["columns"]
+    (table,) = content["lake"]["tables"].values()
+    found: list[str] = table["columns"]
     return found
 
 
@@ -106,11 +116,10 @@ def test_what_is_in_force_is_shown_rolled_out_and_taken_back(
     kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
     """A request, an edited file and a flag: the later one wins, and each is said."""
-    Administration(kafka.settings).create_topic("in-force-data", partitions=1)
-    operator = Operator(tmp_path, kafka)
+    operator = Operator(tmp_path, kafka, "in-force")
     old, new = ["id"], ["id", "name"]
     operator.writes("5MB/s", old)
-    with operator.up():
+    with operator.runs("up"):
         first = until(operator.consumer, "a consumer runs")
         assert columns_of(first) == old
         row = operator.sees("packing.capacity")
@@ -137,13 +146,34 @@ def test_what_is_in_force_is_shown_rolled_out_and_taken_back(
         assert (row["value"], row["origin"]) == ("9MB/s", "penstock.yaml")
         operator.does("service", "send", "change-settings", "packing.capacity=1MB/s")
     # The same settings: the change holds, and it is said.
-    with operator.up() as log:
+    with operator.runs("up") as log:
         until(lambda: "still holds" in log.read_text() or None, "up says what holds")
         assert "packing.capacity 1MB/s (request change-settings-" in log.read_text()
         assert "as in the settings again" in operator.does("settings", "drop", "--all")
         operator.does("service", "send", "change-settings", "packing.capacity=3MB/s")
     # A flag that is new wins over the request, and it is said.
-    with operator.up("--set", "packing.capacity=2MB/s") as log:
+    with operator.runs("up", "--set", "packing.capacity=2MB/s") as log:
         until(lambda: "dropped: packing.capacity" in log.read_text() or None, "up says it")
         row = operator.sees("packing.capacity")
         assert (row["value"], row["origin"]) == ("2MB/s", "flag for packing.capacity")
+
+
+def test_consumers_that_outlived_the_controller_get_the_new_file(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """A controller that starts again with an edited file replaces them in order."""
+    operator = Operator(tmp_path, kafka, "outlived")
+    operator.writes("5MB/s", ["id"])
+    operator.does("topics", "create")
+    try:
+        with operator.runs("monitor"):
+            with operator.runs("controller"):
+                first = until(operator.consumer, "a consumer runs")
+            assert is_running(first)
+            operator.writes("5MB/s", ["id", "name"])
+            with operator.runs("controller"):
+                second = until(lambda: operator.consumer(other_than=first), "it is replaced")
+                assert columns_of(second) == ["id", "name"]
+                until(lambda: None if is_running(first) else True, "the first one ends")
+    finally:
+        operator.ends_consumers()

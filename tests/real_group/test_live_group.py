@@ -122,8 +122,10 @@ def test_a_dead_monitor_is_no_reason_to_shrink(live: LiveGroup) -> None:
     live.exact("silent", 6)
 
 
-def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -> None:
-    """The newer controller leads, the older ends with exit code 8, and nothing is lost."""
+def test_a_second_controller_is_refused_or_fences_the_first(
+    live: LiveGroup, tmp_path: Path
+) -> None:
+    """Refused while the first one leads; once that stands still it is fenced. Nothing is lost."""
     live.administration.create_topic("rivals", partitions=3)
     live.converged({"rivals": 3})
     first = live.group.process_of("controller")
@@ -146,12 +148,20 @@ def test_a_second_controller_fences_the_first(live: LiveGroup, tmp_path: Path) -
     given = [text for text in flags if text != "--set"]
     elsewhere = f"controller.directory={tmp_path / 'rival'}"
     pairs = [part for text in given for part in ("--set", text)]
-    rival = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "controller", *pairs, "--set", elsewhere],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "penstock", "controller", *pairs, "--set", elsewhere]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 8
+    assert f"process {first.pid} on" in refused.stderr
+    assert is_alive(first)
+    live.send(first, signal.SIGSTOP)
+    rival = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
+        deadline_s = time.monotonic() + 60
+        status_file = tmp_path / "rival" / "status.json"
+        while not status_file.exists() and time.monotonic() < deadline_s:
+            time.sleep(0.2)
+        assert status_file.exists(), "the rival does not lead"
+        live.send(first, signal.SIGCONT)
         deadline_s = time.monotonic() + 60
         while is_alive(first) and time.monotonic() < deadline_s:
             time.sleep(0.2)
