@@ -48,7 +48,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "put off for ever": ("seed 0",),
     "ledger not asked again": ("seed 89",),
     "Spark not started again": ("seed 20",),
-    "new topic not noticed": ("seed 22", "seed 66"),
+    "new topic not noticed": ("seed 66", "seed 95"),
     "two leaders": ("story 18", "seed 36"),
     "stops are not sent": ("story 06",),
     "stop events ignored": ("story 06",),
