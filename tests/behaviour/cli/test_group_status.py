@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kit.controller.story import TWO_CONSUMERS, after
+from kit.lake.faulty_pipeline import ORDERS, Carried
 from kit.program import invoked
 from penstock.cli.status import NOT_WELL
 from penstock.controller.core.snapshot import snapshot
@@ -64,6 +65,23 @@ def test_what_nobody_reads_is_behind(tmp_path: Path) -> None:
     assert "behind at most 2,080,000, ? s" in shown.stdout
     assert "unread: nobody reads 2 partitions: orders-0, orders-1" in shown.stdout
     assert shown.exit_code == NOT_WELL
+
+
+def test_the_lake_tells_what_the_controller_does_not_know(tmp_path: Path) -> None:
+    """A new controller knows no offset of a partition that nobody reads: the ledger has it."""
+    carried = Carried(tmp_path / "lake", lambda *_: None)
+    carried.carry(ORDERS[0], to=4)
+    unread = ("logs orders-0=0..10 orders-1=0..10", "speeds orders-0=0 orders-1=0")
+    where = written(tmp_path, *TWO_CONSUMERS[:3], *unread, "tick +500")
+    status = json.loads((tmp_path / "status.json").read_text())
+    status["topic_ids"] = {"orders": "id"}
+    (tmp_path / "status.json").write_text(json.dumps(status))
+    where += ["--set", f"lake.root={tmp_path / 'lake'}", "--set", "lake.group=g"]
+    found = as_data("status", *where)
+    assert (found["behind_records"], found["behind_bytes"]) == (16, 160)
+    assert not found["behind_is_at_most"]
+    assert found["partitions"]["orders-0"]["behind_records"] == 6
+    assert "behind 16, ? s" in invoked("status", *where).stdout
 
 
 def test_a_stopped_partition_is_counted_from_its_ledger_offset(tmp_path: Path) -> None:
