@@ -110,7 +110,7 @@ def until_carried(terminal: Terminal) -> None:
     while True:
         done = terminal.run("penstock lake ledger -o json")
         rows = json.loads(done.stdout) if done.returncode == 0 else []
-        if sum(row.get("next_offset") or 0 for row in rows) >= RECORDS:
+        if sum(row["offset"] or 0 for row in rows) >= RECORDS:
             return
         assert time.monotonic() < deadline_s, done.stdout + done.stderr
         time.sleep(2)

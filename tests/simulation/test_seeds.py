@@ -70,10 +70,10 @@ def test_the_same_seed_gives_the_same_trace_everywhere() -> None:
     script = (
         "from penstock.laboratory.protocol_simulation.run_scenario import run\n"
         "from penstock.laboratory.protocol_simulation.scenario import scenario\n"
-        "print(run(scenario(3)).trace)"
+        "print([run(scenario(seed)).trace for seed in (3, 22)])"
     )
     traces = set()
-    for hash_seed in ("1", "2"):
+    for hash_seed in ("1", "5"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         done = subprocess.run(
             [sys.executable, "-c", script], env=environment, capture_output=True, check=True

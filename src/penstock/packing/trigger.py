@@ -18,7 +18,7 @@ a real relief is worth a move.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import inf, nextafter
+from math import fsum, inf, nextafter
 
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.model.sentences import counted, load_of_capacity, shortened_list
@@ -70,7 +70,7 @@ class GroupLoad:
 
     def load_on(self, consumer: ConsumerId) -> float:
         """The established load of a consumer, without the speeds of the moment."""
-        return sum(self.load_bytes_per_s.get(p, 0.0) for p in self.current[consumer])
+        return fsum(self.load_bytes_per_s.get(p, 0.0) for p in self.current[consumer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,8 @@ def _filled_to(policy: TriggerPolicy, capacity: float, load: float) -> float:
 def load_of_consumer(
     assignment: Assignment, consumer: ConsumerId, load: Mapping[TopicPartition, float]
 ) -> float:
-    return sum(load.get(partition, 0.0) for partition in assignment.get(consumer, ()))
+    # Exact, so that the order of a set does not matter.
+    return fsum(load.get(partition, 0.0) for partition in assignment.get(consumer, ()))
 
 
 def after_repack(
