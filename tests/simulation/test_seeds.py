@@ -12,7 +12,8 @@ from penstock.laboratory.protocol_simulation.run_scenario import SeedResult, run
 from penstock.laboratory.protocol_simulation.scenario import FaultKind, scenario
 from penstock.laboratory.protocol_simulation.shrink import shrink
 
-pytestmark = pytest.mark.slow
+# Twenty-five seeds take ten seconds, and minutes on a machine that others use too.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SEEDS = 2_000
 SEEDS_PER_TEST = 25
