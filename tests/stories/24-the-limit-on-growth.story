@@ -7,7 +7,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: this is a first start
+  first_start: nothing is deployed: there is nothing to learn
   = Sentinel
 speeds a-0=90 b-0=90 c-0=90 d-0=90
   partition_appeared: 4 partitions appeared

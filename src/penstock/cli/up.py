@@ -49,6 +49,7 @@ def up(
         embedded_spark=embedded_spark,
         on_progress=say,
         snapshot=snapshot_text(loaded),
+        is_stopped=stop.is_set,
     )
     with group:
         say(f"The group is up. `penstock status` shows it; logs are in {group.directory}.")

@@ -101,6 +101,9 @@ class TrialOutcome:
 class DeploymentBackend(Protocol):
     """Sees and touches only consumers that carry the group's label."""
 
+    # Whether a list has all that are deployed at its moment.
+    lists_are_current: bool
+
     def list_consumers(self) -> Mapping[ConsumerId, DeployedConsumer]:
         """Every consumer of the group, in ascending order."""
 

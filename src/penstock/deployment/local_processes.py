@@ -91,6 +91,9 @@ class _Note:
 class LocalProcesses:
     """Safe to call from several threads. Calls for the same consumer run one after another."""
 
+    # The notes in the folder are the deployment.
+    lists_are_current = True
+
     def __init__(
         self,
         directory: Path,

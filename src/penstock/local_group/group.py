@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
@@ -36,6 +35,7 @@ from penstock.deployment.local_processes import SERVERS_RESTARTING_NAME
 from penstock.deployment.trial_run import run_trial
 from penstock.errors import PenstockError, SettingsError
 from penstock.kafka_io.control_topics import make_control_topics
+from penstock.local_group.taken_folder import take_folder
 from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.warm_up import warm_up_command
@@ -48,25 +48,21 @@ from penstock.processes import (
     start_child,
     stop,
 )
-from penstock.processes.command_line import command_line
 from penstock.processes.owner import owner_as_text
 from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
 from penstock.settings.snapshot import CURRENT, FOLDER, replace_file
-from penstock.state_directory import DirectoryTakenError, StateDirectory
 
-# The controller of a group that was killed ends within this.
-_FORMER_CONTROLLER_ENDS_S = 3.0
 SERVER_RESTART_PAUSE_S = 10.0
 _SPARK = "Spark server"
 _RESTARTED = "the {name} died and was started again"
 
 
-class FolderTakenError(PenstockError):
-    """Another group runs in the folder."""
+class StartInterruptedError(PenstockError):
+    """Somebody ended the command while it was starting."""
 
-    exit_code = PrefixTakenError.exit_code
+    exit_code = 130
 
 
 @dataclass(slots=True)
@@ -108,16 +104,19 @@ class LocalGroup:
         embedded_spark: bool,
         on_progress: Callable[[str], None] = lambda _: None,
         snapshot: str | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """`flags` are the settings of the command line; they are passed on to the children.
 
         `start_broker` starts a broker with its data in a folder; None uses the broker in `kafka`.
         `snapshot` is a copy of the settings, with which monitor and controller are started: they
-        keep it whatever happens to the file. None leaves them to find the file.
+        keep it whatever happens to the file. None leaves them to find the file. `is_stopped` says
+        whether to give the start up: it takes a while, and Ctrl-C may come meanwhile.
         """
         self.settings = settings
         self._flags = list(flags)
         self._snapshot = snapshot
+        self._is_stopped = is_stopped
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
@@ -150,32 +149,9 @@ class LocalGroup:
             raise
         return self
 
-    def _take_folder(self) -> None:
-        """Hold the folder until the end. FolderTakenError while another group or controller does.
-
-        The controller's own lock is only looked at: the controller, a child, takes it itself.
-        """
-        since = datetime.now(UTC)
-        holder = f"process {os.getpid()} since {since:%Y-%m-%d %H:%M:%S} UTC: "
-        holder += command_line(sys.argv)
-        own = StateDirectory(self.directory / "up", "up", holder=holder)
-        controllers = StateDirectory(
-            self.directory / "controller", "controller", wait_s=_FORMER_CONTROLLER_ENDS_S
-        )
-        try:
-            self._parts.enter_context(own)
-            with controllers:
-                pass
-        except DirectoryTakenError as error:
-            raise FolderTakenError(
-                f"Another group runs in {self.directory}. {error.message}",
-                remedy="Stop that one first, or take another folder: --set controller.directory="
-                "DIR. Nothing of the other was touched.",
-            ) from None
-
     def _start_parts(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._take_folder()
+        take_folder(self._parts, self.directory)
         if self._snapshot is not None:
             file = replace_file(self.directory / FOLDER / CURRENT, self._snapshot)
             self._flags = ["--settings", str(file), *self._flags]
@@ -207,10 +183,16 @@ class LocalGroup:
         self._parts.callback(self._stop_child, "controller")
         self._launch("controller")
 
+    def _require_wanted(self) -> None:
+        if self._is_stopped():
+            raise StartInterruptedError("Interrupted before the group was up; it was not started.")
+
     def _try_out(self) -> None:
         """Before anything of the group starts: could its consumers work at all?"""
+        self._require_wanted()
         self._on_progress("trying the lake and the transformations")
         found = run_trial(self._flags)
+        self._require_wanted()
         if found.refusal:
             is_of_settings = found.exit_code == SettingsError.exit_code
             kind = SettingsError if is_of_settings else PenstockError

@@ -84,6 +84,14 @@ class TableStorage:
         chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
         return bool(self.file_system.get_file_info(chosen))
 
+    def folder_names(self, path: str) -> list[str]:
+        """The folders right below a folder."""
+        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
+        found = self.file_system.get_file_info(chosen)
+        return sorted(
+            info.base_name for info in found if info.type == pyarrow.fs.FileType.Directory
+        )
+
     def _local_files(self, path: str) -> Iterator[StoredFile]:
         # `walk` ignores folders that vanish meanwhile.
         for folder, below, names in os.walk(self._folder / path):

@@ -9,6 +9,7 @@ looked at. Nothing is written to Kafka, and no offset is kept.
 """
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ from penstock.settings.sections import LakeSettings
 # A folder in the lake's root. Readers leave out what begins with an underscore, and it holds no
 # table of its own, so no tool takes it for one.
 CORNER = "_penstock_trial"
+# A trial ends long before.
+SWEPT_AFTER_S = 3600
 # Few: enough to see whether the function works at all, and read within a second or two.
 RECORDS_TRIED = 5
 _WRITER = Writer(1, 1)
@@ -241,12 +244,24 @@ def _write_and_read(place: LakeSettings) -> None:
         raise LakeRefusedError("it does not give back what was committed to it.")
 
 
+def _sweep(root: TableStorage) -> None:
+    """Remove what trials left that were killed: their names begin with when they began."""
+    oldest_s = time.time_ns() // 1_000_000_000 - SWEPT_AFTER_S
+    with suppress(OSError):  # the trial itself tells what is wrong with the lake
+        for name in root.folder_names(CORNER):
+            began_s, _, token = name.partition("-")
+            if token and began_s.isdigit() and int(began_s) < oldest_s:
+                root.delete_folder(f"{CORNER}/{name}")
+
+
 @contextmanager
 def corner(lake: LakeSettings) -> Iterator[LakeSettings]:
     """A lake inside the lake, of which nothing is left; each has a name of its own."""
     root = TableStorage(lake, "")
     was_there = not root.is_local or Path(root.uri).is_dir()
-    place = _lake_at(lake, f"{lake.root.rstrip('/')}/{CORNER}/{secrets.token_hex(8)}")
+    _sweep(root)
+    name = f"{time.time_ns() // 1_000_000_000}-{secrets.token_hex(8)}"
+    place = _lake_at(lake, f"{lake.root.rstrip('/')}/{CORNER}/{name}")
     storage = TableStorage(place, "")
     try:
         yield place

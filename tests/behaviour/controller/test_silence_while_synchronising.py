@@ -4,6 +4,8 @@ from kit.controller.story import TWO_CONSUMERS, Storyteller, after
 from penstock.controller.core.state import ConsumerStatus, State
 from penstock.model import ConsumerId
 
+RESTARTED = "a controller starts with epoch 9 with its state file"
+
 
 def state_of(teller: Storyteller) -> State:
     assert teller.state is not None
@@ -84,3 +86,26 @@ def test_nobody_is_judged_before_the_first_list() -> None:
     teller.tell("deployed: 1")
     assert fenced(teller.tell("the controller hears itself for 2000 ms")) == []
     assert state_of(teller).phase.value == "Synchronize"
+
+
+def test_who_is_not_deployed_any_more_is_not_waited_for() -> None:
+    """`penstock up` ended its consumers after its controller: the next one goes on at once."""
+    teller = after(*TWO_CONSUMERS, RESTARTED)
+    lines = teller.tell("deployed now: 2")
+    assert "  consumer_removed: consumer 1 is removed: it is not deployed any more" in lines
+    assert set(state_of(teller).consumers) == {ConsumerId(2)}
+    teller.tell("deployed now:")
+    assert any("first_start: nothing is deployed" in line for line in teller.tell("deployed now:"))
+
+
+def test_a_list_that_may_be_old_proves_no_end() -> None:
+    """A cluster's list may leave out who is there: it is queried, as the saved state says."""
+    teller = after(*TWO_CONSUMERS, RESTARTED, "deployed: 2")
+    assert set(state_of(teller).consumers) == {ConsumerId(1), ConsumerId(2)}
+
+
+def test_who_is_heard_or_only_just_created_is_waited_for() -> None:
+    """It is on its way into the list, or its note was lost."""
+    teller = after(*TWO_CONSUMERS, RESTARTED, "consumer 1 reports")
+    teller.tell("deployed now: 2")
+    assert set(state_of(teller).consumers) == {ConsumerId(1), ConsumerId(2)}

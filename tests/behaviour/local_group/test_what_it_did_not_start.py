@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.deployment import DeploymentTemplate, LocalProcesses
+from penstock.deployment import DeploymentTemplate, LocalProcesses, TrialOutcome
 from penstock.deployment.local_processes import LaunchPlan
 from penstock.local_group import LocalGroup
-from penstock.local_group.group import FolderTakenError
+from penstock.local_group import group as group_module
+from penstock.local_group.group import StartInterruptedError
+from penstock.local_group.taken_folder import FolderTakenError
 from penstock.model import ConsumerId
 from penstock.processes import is_alive, stop
 from penstock.settings import Settings, changed_settings
@@ -44,6 +46,32 @@ def test_consumers_of_an_earlier_controller_keep_running(tmp_path: Path) -> None
         ]
     finally:
         stop(left, grace_s=0)
+
+
+def test_a_start_that_is_interrupted_while_it_tries_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends the trial too; what it did not find out is no reason to go on."""
+    is_interrupted: list[bool] = []
+
+    def trial(_: object) -> TrialOutcome:
+        is_interrupted.append(True)
+        return TrialOutcome(note="it could not be tried: exit code 130")
+
+    monkeypatch.setattr(group_module, "require_free_prefix", lambda _: None)
+    monkeypatch.setattr(group_module, "run_trial", trial)
+    started: list[str] = []
+    monkeypatch.setattr(LocalGroup, "_launch", lambda _, name: started.append(name))
+    group = LocalGroup(
+        settings_in(tmp_path),
+        start_broker=None,
+        embedded_spark=False,
+        is_stopped=lambda: bool(is_interrupted),
+    )
+    with pytest.raises(StartInterruptedError) as interrupted:
+        group.start()
+    assert interrupted.value.exit_code == 130
+    assert started == []
 
 
 @pytest.mark.parametrize("part", ["up", "controller"])

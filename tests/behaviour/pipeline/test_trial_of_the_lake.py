@@ -1,5 +1,6 @@
 """The lake is tried before a group starts: in a corner of its own, of which nothing is left."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,18 @@ def test_trials_side_by_side_leave_one_another_alone(tmp_path: Path) -> None:
         try_lake(lake)
         assert Path(one.root).is_dir()
     assert not (tmp_path / "lake").exists()
+
+
+def test_what_a_killed_trial_left_is_removed_by_a_later_one(tmp_path: Path) -> None:
+    """Only what is older than any trial takes; another may be at work."""
+    lake = LakeSettings(root=str(tmp_path / "lake"))
+    left = tmp_path / "lake" / CORNER / "1700000000-aa"
+    running = tmp_path / "lake" / CORNER / f"{int(time.time())}-bb"
+    for folder in (left, running):
+        (folder / "rows").mkdir(parents=True)
+    try_lake(lake)
+    assert not left.exists()
+    assert running.is_dir()
 
 
 def test_a_lake_that_cannot_be_written_says_so(tmp_path: Path) -> None:

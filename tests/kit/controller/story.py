@@ -7,6 +7,7 @@ that begin with `#` are for the reader. `make stories` writes the indented lines
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kit.controller.story_trace import said_effect
@@ -138,13 +139,13 @@ class Storyteller:
         self.now_ms += int(ms)
         return self.give(inputs.Tick(self.now_ms, unix_ms=self.now_ms))
 
-    def listed(self, names: str) -> list[str]:
+    def listed(self, names: str, *, is_current: bool = False) -> list[str]:
         found = {}
         for name in names.split():
             is_starting = name.endswith("*")
             consumer, _, version = name.removesuffix("*").partition("/")
             found[ConsumerId(int(consumer))] = inputs.Deployed(int(version or 0), is_starting)
-        return self.give(inputs.DeploymentsListed(self.now_ms, found))
+        return self.give(inputs.DeploymentsListed(self.now_ms, found, is_current))
 
     def listing_fails(self, why: str) -> list[str]:
         return self.give(inputs.ListingFailed(self.now_ms, why))
@@ -320,6 +321,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"the controller hears itself for (\d+) ms", Storyteller.listen),
     (r"the heartbeat comes back", Storyteller.heartbeat),
     (r"deployed:(.*)", Storyteller.listed),
+    (r"deployed now:(.*)", partial(Storyteller.listed, is_current=True)),
     (r"the deployments cannot be listed: (.+)", Storyteller.listing_fails),
     (r"speeds (.+)", Storyteller.measured),
     (r"logs (.+)", Storyteller.logs_reach),

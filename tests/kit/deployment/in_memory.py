@@ -18,6 +18,8 @@ from penstock.model import ConsumerId
 
 
 class InMemoryDeployment:
+    lists_are_current = True
+
     def __init__(self) -> None:
         self.calls: list[tuple[str, ConsumerId]] = []
         # Raised by the next call of that name, once.

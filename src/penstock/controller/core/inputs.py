@@ -38,6 +38,8 @@ class DeploymentsListed(Input):
     """The deployments with the group's label."""
 
     consumers: Mapping[ConsumerId, Deployed]
+    # Whether it has all that are deployed now. The list of a cluster may be a little old.
+    is_current: bool = False
 
 
 @dataclass(frozen=True, slots=True)

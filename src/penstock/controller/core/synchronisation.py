@@ -113,8 +113,11 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
     """Query every consumer that is deployed with the group's label.
 
     A list may be stale. So it also queries consumers from the saved state, and lists once more
-    before it goes on.
+    before it goes on. Who is not in a list that is current was ended while no controller ran, and
+    is not waited for.
     """
+    if given.is_current:
+        _drop_who_is_gone(draft, given)
     known = set(draft.consumers)
     draft.change(has_listing_failed=False, list_again_ms=None)
     for consumer in sorted(draft.departing):
@@ -136,6 +139,17 @@ def listed(draft: StepDraft, given: DeploymentsListed) -> None:
         draft.change(is_confirmed=True, is_confirming=False)
         _ask(draft, sorted(set(draft.consumers) - known))
     _finish_if_all_answered(draft)
+
+
+def _drop_who_is_gone(draft: StepDraft, given: DeploymentsListed) -> None:
+    """One that never reported may be on its way into the list; one that was heard is there."""
+    for consumer in sorted(set(draft.consumers) - set(given.consumers)):
+        record = draft.consumers[consumer]
+        if not record.is_new and not record.heard_ms:
+            draft.consumers.drop(consumer)
+            explanation = f"consumer {consumer} is removed: it is not deployed any more"
+            draft.decide(Code.CONSUMER_REMOVED, explanation)
+            draft.save()
 
 
 def _expect(draft: StepDraft, consumer: ConsumerId, version: int, *, is_new: bool = False) -> None:
@@ -231,7 +245,7 @@ def _finish(draft: StepDraft) -> None:
             f"{counted(len(claims), 'partition')} owned",
         )
     else:
-        draft.decide(Code.FIRST_START, "nothing is deployed: this is a first start")
+        draft.decide(Code.FIRST_START, "nothing is deployed: there is nothing to learn")
     go(draft, Phase.SENTINEL, "all consumers answered, or are fenced")
 
 

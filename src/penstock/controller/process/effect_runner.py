@@ -134,7 +134,8 @@ class EffectRunner:
             self._say(lambda now_ms: ListingFailed(now_ms, reason))
             return
         consumers = {c: Deployed(one.version, one.is_starting) for c, one in found.items()}
-        self._say(lambda now_ms: DeploymentsListed(now_ms, consumers))
+        is_current = self._deployment.lists_are_current
+        self._say(lambda now_ms: DeploymentsListed(now_ms, consumers, is_current))
 
     def _create(self, effect: CreateConsumer) -> None:
         consumer = effect.consumer

@@ -73,6 +73,9 @@ Arguments = Callable[[DeploymentTemplate], Sequence[str]]
 class KubernetesDeployment:
     """Safe to call from several threads. Calls for the same consumer run one after another."""
 
+    # They may be a little old: they are kept up to date by a watch.
+    lists_are_current = False
+
     def __init__(
         self,
         api: Api,

@@ -1,0 +1,45 @@
+"""A folder has one group: whoever comes second is told who holds it, and touches nothing."""
+
+import os
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from penstock.controller.process.prefix_holder import PrefixTakenError
+from penstock.errors import PenstockError
+from penstock.processes.command_line import command_line
+from penstock.state_directory import DirectoryTakenError, StateDirectory
+
+# The controller of a group that was killed ends within this.
+_FORMER_CONTROLLER_ENDS_S = 3.0
+
+
+class FolderTakenError(PenstockError):
+    """Another group runs in the folder."""
+
+    exit_code = PrefixTakenError.exit_code
+
+
+def take_folder(until: ExitStack, directory: Path) -> None:
+    """Hold the folder until the stack ends. FolderTakenError while another group does.
+
+    The controller's own lock is only looked at: the controller, a child, takes it itself.
+    """
+    since = datetime.now(UTC)
+    holder = f"process {os.getpid()} since {since:%Y-%m-%d %H:%M:%S} UTC: "
+    holder += command_line(sys.argv)
+    own = StateDirectory(directory / "up", "up", holder=holder)
+    controllers = StateDirectory(
+        directory / "controller", "controller", wait_s=_FORMER_CONTROLLER_ENDS_S
+    )
+    try:
+        until.enter_context(own)
+        with controllers:
+            pass
+    except DirectoryTakenError as error:
+        raise FolderTakenError(
+            f"Another group runs in {directory}. {error.message}",
+            remedy="Stop that one first, or take another folder: --set controller.directory="
+            "DIR. Nothing of the other was touched.",
+        ) from None
