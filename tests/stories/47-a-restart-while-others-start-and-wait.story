@@ -92,4 +92,5 @@ the controller hears itself for 1000 ms
   > query 3
   synchronised: 2 consumers answered, 3 partitions owned
   > save
+  > create consumer 3
   = Sentinel

@@ -109,3 +109,22 @@ def test_who_is_heard_or_only_just_created_is_waited_for() -> None:
     teller = after(*TWO_CONSUMERS, RESTARTED, "consumer 1 reports")
     teller.tell("deployed now: 2")
     assert set(state_of(teller).consumers) == {ConsumerId(1), ConsumerId(2)}
+
+
+def test_who_was_to_be_created_and_is_not_deployed_is_created_again() -> None:
+    """The group was stopped in between. It would be waited for, and nobody would make it."""
+    teller = after(
+        "settings synchronise=3s patience=10s",
+        "a controller starts with epoch 1",
+        "deployed:",
+        "deployed:",
+        "speeds orders-0=40",
+        "tick +500",
+        "packed 1: orders-0",
+        RESTARTED,
+        "deployed now:",
+    )
+    assert state_of(teller).consumers[ConsumerId(1)].is_new
+    lines = synchronise(teller)
+    assert any("create consumer 1" in line for line in lines), lines
+    assert state_of(teller).consumers[ConsumerId(1)].status is ConsumerStatus.CREATING

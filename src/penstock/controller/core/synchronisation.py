@@ -10,7 +10,7 @@ is deployed this is the first start, and there is nothing to learn.
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.effects import Send
+from penstock.controller.core.effects import CreateConsumer, Send
 from penstock.controller.core.heartbeats import count_returned
 from penstock.controller.core.holdings import acknowledged, was_given_out
 from penstock.controller.core.inputs import (
@@ -231,6 +231,9 @@ def _finish(draft: StepDraft) -> None:
     for consumer in _missing(draft):
         record = draft.consumers[consumer]
         draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.CREATING))
+        if not record.is_starting:
+            # The last controller may have ended before it was deployed; if it was, this is nothing.
+            draft.do(CreateConsumer(consumer, record.deployment_version))
         draft.save()
     claims: dict[TopicPartition, Holding] = {}
     for consumer in sorted(answers):
