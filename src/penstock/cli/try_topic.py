@@ -104,6 +104,7 @@ def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
     for one in found:
         remedy = "" if one.error is None else one.error.remedy
         mark = "[green]ok[/]" if one.error is None else "[red]!![/]"
+        mark = "[yellow]??[/]" if one.is_doubtful else mark
         table.add_row(mark, one.name, escape(f"{one.explanation} {remedy}".rstrip()))
         code = 0 if one.error is None else one.error.exit_code
         rows.append(
@@ -113,6 +114,7 @@ def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
                 "explanation": one.explanation,
                 "remedy": remedy,
                 "exit_code": code,
+                "is_doubtful": one.is_doubtful,
             }
         )
     print_data(rows, output, table)

@@ -90,12 +90,13 @@ class TrialOutcome:
     """Whether consumers of a template could work, tried before there are any.
 
     `refusal` says why they could not, and `exit_code` whose fault that is. `note` says why it was
-    not tried.
+    not tried. `doubt` says what works and is hardly meant: no record would become a row.
     """
 
     refusal: str = ""
     exit_code: int = 0
     note: str = ""
+    doubt: str = ""
 
 
 class DeploymentBackend(Protocol):

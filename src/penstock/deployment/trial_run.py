@@ -52,4 +52,5 @@ def outcome_of(exit_code: int, output: str, errors: str) -> TrialOutcome:
         return TrialOutcome(reason[:_REASON_CHARACTERS_MAX], int(one["exit_code"]))
     for one in wrong:
         return TrialOutcome(note=str(one["explanation"])[:_REASON_CHARACTERS_MAX])
-    return TrialOutcome()
+    doubts = [str(one["explanation"]) for _, one in found if one.get("is_doubtful")]
+    return TrialOutcome(doubt=doubts[0][:_REASON_CHARACTERS_MAX] if doubts else "")

@@ -199,6 +199,8 @@ class LocalGroup:
             raise kind(f"The group was not started: {found.refusal}")
         if found.note:
             self._on_progress(f"not tried: {found.note}")
+        if found.doubt:
+            self._on_progress(f"warning: {found.doubt}")
 
     def _warm_up(self, master: str) -> None:
         """In the background: the first consumer needs Spark in a few seconds."""

@@ -92,11 +92,15 @@ class TopicTrial:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was tried and how it went; `error` says what to mend."""
+    """What was tried and how it went; `error` says what to mend.
+
+    `is_doubtful` is whether it works and yet is hardly meant: all records would be dead letters.
+    """
 
     name: str
     explanation: str
     error: PenstockError | None = None
+    is_doubtful: bool = False
 
 
 def try_topic(
@@ -156,10 +160,10 @@ def try_out(settings: Settings, open_session: Callable[[], Any]) -> Iterator[Fin
         return
     try:
         for topic in topics:
-            yield _tried(
-                _name_of(topic),
-                lambda topic=topic: _transformation(settings, session, topic),  # type: ignore[misc]  # mypy cannot type a lambda's default
-            )
+            try:
+                yield _transformation(settings, session, topic)
+            except PenstockError as error:
+                yield Finding(_name_of(topic), error.message, error)
     finally:
         session.stop()
 
@@ -189,8 +193,9 @@ def _lake(lake: LakeSettings) -> str:
     return f"{lake.root} takes files and commits, and gives them back"
 
 
-def _transformation(settings: Settings, session: Any, topic: str) -> str:
+def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     """How the newest records fare; raises if the topic would stop as a whole."""
+    name = _name_of(topic)
     table = settings.lake.table_of(topic)
     schema = schema_of_rows(session, table)
     change = _change(settings.lake, topic, schema)
@@ -200,9 +205,9 @@ def _transformation(settings: Settings, session: Any, topic: str) -> str:
     try:
         sample = sample_of(settings.kafka, source, topic, count=RECORDS_TRIED)
     except TopicMissingError:
-        return f"{table.transformation} is there; the topic is not in Kafka yet"
+        return Finding(name, f"{table.transformation} is there; the topic is not in Kafka yet")
     if not sample.records:
-        return f"{table.transformation} is there; the topic has no records yet"
+        return Finding(name, f"{table.transformation} is there; the topic has no records yet")
     with corner(settings.lake) as lake:
         failures = _carry(settings, session, lake)(sample.planned)
         dead = stored_rows(lake, lake.dead_letter_table)
@@ -211,11 +216,14 @@ def _transformation(settings: Settings, session: Any, topic: str) -> str:
     tried = f"{table.transformation} was tried on {counted(sample.records, 'record')}"
     if failures:
         place, failure = next(iter(failures.items()))
-        return f"{tried}; {counted(len(failures), 'partition')} would stop, as {place}: {failure}"
+        which = f"{counted(len(failures), 'partition')} would stop, as {place}: {failure}"
+        return Finding(name, f"{tried}; {which}")
     if len(dead) == sample.records:
-        return f"{tried}; all would be dead letters, the first because: {dead[0]['reason']}"
+        why = f"all would be dead letters, the first because: {dead[0]['reason']}"
+        return Finding(name, f"{tried}; {why}", is_doubtful=True)
     letters = f", {counted(len(dead), 'dead letter')}" if dead else ""
-    return f"{tried}: {counted(sample.records - len(dead), 'record')} carried{letters}"
+    carried = counted(sample.records - len(dead), "record")
+    return Finding(name, f"{tried}: {carried} carried{letters}")
 
 
 def try_lake(lake: LakeSettings) -> None:

@@ -117,19 +117,20 @@ CLEAN = UpdateDeployments(request_id="u", transformations={"orders": "mine:clean
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "outcome", "said"),
     [
-        (None, DeploymentTried(7, 2, refusal="no module")),
-        (DeploymentError("away"), DeploymentTried(7, 2, note="away")),
+        (None, TrialOutcome("no module", 3), DeploymentTried(7, 2, refusal="no module")),
+        (None, TrialOutcome(doubt="all dead"), DeploymentTried(7, 2, refusal="all dead")),
+        (DeploymentError("away"), TrialOutcome(), DeploymentTried(7, 2, note="away")),
     ],
 )
 def test_the_template_of_a_request_is_tried(
-    error: DeploymentError | None, said: DeploymentTried
+    error: DeploymentError | None, outcome: TrialOutcome, said: DeploymentTried
 ) -> None:
     """It is tried as it would be, and nothing is deployed like it yet."""
     inbox: Inbox = queue.Queue()
     deployment = InMemoryDeployment()
-    deployment.trial_outcome = TrialOutcome("no module", 3)
+    deployment.trial_outcome = outcome
     if error is not None:
         deployment.next_error["try_out"] = error
     effect_runner = EffectRunner(

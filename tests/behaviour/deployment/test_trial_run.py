@@ -49,6 +49,12 @@ def test_a_program_that_fails_itself_is_no_refusal(output: str, errors: str, not
     assert found.note.startswith(note[:40])
 
 
+def test_what_works_and_is_hardly_meant_is_a_doubt() -> None:
+    """All records would be dead letters: a start goes on with it, a roll-out does not."""
+    said = _said({"is_doubtful": True, "explanation": "all would be dead letters"}, {})
+    assert outcome_of(0, said, "") == TrialOutcome(doubt="all would be dead letters")
+
+
 def test_a_trial_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """After its time it counts as not tried."""
     monkeypatch.setattr(trial_run, "TRIAL_S_MAX", 0.01)

@@ -171,8 +171,11 @@ class EffectRunner:
             )
         except (PenstockError, OSError) as error:
             found = TrialOutcome(note=str(error))
-        self._log.info("deployment_tried", version=version, refusal=found.refusal, note=found.note)
-        self._say(lambda now_ms: DeploymentTried(now_ms, version, found.refusal, found.note))
+        # A start goes on with a doubt, because the newest records may be bad ones; what runs well
+        # is not replaced by it.
+        refusal = found.refusal or found.doubt
+        self._log.info("deployment_tried", version=version, refusal=refusal, note=found.note)
+        self._say(lambda now_ms: DeploymentTried(now_ms, version, refusal, found.note))
 
     def _repair_now(self, _: None) -> None:
         try:

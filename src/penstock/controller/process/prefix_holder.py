@@ -131,8 +131,9 @@ def require_free_prefix(
         raise PrefixTakenError(
             f"Another controller leads on the control topics {settings.topics.prefix}-* "
             f"({holder}).",
-            remedy="Stop that one first, or give this group names of its own: "
-            "--set topics.prefix=NAME --set lake.group=NAME. Nothing of the other was touched.",
+            remedy="Stop that one first. A group for other topics needs names of its own (--set "
+            "topics.prefix=NAME --set lake.group=NAME); two groups that carry one topic into one "
+            "lake.root write every record twice. Nothing of the other was touched.",
         )
 
 
