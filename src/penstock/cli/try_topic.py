@@ -13,6 +13,7 @@ from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, prin
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.jars import spark_sets
+from penstock.model.sentences import counted
 from penstock.settings import Settings
 from penstock.settings.sections import SparkSettings
 
@@ -180,6 +181,9 @@ def _show(trial: "TopicTrial", *, is_oldest: bool) -> None:
         console.print(letters)
     for place, error in trial.failures.items():
         say(f"{place} would stop: {error}")
+    if trial.dead_letters and not trial.rows:
+        some = counted(trial.records, "record")
+        say(f"None of {some} would become a row. Are the names and types of the fields right?")
     say(_change_said(trial))
 
 

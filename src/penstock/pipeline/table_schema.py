@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
 from penstock.pipeline.failures import SchemaChangedError
 from penstock.pipeline.storage import TableStorage
@@ -107,11 +109,16 @@ def _missing(
     for one in schema.fields:
         if one.name in known and known[one.name].type != one.type:
             raise SchemaChangedError(
-                f"The table {name} has {one.name} as {known[one.name].type}, the records "
-                f"now have {one.type}.",
+                f"The table {name} has {one.name} as {_type_name(known[one.name].type)}, the "
+                f"records now have {_type_name(one.type)}.",
                 remedy="Cast it in the transformation, or give the topic another table.",
             )
     return [one for one in schema.fields if one.name not in known]
+
+
+def _type_name(kind: Any) -> str:
+    """As people write it: `long`, not `PrimitiveType("long")`."""
+    return kind.type if isinstance(kind, PrimitiveType) else str(kind)
 
 
 def nullable_schema(schema_json: str) -> Schema:

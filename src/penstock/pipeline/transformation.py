@@ -6,11 +6,13 @@ reserved column `_undecodable` to the reason (null for good records) and keeps `
 a crash has to give the same rows again.
 """
 
+import difflib
 import importlib
 import os
 import sys
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Observation, functions
@@ -49,17 +51,23 @@ def load_transformation(name: str) -> Transformation:
         kind = "" if isinstance(error, (ImportError, AttributeError)) else type(error).__name__
         raise TransformationMissingError(
             f"The transformation {name} cannot be imported: {kind and f'{kind}: '}{error}.",
-            remedy=_where_python_looks(),
+            remedy=_where_python_looks(module_name)
+            if isinstance(error, ModuleNotFoundError) and error.name == module_name
+            else f"Mend it; `python -c 'import {module_name}'` shows the whole error.",
         ) from error
     if not callable(found):
         raise TransformationMissingError(f"The transformation {name} is not a function.")
     return found  # type: ignore[no-any-return] # the user's function; checked at use
 
 
-def _where_python_looks() -> str:
+def _where_python_looks(module: str) -> str:
     """Said here because `penstock` does not search the directory in which it was started."""
     given = os.environ.get("PYTHONPATH", "")
+    there = [file.stem for one in given.split(os.pathsep) if one for file in Path(one).glob("*.py")]
+    near = difflib.get_close_matches(module, there, n=1)
+    meant = f"Did you mean {near[0]}, which is there? " if near else ""
     return (
+        f"{meant}"
         "Set PYTHONPATH to the folder that has the module, or install its package: Python does not "
         "look in the current directory (docs/transformations.md). It looked in the packages of "
         f"{sys.executable}; PYTHONPATH is {given or 'not set'}."

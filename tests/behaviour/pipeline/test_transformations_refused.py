@@ -1,13 +1,14 @@
 """What no table takes, and what is no record, is said at once; no Spark is needed for that."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from penstock.errors import SettingsError
-from penstock.pipeline.failures import TransformationFailedError
-from penstock.pipeline.transformation import transform
+from penstock.pipeline.failures import TransformationFailedError, TransformationMissingError
+from penstock.pipeline.transformation import load_transformation, transform
 from penstock.settings.sections import TableSettings
 from penstock.testing import Record, run_transformation
 
@@ -71,3 +72,26 @@ def test_a_name_that_is_no_function_is_a_settings_error() -> None:
         run_transformation("shop.orders", [], session=nothing)
     with pytest.raises(SettingsError, match="columns: the column 'ID' is named more than once"):
         run_transformation(passed_on, [], columns=["id", "ID"], session=nothing)
+
+
+def test_a_module_with_nearly_this_name_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PYTHONPATH is right, and the name is not."""
+    (tmp_path / "my_transformations.py").write_text("def decode(rows): return rows\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(TransformationMissingError) as missing:
+        load_transformation("my_transformation:decode")
+    assert missing.value.remedy.startswith("Did you mean my_transformations, which is there? ")
+
+
+def test_a_module_that_is_broken_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was found: where Python looks is not the question."""
+    (tmp_path / "broken_module.py").write_text("def decode(:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(TransformationMissingError, match="SyntaxError") as missing:
+        load_transformation("broken_module:decode")
+    assert "PYTHONPATH" not in missing.value.remedy
+    assert "import broken_module" in missing.value.remedy
