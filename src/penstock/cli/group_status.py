@@ -15,6 +15,7 @@ from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings
+from penstock.state_directory import holder_of
 
 STATUS_NAME = "status.json"
 # The controller writes every second.
@@ -33,10 +34,15 @@ def read_status(settings: Settings) -> dict[str, Any]:
         status["age_s"] = max(0.0, time.time() - status["at_unix_ms"] / 1000)
         status["is_stale"] = is_stale(status)
         _age(status)
+        status["starts_now"] = who_starts(settings) if status["is_stale"] else None
     except FileNotFoundError:
+        starting = who_starts(settings)
         raise PenstockError(
-            f"No controller has written {file}.",
-            remedy="Start `penstock up`, or name its directory: --set controller.directory=DIR.",
+            f"No controller has written {file}"
+            + (f" yet: it is being started ({starting})." if starting else "."),
+            remedy="Ask again in a moment."
+            if starting
+            else "Start `penstock up`, or name its directory: --set controller.directory=DIR.",
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PenstockError(f"{file} cannot be read: {error}.") from error
@@ -55,7 +61,22 @@ def _age(status: dict[str, Any]) -> None:
 
 def is_stale(status: dict[str, Any]) -> bool:
     """Whether the controller has stopped writing: it ended, or is being restarted."""
-    return bool(status["age_s"] > STALE_AFTER_S)
+    return bool(status.get("has_ended") or status["age_s"] > STALE_AFTER_S)
+
+
+def who_starts(settings: Settings) -> str | None:
+    """The `penstock up` that runs in the folder, where no controller writes."""
+    return holder_of(Path(settings.controller.directory).absolute() / "up")
+
+
+def silence_text(status: dict[str, Any]) -> str:
+    """Why there is no news: it was stopped, it is being started, or it is silent."""
+    ago = age_text(status["age_s"])
+    if status.get("starts_now"):
+        return f"The group is being started ({status['starts_now']})."
+    if status.get("has_ended"):
+        return f"The controller was stopped in order {ago} ago."
+    return f"The controller has not reported for {ago}."
 
 
 def with_ledger(status: dict[str, Any], lake: LakeSettings) -> dict[str, Any]:
@@ -107,7 +128,7 @@ def require_news(status: dict[str, Any]) -> None:
     """Refuse a stale status, for commands whose answer would be wrong with it."""
     if is_stale(status):
         raise PenstockError(
-            f"The controller has not reported for {age_text(status['age_s'])}.",
+            silence_text(status),
             remedy="Check that it runs; `penstock status` shows what was last known.",
         )
 

@@ -8,7 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
-from penstock.cli.group_status import age_text, is_stale, read_status, with_ledger
+from penstock.cli.group_status import (
+    age_text,
+    is_stale,
+    read_status,
+    silence_text,
+    with_ledger,
+)
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.model.sentences import counted, load_of_capacity, speed_text
 
@@ -89,8 +95,7 @@ def _headline(found: dict[str, Any]) -> Text:
     speeds = "no measurement yet" if age is None else f"speeds {age / 1000:.1f} s old"
     text.append(f"  {speeds}")
     if is_stale(found):
-        silent = age_text(found["age_s"])
-        text = Text(f"The controller has not reported for {silent}. ", style="bold red")
+        text = Text(f"{silence_text(found)} ", style="bold red")
         text.append(f"What was known then ({found['phase']}):")
     elif not found["conditions"]:
         text.append("  all is well", style="green")

@@ -3,7 +3,7 @@
 A process uses it to find out at its start how its previous run ended. The content is the caller's.
 """
 
-from penstock.state_directory.directory import DirectoryTakenError, StateDirectory
+from penstock.state_directory.directory import DirectoryTakenError, StateDirectory, holder_of
 from penstock.state_directory.state_file import BrokenState, decode_state, encode_state
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "StateDirectory",
     "decode_state",
     "encode_state",
+    "holder_of",
 ]

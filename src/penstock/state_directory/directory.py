@@ -32,6 +32,21 @@ class DirectoryTakenError(PenstockError):
     """Another process holds the directory."""
 
 
+def holder_of(path: Path) -> str | None:
+    """What the holder of the directory says about itself; None while nobody holds it."""
+    try:
+        lock = os.open(path / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(lock, _HOLDER_BYTES_MAX).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(lock)
+    return None
+
+
 class StateDirectory:
     """Held from `open` to `close`. An unusable directory keeps nothing and sets `unusable`."""
 

@@ -13,6 +13,7 @@ from kit.program import invoked
 from penstock.cli.status import NOT_WELL
 from penstock.controller.core.snapshot import snapshot
 from penstock.errors import NotFeasibleError, PenstockError
+from penstock.state_directory import StateDirectory
 
 BEHIND = (
     *TWO_CONSUMERS,
@@ -21,12 +22,13 @@ BEHIND = (
 )
 
 
-def written(folder: Path, *lines: str, age_s: float = 0.0) -> list[str]:
+def written(folder: Path, *lines: str, age_s: float = 0.0, has_ended: bool = False) -> list[str]:
     """Run a controller through the story's lines and write its status; returns the flags."""
     teller = after(*lines)
     assert teller.state is not None
     unix_ms = round((time.time() - age_s) * 1000)
     status = snapshot(teller.state, unix_ms, is_degraded=False)
+    status["has_ended"] = has_ended
     (folder / "status.json").write_text(json.dumps(status), encoding="utf-8")
     return ["--set", f"controller.directory={folder}"]
 
@@ -202,6 +204,29 @@ def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
     planned = invoked("plan", *where)
     assert planned.exit_code == 1
     assert "has not reported for 3 min" in str(planned.exception)
+
+
+def test_a_group_that_was_stopped_is_not_called_well(tmp_path: Path) -> None:
+    """Right after the stop its last status is fresh; nobody leads all the same."""
+    shown = invoked("status", *written(tmp_path, *TWO_CONSUMERS, age_s=2, has_ended=True))
+    assert shown.exit_code == 1
+    assert "The controller was stopped in order 2 s ago." in " ".join(shown.stdout.split())
+
+
+def test_who_starts_the_group_is_named(tmp_path: Path) -> None:
+    """It takes a while until the controller writes, the first time and after a stop."""
+    where = ["--set", f"controller.directory={tmp_path}"]
+    with StateDirectory(tmp_path / "up", "up", holder="process 7 since noon: penstock up"):
+        missing = invoked("status", *where)
+        assert "yet: it is being started (process 7 since noon: penstock up)" in str(
+            missing.exception
+        )
+        shown = invoked("status", *written(tmp_path, *TWO_CONSUMERS, age_s=90))
+        starts = "The group is being started (process 7 since noon: penstock up)."
+        assert starts in " ".join(shown.stdout.split())
+    nobody = invoked("status", "--set", f"controller.directory={tmp_path}/elsewhere").exception
+    assert isinstance(nobody, PenstockError)
+    assert nobody.remedy.startswith("Start `penstock up`")
 
 
 def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:

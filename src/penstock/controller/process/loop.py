@@ -207,7 +207,7 @@ class ControllerProcess:
                 status_at_s = now_s + status_pause_s(self._write_status())
             due_s = min(wait_until_ms / 1000, repair_at_s, status_at_s)
             wait_until_ms = self._step(self._next(max(0.0, due_s - time.monotonic())))
-        self._write_status()
+        self._write_status(has_ended=True)
         ended = self._holder.ended().record(self._settings)
         self._send([self._outgoing(LeadershipEnd(controller_epoch=epoch)), ended])
 
@@ -337,14 +337,14 @@ class ControllerProcess:
                 self._log.info("topic_changed", explanation=line)
             self._mailboxes = consumer + self._settings.topics.consumers_ahead
 
-    def _write_status(self) -> float:
+    def _write_status(self, *, has_ended: bool = False) -> float:
         """For `penstock status`; returns the processor time it took, in seconds.
 
         A full disk does not end the controller.
         """
         began_s = time.thread_time()
         status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
-        write_status(self._path / STATUS_NAME, status, self._log)
+        write_status(self._path / STATUS_NAME, {**status, "has_ended": has_ended}, self._log)
         self._kept_settings.show(self._state, self._effect_runner.template, _unix_ms())
         return time.thread_time() - began_s
 
