@@ -75,10 +75,10 @@ def test_a_function_that_fails_on_every_record_stops_the_start(place: Place) -> 
 
 
 def test_a_lake_that_cannot_be_written_stops_the_start(place: Place) -> None:
-    """A file is where the lake should be: said with what to check."""
+    """A file is where the lake should be: said at once, with what to check."""
     (place.folder / "file").write_text("no folder")
     done = place.run("up", root=str(place.folder / "file"))
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 3, done.stderr
     assert "cannot be written" in done.stderr
     assert "lake.root" in done.stderr
     assert place.is_untouched()

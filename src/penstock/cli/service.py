@@ -188,13 +188,14 @@ def _with_options(fields: dict[str, Any]) -> dict[str, Any]:
     changes = {**fields.get("changes", {}), **options}
     for option in changes:
         if option not in get_args(ChangeableOption):
-            path = tuple(option.split("."))
+            near = difflib.get_close_matches(option, get_args(ChangeableOption), n=1)
             raise UsageError(
                 f"{option} cannot be changed by a request."
-                if path in known_options()
-                else f"There is no setting {option}.",
-                remedy=f"These can: {', '.join(get_args(ChangeableOption))}. For all others "
-                "change the settings file and roll it out: `penstock settings roll-out`.",
+                if tuple(option.split(".")) in known_options()
+                else f"There is no setting {option}."
+                + (f" Did you mean {near[0]}?" if near else ""),
+                remedy=f"A request can change {', '.join(get_args(ChangeableOption))}. For all "
+                "others change the settings file and roll it out: `penstock settings roll-out`.",
             )
     return {n: v for n, v in fields.items() if n not in options} | {"changes": changes}
 

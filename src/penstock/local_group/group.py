@@ -38,6 +38,7 @@ from penstock.kafka_io.control_topics import make_control_topics
 from penstock.local_group.taken_folder import take_folder
 from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
+from penstock.pipeline.trial import require_folder
 from penstock.pipeline.warm_up import warm_up_command
 from penstock.processes import (
     STOP_GRACE_S,
@@ -150,6 +151,7 @@ class LocalGroup:
         return self
 
     def _start_parts(self) -> None:
+        require_folder(self.settings.lake)
         self.directory.mkdir(parents=True, exist_ok=True)
         take_folder(self._parts, self.directory)
         if self._snapshot is not None:

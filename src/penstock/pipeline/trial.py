@@ -21,7 +21,7 @@ import pyarrow.parquet
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SettingsError
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.model import TopicPartition
 from penstock.model.sentences import counted
@@ -226,8 +226,22 @@ def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     return Finding(name, f"{tried}: {carried} carried{letters}")
 
 
+def require_folder(lake: LakeSettings) -> None:
+    """Raise at once for a root that can never be a folder: a file is in its way."""
+    if not TableStorage(lake, "").is_local:
+        return
+    root = Path(lake.root).absolute()
+    there = next((one for one in (root, *root.parents) if one.exists()), root)
+    if there.exists() and not there.is_dir():
+        raise SettingsError(
+            f"The lake {root} cannot be written: {there} is a file, not a folder.",
+            remedy="Name a folder in lake.root; it is made where it does not exist.",
+        )
+
+
 def try_lake(lake: LakeSettings) -> None:
     """Write a file, commit it, read it back and delete it; raises with what the lake refused."""
+    require_folder(lake)
     try:
         with corner(lake) as place:
             _write_and_read(place)

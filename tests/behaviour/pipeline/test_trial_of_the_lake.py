@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import SettingsError
 from penstock.pipeline.failures import LakeRefusedError, TransformationMissingError
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.storage import TableStorage
@@ -51,10 +52,25 @@ def test_what_a_killed_trial_left_is_removed_by_a_later_one(tmp_path: Path) -> N
 
 
 def test_a_lake_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """A file where the folder should be: the error names the lake and what to check."""
+    """A file where the folder should be, or above it: no waiting will help."""
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(LakeRefusedError, match="cannot be written") as refused:
-        try_lake(LakeSettings(root=str(tmp_path / "file")))
+    for root in (tmp_path / "file", tmp_path / "file" / "below" / "lake"):
+        with pytest.raises(SettingsError, match="file is a file, not a folder") as refused:
+            try_lake(LakeSettings(root=str(root)))
+        assert "lake.root" in refused.value.remedy
+
+
+def test_a_lake_that_refuses_files_says_what_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own words, the lake, and the setting."""
+
+    def full(*_: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(TableStorage, "create_file", full)
+    with pytest.raises(LakeRefusedError, match="cannot be written: no space left") as refused:
+        try_lake(LakeSettings(root=str(tmp_path / "lake")))
     assert "lake.root" in refused.value.remedy
 
 
