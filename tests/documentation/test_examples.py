@@ -15,7 +15,11 @@ from penstock.settings import load_settings
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = [one for document in DOCUMENTS for one in examples_in(ROOT, document)]
 # Blocks that are run by a test of their own, by the name in their mark.
-RUN_ELSEWHERE = {"own-kafka", "check-own-kafka", "measuring"}
+RUN_ELSEWHERE = {
+    *("own-kafka", "check-own-kafka", "measuring"),
+    *(f"typed-tables-{one}" for one in ("begin", "look", "try", "start", "watch", "change")),
+    *(f"typed-tables-{one}" for one in ("compact", "duckdb", "polars", "spark")),
+}
 
 
 def marked(mark: str) -> list[Example]:

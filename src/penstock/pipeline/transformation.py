@@ -53,7 +53,7 @@ def load_transformation(name: str) -> Transformation:
             f"The transformation {name} cannot be imported: {kind and f'{kind}: '}{error}.",
             remedy=_where_python_looks(module_name)
             if isinstance(error, ModuleNotFoundError) and error.name == module_name
-            else f"Mend it; `python -c 'import {module_name}'` shows the whole error.",
+            else f"Mend it; importing {module_name} in Python shows the whole error.",
         ) from error
     if not callable(found):
         raise TransformationMissingError(f"The transformation {name} is not a function.")

@@ -94,4 +94,4 @@ def test_a_module_that_is_broken_is_not_looked_for(
     with pytest.raises(TransformationMissingError, match="SyntaxError") as missing:
         load_transformation("broken_module:decode")
     assert "PYTHONPATH" not in missing.value.remedy
-    assert "import broken_module" in missing.value.remedy
+    assert "importing broken_module" in missing.value.remedy
