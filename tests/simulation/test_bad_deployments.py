@@ -33,5 +33,5 @@ def test_a_bad_deployment_is_rolled_back_and_everything_is_carried(first: int) -
     for seed in range(first, first + 10):
         outcome = run(with_bad_update(seed))
         assert outcome.verdict != "red", f"seed {seed}: {outcome.explanation}"
-        rolled_back += outcome.faults.get("rolled back", 0)
+        rolled_back += outcome.roll_backs
     assert rolled_back

@@ -32,7 +32,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "epoch check dropped": ("seed 3", "small group"),
     "highest offset wins": ("seed 27",),
     "partition forgotten": ("story 01", "seed 0"),
-    "epoch used again": ("story 01", "seed 5"),
+    "epoch used again": ("story 01", "seed 7"),
     "busy consumer deleted": ("story 01", "small group", "seed 0"),
     "waits for ever": ("story 23", "seed 67"),
     "answers before its commands": ("script",),

@@ -42,6 +42,8 @@ class SeedResult:
     records: int = 0
     events: int = 0
     trace: str = ""
+    # Also those after the faults.
+    roll_backs: int = 0
 
     @property
     def is_green(self) -> bool:
@@ -89,6 +91,7 @@ def run(scenario: Scenario, *, ledger: Ledger | None = None) -> SeedResult:
         group.checker.records,
         group.clock.events,
         _trace(group),
+        group.fault_counts["rolled back"],
     )
 
 
