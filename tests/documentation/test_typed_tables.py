@@ -97,7 +97,9 @@ def test_the_page_from_top_to_bottom(
         program = tmp_path / f"{reader}_reads.py"
         first = f"{GET_EXTENSION}\n" if reader == "duckdb" else ""
         program.write_text(first + text[reader], encoding="utf-8")
-        done = terminal.run(f"python {program}", {"PYSPARK_SUBMIT_ARGS": arguments})
+        # What the tests' own Spark has set means another Spark than a user's.
+        plain = "env -u SPARK_CONNECT_MODE_ENABLED -u SPARK_REMOTE python"
+        done = terminal.run(f"{plain} {program}", {"PYSPARK_SUBMIT_ARGS": arguments})
         assert done.returncode == 0, done.stderr
         figures = [float(one) for one in NUMBER.findall(done.stdout)]
         assert RECORDS in figures, f"{reader}: {done.stdout}"

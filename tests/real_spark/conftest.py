@@ -40,3 +40,9 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark
     """One Spark with delta-spark, as other users of a lake run it."""
     with DeltaSpark(tmp_path_factory.mktemp("delta-spark")) as running:
         yield running
+
+
+@pytest.fixture
+def kit_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that the test starts find the transformations of the kit."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))

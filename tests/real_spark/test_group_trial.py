@@ -14,7 +14,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.usefixtures("kit_on_the_path"), pytest.mark.broker, pytest.mark.spark]
 WHERE = "kit.consumer.transformations"
 MISSING = "no_such_module:decode"
 

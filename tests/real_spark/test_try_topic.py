@@ -14,7 +14,7 @@ from penstock.laboratory.broker import EmbeddedKafka
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.usefixtures("kit_on_the_path"), pytest.mark.broker, pytest.mark.spark]
 WHERE = "kit.consumer.transformations"
 
 

@@ -52,12 +52,17 @@ def load_transformation(name: str) -> Transformation:
         raise TransformationMissingError(
             f"The transformation {name} cannot be imported: {kind and f'{kind}: '}{error}.",
             remedy=_where_python_looks(module_name)
-            if isinstance(error, ModuleNotFoundError) and error.name == module_name
+            if isinstance(error, ModuleNotFoundError) and _is_part_of(error.name, module_name)
             else f"Mend it; importing {module_name} in Python shows the whole error.",
         ) from error
     if not callable(found):
         raise TransformationMissingError(f"The transformation {name} is not a function.")
     return found  # type: ignore[no-any-return] # the user's function; checked at use
+
+
+def _is_part_of(missing: str | None, module: str) -> bool:
+    """Whether it is the module itself, or a package above it, that is not there."""
+    return missing is not None and f"{module}.".startswith(f"{missing}.")
 
 
 def _where_python_looks(module: str) -> str:

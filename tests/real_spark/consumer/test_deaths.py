@@ -1,5 +1,6 @@
 """kill -9 at every point of a cycle: the next incarnation goes on from the ledger."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def _orphans(group: Group, topic: str) -> set[str]:
 
     root = Path(group.settings.lake.root) / topic
     named = {Path(uri.removeprefix("file://")).name for uri in DeltaTable(root).file_uris()}
-    return {file.name for file in (root / "data").rglob("*.parquet")} - named
+    # `walk` passes over folders that vanish meanwhile, and that is what is waited for.
+    found = {name for _, _, names in os.walk(root / "data") for name in names}
+    return {name for name in found if name.endswith(".parquet")} - named
 
 
 def test_killed_while_spark_writes(group: Group) -> None:
