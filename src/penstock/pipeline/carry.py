@@ -43,6 +43,7 @@ from penstock.pipeline.failures import (
     SparkMemoryError,
     TransformationFailedError,
     UnforeseenError,
+    WorkerDiedError,
 )
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import LedgerView, ledger_not_read, next_offsets, read_ledger
@@ -51,7 +52,7 @@ from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter
 from penstock.pipeline.record_source import KafkaSource, RecordContent, RecordSource
 from penstock.pipeline.run_batch import BatchRun, FileWriter, TableBatch
-from penstock.pipeline.ways import WORKERS_OWN, RangesByTable, Way, Ways
+from penstock.pipeline.ways import RangesByTable, Way, Ways
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
@@ -274,7 +275,7 @@ class Pipeline:
     ) -> BatchResult | None:
         """By the same way, by another, or without what is at fault; None if nothing can help."""
         planned = [one for some in by_table.values() for one in some]
-        if isinstance(reason, WORKERS_OWN) and self._is_first_failure(planned):
+        if isinstance(reason, WorkerDiedError) and self._is_first_failure(planned):
             return self._run(by_table, writer, way)
         other = self._ways.other(way, error, reason)
         if other is not None:

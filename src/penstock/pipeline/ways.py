@@ -26,8 +26,7 @@ from penstock.telemetry import get_logger
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
 _SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
-# Failures of Spark's Python workers alone; something from outside may have caused them.
-WORKERS_OWN = (KafkaNotReadError, WorkerDiedError)
+_WORKERS_OWN = (KafkaNotReadError, WorkerDiedError)
 
 
 class Way(Enum):
@@ -106,7 +105,7 @@ class Ways:
             self._note_what_workers_lack(error)
             # Kafka has just answered: if only the workers do not get its records, or die of one,
             # others may.
-            is_same = isinstance(reason, _SAME_BOTH_WAYS) and not isinstance(reason, WORKERS_OWN)
+            is_same = isinstance(reason, _SAME_BOTH_WAYS) and not isinstance(reason, _WORKERS_OWN)
             return None if is_same else Way.CONNECTOR
         if way is Way.CONNECTOR and connector_cannot_read(error):
             return Way.WORKERS_READ
