@@ -29,11 +29,7 @@ from penstock.pipeline.batch import (
 )
 from penstock.pipeline.dataframe_writer import DataFrameWriter
 from penstock.pipeline.dead_letters import ledger_of_dead_letters
-from penstock.pipeline.diagnosis import (
-    as_penstock_error,
-    ranges_not_there,
-    topic_without_id,
-)
+from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, topic_without_id
 from penstock.pipeline.failures import (
     ENDS_THE_PROCESS,
     PartitionsUnreadableError,
