@@ -115,4 +115,4 @@ def until_carried(terminal: Terminal) -> None:
         if sum(row["offset"] or 0 for row in rows) >= RECORDS:
             return
         assert time.monotonic() < deadline_s, done.stdout + done.stderr
-        time.sleep(2)
+        time.sleep(2)  # each look is a program of its own

@@ -70,7 +70,7 @@ def wait_until_said(output: Path, text: str) -> None:
     deadline_s = time.monotonic() + WITHIN_S
     while text not in output.read_text(encoding="utf-8", errors="replace"):
         assert time.monotonic() < deadline_s, f"not said: {text}; {output.read_text()[-2000:]}"
-        time.sleep(1)
+        time.sleep(1)  # the output of another process announces nothing
 
 
 def succeeds(terminal: Terminal, command: str, within_s: float = WITHIN_S) -> None:
@@ -81,4 +81,4 @@ def succeeds(terminal: Terminal, command: str, within_s: float = WITHIN_S) -> No
             return
         problem = f"{command}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert time.monotonic() < deadline_s, problem
-        time.sleep(2)
+        time.sleep(2)  # each look is a program of its own

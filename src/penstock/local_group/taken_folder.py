@@ -1,4 +1,4 @@
-"""A folder has one group: whoever comes second is told who holds it, and touches nothing."""
+"""Allows one group for each folder: a second one is refused, and is told who holds the folder."""
 
 import os
 import sys

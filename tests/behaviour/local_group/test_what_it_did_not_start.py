@@ -25,7 +25,7 @@ def settings_in(folder: Path) -> Settings:
 
 
 def test_consumers_of_an_earlier_controller_keep_running(tmp_path: Path) -> None:
-    """They had no owner: whoever finds them uses them, and leaves them."""
+    """They belong to no `penstock up`: a later one uses them and does not stop them."""
     said: list[str] = []
     group = LocalGroup(
         settings_in(tmp_path), start_broker=None, embedded_spark=False, on_progress=said.append
