@@ -55,6 +55,13 @@ def large_server(spark_jars: None) -> Iterator[ConnectServer]:
         yield running
 
 
+@pytest.fixture
+def session(large_server: ConnectServer) -> Iterator[Any]:
+    found = start_session(SparkSettings(master=large_server.master))
+    yield found
+    found.stop()
+
+
 @pytest.fixture(scope="module")
 def corpus(tidy_kafka: EmbeddedKafka) -> Corpus:
     """Every case in its topic; the compacted log has been compacted."""
@@ -126,10 +133,9 @@ def _grows_once(corpus: Corpus, points: list[str]) -> Callable[[str], None]:
 
 
 def test_every_hostile_record_is_carried_as_the_documents_say(
-    corpus: Corpus, large_server: ConnectServer, tmp_path: Path
+    corpus: Corpus, large_server: ConnectServer, session: Any, tmp_path: Path
 ) -> None:
     """Both ways, both readers and `verify` agree, and the committed results are what was seen."""
-    session = start_session(SparkSettings(master=large_server.master))
     carriers = _carriers(corpus, large_server, session, tmp_path)
     # Each in a batch of its own: Spark's heap holds one huge record, and a name that the workers
     # cannot read sends the whole batch by the connector.

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions
+from pyspark.sql.connect import session as connect
 
 from kit.consumer import transformations
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline.given_records import RAW_SCHEMA
 from penstock.pipeline.read_range import read_ranges
+from penstock.pipeline.session import disconnect
 from penstock.testing import (
     DeadLetter,
     Record,
@@ -101,6 +103,19 @@ def test_a_python_function_that_cannot_take_null_is_found(spark_session: Any) ->
     """What goes wrong inside Spark's Python workers is told from the record as well."""
     with pytest.raises(TransformationFailedError, match=r"at offset 1 \(value None\).*upper"):
         run_transformation(transformations.upper_in_python, ["a", None], session=spark_session)
+
+
+def test_a_session_whose_server_has_ended_is_not_asked(
+    spark_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Declaring a Python function asks the active session, which is the one of the records."""
+    gone = connect.SparkSession("sc://127.0.0.1:1")
+    gone.client.set_retry_policies([])
+    monkeypatch.setattr(connect.SparkSession, "_default_session", gone)
+    monkeypatch.setattr(connect.SparkSession._active_session, "session", gone, raising=False)
+    result = run_transformation(transformations.upper_in_python, ["a"], session=spark_session)
+    assert [row["text"] for row in result.rows] == ["A"]
+    disconnect(gone)
 
 
 def test_every_record_may_be_marked(spark_session: Any) -> None:

@@ -10,6 +10,7 @@ import difflib
 import importlib
 import os
 import sys
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -107,6 +108,7 @@ def _apply(raw: Any, table: TableSettings) -> Any:
     if not table.transformation:
         return raw
     function = load_transformation(table.transformation)
+    _make_active(raw.sparkSession)
     try:
         rows = function(raw)
     except ENDS_THE_PROCESS:
@@ -130,6 +132,17 @@ def _apply(raw: Any, table: TableSettings) -> Any:
             remedy="Rename or drop one of them.",
         )
     return rows
+
+
+def _make_active(session: Any) -> None:
+    """Let a transformation that asks for the active session find the one that its records are in.
+
+    Spark's client asks it whenever a Python function is declared. It is the first session that the
+    process opened, whose server may have ended since.
+    """
+    active = getattr(type(session), "_active_session", None)  # only a Connect server's session
+    if isinstance(active, threading.local):
+        active.session = session
 
 
 def _require(
