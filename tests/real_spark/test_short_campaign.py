@@ -35,7 +35,7 @@ def test_the_short_campaign_is_exact_and_its_checker_finds_what_is_planted(tmp_p
     settings = load_settings(flags=chosen, environment={}).settings
     with Campaign(PLAN, settings, flags=flags, say=print) as campaign:
         run = campaign.run()
-        report = reported(run, campaign.check())
+        report = reported(run, campaign.check(), 1)
         assert report.is_successful, report
         assert (report.lost, report.doubled, run.not_injected) == (0, 0, [])
         assert report.faults == len(PLAN.faults)
@@ -44,11 +44,11 @@ def test_the_short_campaign_is_exact_and_its_checker_finds_what_is_planted(tmp_p
         lossy = campaign.check(changed_copy(settings, tmp_path / "lossy", removed))
         lost = sum(one.lost for one in lossy.verification.partitions)
         assert lossy.deliveries.lost == lost >= 1
-        assert not reported(run, lossy).is_successful
+        assert not reported(run, lossy, 1).is_successful
         doubled = campaign.check(changed_copy(settings, tmp_path / "doubled", added_again))
         duplicated = sum(one.duplicated for one in doubled.verification.partitions)
         assert doubled.deliveries.doubled == duplicated >= 1
-        assert not reported(run, doubled).is_successful
+        assert not reported(run, doubled, 1).is_successful
     assert processes_naming(str(tmp_path)) == []
 
 

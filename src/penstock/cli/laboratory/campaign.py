@@ -67,7 +67,7 @@ def campaign(
         run = running.run()
         check = running.check()
     logs = _kept_logs(folder / "group", out / f"{name}-logs")
-    report = reported(run, check)
+    report = reported(run, check, settings.controller.spare_consumers)
     data = report_data(plan, run, check, report)
     (out / f"{name}.json").write_text(json.dumps(data, indent=1, default=str), encoding="utf-8")
     draw(run, f"Campaign with seed {seed}: {report.faults} faults", out / f"{name}.png")

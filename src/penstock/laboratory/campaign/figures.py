@@ -15,6 +15,9 @@ Outage: TypeAlias = tuple[float, float]
 # A consumer that a fault hit is not called unharmed before this long after it was over.
 RECOVERY_S = 30.0
 
+# The load is constant, but less is measured while an outage keeps the producers from writing.
+NEED_COUNTS_FOR_S = 120.0
+
 CREATED = "consumer_created"
 FENCED = "consumer_fenced"
 REMOVED = "consumer_removed"
@@ -47,6 +50,25 @@ class PartitionStall:
 
     partition: str
     stall: Stall
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The group at one time. `needed` is None while the controller knows no speeds."""
+
+    at_s: float
+    consumers: int
+    needed: int | None
+    told_committed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """How much larger than needed the group was, at the most and for how long."""
+
+    most_per_needed: float
+    since_s: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +193,29 @@ def _explains(
 def drain_s(commits_s: Iterable[float], over_s: float) -> float:
     """From the end of the last fault to the last commit."""
     return max([0.0, *(at_s - over_s for at_s in commits_s)])
+
+
+def surplus(samples: Sequence[Sample], spares: int) -> Surplus:
+    """Against the highest need of the last two minutes; a stretch may have the spares as well."""
+    needs = _lasting_needs(samples)
+    most = max((one.consumers / need for one, need in zip(samples, needs, strict=True)), default=0)
+    since_s, longest, began_s = 0.0, 0.0, None
+    for one, need in zip(samples, needs, strict=True):
+        if one.consumers <= need + spares:
+            began_s = None
+            continue
+        began_s = one.at_s if began_s is None else began_s
+        if one.at_s - began_s > longest:
+            since_s, longest = began_s, one.at_s - began_s
+    return Surplus(most, since_s, longest)
+
+
+def _lasting_needs(samples: Sequence[Sample]) -> list[int]:
+    """The highest need of the last two minutes, for each sample; one consumer is always needed."""
+    found = []
+    first = 0
+    for at, one in enumerate(samples):
+        while samples[first].at_s < one.at_s - NEED_COUNTS_FOR_S:
+            first += 1
+        found.append(max(1, *(sample.needed or 0 for sample in samples[first : at + 1])))
+    return found

@@ -9,6 +9,7 @@ from penstock.laboratory.campaign.figures import (
     PartitionStall,
     SecondsWithCommit,
     Stall,
+    Surplus,
     drain_s,
     flows_again_s,
     given_up,
@@ -17,6 +18,7 @@ from penstock.laboratory.campaign.figures import (
     longest_stall,
     outages_of,
     seconds_with_commit,
+    surplus,
 )
 from penstock.laboratory.campaign.observed import CampaignCheck, CampaignPlan, CampaignRun
 
@@ -47,7 +49,7 @@ class CampaignReport:
     started: int
     consumers_max: int
     needed_max: int
-    most_over_need: float
+    surplus: Surplus
     drain_s: float | None
 
     @property
@@ -56,7 +58,7 @@ class CampaignReport:
         return self.is_exact and self.has_drained and self.records > 0
 
 
-def reported(run: CampaignRun, check: CampaignCheck) -> CampaignReport:
+def reported(run: CampaignRun, check: CampaignCheck, spares: int) -> CampaignReport:
     commits_s = [at_s for at_s, _ in run.commits]
     outages = outages_of(run.injected)
     samples = run.watched.samples
@@ -89,9 +91,7 @@ def reported(run: CampaignRun, check: CampaignCheck) -> CampaignReport:
         started=sum(first_s > 0 for first_s in run.watched.first_seen_s.values()),
         consumers_max=max((one.consumers for one in samples), default=0),
         needed_max=max((one.needed or 0 for one in samples), default=0),
-        most_over_need=max(
-            (one.consumers / one.needed for one in samples if one.needed), default=0.0
-        ),
+        surplus=surplus(samples, spares),
         drain_s=drain_s(commits_s, run.last_fault_over_s) if run.has_drained else None,
     )
 
@@ -129,7 +129,10 @@ def report_rows(report: CampaignReport) -> dict[str, str]:
         "consumers removed because fewer do": f"{report.removed}",
         "consumer processes started": f"{report.started}",
         "consumers at most, needed at most": f"{report.consumers_max}, {report.needed_max}",
-        "consumers per needed one, at most": f"{report.most_over_need:.1f}",
+        "consumers per needed one, at most": f"{report.surplus.most_per_needed:.1f}",
+        "more than the needed ones and spares, at the longest": (
+            f"{report.surplus.seconds:.0f} s, from {report.surplus.since_s:.0f} s on"
+        ),
         "drained after the last fault": (
             "never" if report.drain_s is None else f"{report.drain_s:.1f} s"
         ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.laboratory.campaign.deliveries import DeliveryLog, Outcome
-from penstock.laboratory.campaign.figures import ConsumerDecision
+from penstock.laboratory.campaign.figures import ConsumerDecision, Sample
 from penstock.laboratory.campaign.injection import living_consumers
 from penstock.laboratory.demo.observation import moment
 from penstock.local_group import LocalGroup
@@ -21,16 +21,6 @@ from penstock.processes import ProcessIdentity
 
 LOOK_EVERY_S = 0.5
 _CONSUMER = re.compile(r"consumer (\d+)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The group at one time. `needed` is None while the controller knows no speeds."""
-
-    at_s: float
-    consumers: int
-    needed: int | None
-    told_committed: int
 
 
 @dataclass(slots=True)

@@ -10,8 +10,10 @@ from penstock.laboratory.campaign.figures import (
     REMOVED,
     ConsumerDecision,
     PartitionStall,
+    Sample,
     SecondsWithCommit,
     Stall,
+    Surplus,
     drain_s,
     flows_again_s,
     given_up,
@@ -20,6 +22,7 @@ from penstock.laboratory.campaign.figures import (
     longest_stall,
     outages_of,
     seconds_with_commit,
+    surplus,
 )
 
 
@@ -150,3 +153,23 @@ def test_the_drain_lasts_until_the_last_commit() -> None:
     assert drain_s([1.0, 40.0, 52.5], 50.0) == 2.5
     assert drain_s([1.0, 40.0], 50.0) == 0.0
     assert drain_s([], 50.0) == 0.0
+
+
+def sizes(*rows: tuple[float, int, int | None]) -> list[Sample]:
+    return [Sample(at_s, consumers, needed, 0) for at_s, consumers, needed in rows]
+
+
+def test_a_surplus_is_counted_against_what_was_needed_lately() -> None:
+    """The need that an outage hides for a while still counts, and a spare is no surplus."""
+    outage = sizes((0, 4, 3), (10, 4, 1), (20, 4, None), (110, 4, 1))
+    assert surplus(outage, 1) == Surplus(4 / 3, 0.0, 0.0)
+    assert surplus(outage, 0) == Surplus(4 / 3, 0.0, 110.0)
+    for_good = [*outage, *sizes((121, 4, 1), (150, 4, 1))]
+    assert surplus(for_good, 1) == Surplus(4.0, 121.0, 29.0)
+
+
+def test_the_longest_surplus_is_the_one_that_is_told() -> None:
+    """A group that was at its size in between has two stretches."""
+    seen = sizes((0, 9, 3), (5, 9, 3), (6, 4, 3), (10, 5, 3), (40, 5, 3), (41, 4, 3), (50, 5, 3))
+    assert surplus(seen, 1) == Surplus(3.0, 10.0, 30.0)
+    assert surplus([], 1) == Surplus(0.0, 0.0, 0.0)

@@ -7,12 +7,12 @@ import pytest
 
 from penstock.laboratory.campaign.deliveries import DeliveryCheck
 from penstock.laboratory.campaign.faults import Fault, Harm, Injected, Part
-from penstock.laboratory.campaign.figures import FENCED, ConsumerDecision
+from penstock.laboratory.campaign.figures import FENCED, ConsumerDecision, Sample, Surplus
 from penstock.laboratory.campaign.lake_reading import CommitTime
 from penstock.laboratory.campaign.observed import CampaignCheck, CampaignPlan, CampaignRun
 from penstock.laboratory.campaign.picture import draw
 from penstock.laboratory.campaign.report import report_data, report_rows, reported
-from penstock.laboratory.campaign.watching import Sample, Watched
+from penstock.laboratory.campaign.watching import Watched
 from penstock.processes import ProcessIdentity
 from penstock.verification import PartitionVerdict, VerificationResult
 
@@ -51,7 +51,7 @@ def checked(verdict: PartitionVerdict = EXACT, told: DeliveryCheck = DELIVERED) 
 
 def test_the_report_has_the_figures_of_the_targets() -> None:
     """What happened before the campaign began is in none of them."""
-    report = reported(observed(), checked())
+    report = reported(observed(), checked(), 1)
     assert report.is_successful
     assert (report.records, report.lost, report.doubled, report.faults) == (10, 0, 0, 3)
     assert report.faults_by_kind["consumer killed with -9"] == 1
@@ -64,7 +64,7 @@ def test_the_report_has_the_figures_of_the_targets() -> None:
     assert report.partition_stall.stall.seconds == pytest.approx(4.5)
     assert (report.fenced, report.fenced_unharmed) == (2, ["6 s: consumer 2 did not report"])
     assert (report.started, report.consumers_max, report.needed_max) == (1, 5, 2)
-    assert report.most_over_need == 2.5
+    assert report.surplus == Surplus(2.5, 0.0, 0.0)
     assert report.drain_s == pytest.approx(4.5)
     rows = report_rows(report)
     assert rows["lost, doubled"] == "0, 0"
@@ -90,12 +90,13 @@ def test_the_report_has_the_figures_of_the_targets() -> None:
 )
 def test_either_count_can_fail_a_campaign(check: CampaignCheck) -> None:
     """A fault that only one of the counts finds is enough, and so is a check of nothing."""
-    assert not reported(observed(), check).is_successful
+    assert not reported(observed(), check, 1).is_successful
 
 
 def test_lost_and_doubled_are_the_worse_of_both_counts() -> None:
     """One count does not hide what the other found."""
-    report = reported(observed(), checked(replace(EXACT, lost=3), replace(DELIVERED, doubled=2)))
+    check = checked(replace(EXACT, lost=3), replace(DELIVERED, doubled=2))
+    report = reported(observed(), check, 1)
     assert (report.lost, report.doubled) == (3, 2)
 
 
@@ -103,7 +104,7 @@ def test_a_campaign_that_did_not_drain_failed() -> None:
     """It has no time of draining."""
     run = observed()
     run.has_drained = False
-    report = reported(run, checked())
+    report = reported(run, checked(), 1)
     assert (report.is_successful, report.drain_s) == (False, None)
     assert report_rows(report)["drained after the last fault"] == "never"
 
@@ -111,7 +112,7 @@ def test_a_campaign_that_did_not_drain_failed() -> None:
 def test_the_data_has_every_fault_and_sample() -> None:
     """Another program can draw and judge the campaign anew."""
     run, check = observed(), checked()
-    data = report_data(CampaignPlan(1, 0.3), run, check, reported(run, check))
+    data = report_data(CampaignPlan(1, 0.3), run, check, reported(run, check, 1))
     assert (len(data["injected"]), len(data["samples"])) == (3, 3)
     assert (data["is_successful"], data["plan"]["seed"]) == (True, 1)
 
