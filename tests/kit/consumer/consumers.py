@@ -128,6 +128,15 @@ class Group:
                 child.process.wait(10)
         self._reader.close()
 
+    def print_logs(self) -> None:
+        """What the consumers said last, for whoever reads why a test failed."""
+        for child in self.children:
+            lines = child.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+            said = [line for line in lines if '"level": "debug"' not in line]
+            sys.stderr.write(
+                "\n".join([child.log_file.name, *(one[:400] for one in said[-60:]), ""])
+            )
+
     # --- consumers ---
 
     def start(
@@ -327,6 +336,9 @@ def group_of(settings: Settings, folder: Path) -> Iterator[Group]:
     group = Group(settings, folder)
     try:
         yield group
+    except BaseException:
+        group.print_logs()
+        raise
     finally:
         group.close()
 
