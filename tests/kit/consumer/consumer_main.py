@@ -36,7 +36,9 @@ def main() -> None:
                 sys.stderr.write("hanging\n")
                 threading.Event().wait()
             elif left == 0:
-                os.kill(os.getpid(), ACTIONS[action])
+                # To this thread: sent to the process, another thread might take it, and this one
+                # would go on for a while.
+                signal.pthread_kill(threading.get_ident(), ACTIONS[action])
 
     def panicking(footer: Any) -> str:
         stats = file_stats(footer)
