@@ -54,7 +54,7 @@ s3-server: setup ## Compile the tests' S3 server once, where there is Go (two mi
 	@$(BIN)/python tests/kit/lake/s3_server.py
 
 test-real: setup s3-server ## The tests that run a real broker and real Spark
-	$(BIN)/pytest -m "(broker or spark) and not live and not kubernetes" --cov --cov-append --cov-report=term
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(broker or spark) and not live and not kubernetes" --cov --cov-append --cov-report=term
 
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group

@@ -14,6 +14,17 @@ from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what may take longest, so that no worker waits for another at the end."""
+    items.sort(key=_timeout_s, reverse=True)
+
+
+def _timeout_s(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark is not None and mark.args else 0.0
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test never sees the settings of the user who runs it."""
