@@ -129,7 +129,7 @@ class Group:
         self._reader.close()
 
     def print_logs(self) -> None:
-        """What the consumers said last, for whoever reads why a test failed."""
+        """Show the last log lines of every consumer beside the failure of a test."""
         for child in self.children:
             lines = child.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
             said = [line[:400] for line in lines if '"level": "debug"' not in line]

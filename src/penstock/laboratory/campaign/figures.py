@@ -196,18 +196,18 @@ def drain_s(commits_s: Iterable[float], over_s: float) -> float:
 
 
 def surplus(samples: Sequence[Sample], spares: int) -> Surplus:
-    """Against the highest need of the last two minutes; a stretch may have the spares as well."""
+    """By the highest need of the last two minutes. Spare consumers do not make a stretch longer."""
     needs = _lasting_needs(samples)
     most = max((one.consumers / need for one, need in zip(samples, needs, strict=True)), default=0)
-    since_s, longest, began_s = 0.0, 0.0, None
+    since_s, longest_s, began_s = 0.0, 0.0, None
     for one, need in zip(samples, needs, strict=True):
         if one.consumers <= need + spares:
             began_s = None
             continue
         began_s = one.at_s if began_s is None else began_s
-        if one.at_s - began_s > longest:
-            since_s, longest = began_s, one.at_s - began_s
-    return Surplus(most, since_s, longest)
+        if one.at_s - began_s > longest_s:
+            since_s, longest_s = began_s, one.at_s - began_s
+    return Surplus(most, since_s, longest_s)
 
 
 def _lasting_needs(samples: Sequence[Sample]) -> list[int]:
