@@ -18,6 +18,7 @@ from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import findings_for
+from penstock.kafka_io.leaders_records import may_ask_who_leads
 from penstock.settings import Settings
 from penstock.topics import TopicState, control_topics
 
@@ -173,9 +174,12 @@ def _rights(settings: Settings) -> str:
     names = [topic.name for topic in control_topics(settings.topics)]
     for name, rights in administration.topic_rights(names).items():
         missing += [f"{right} on topic {name}" for right in sorted(CONTROL_TOPIC_RIGHTS - rights)]
+    leader = settings.topics.names.transactional_id(settings.lake.group)
+    if not may_ask_who_leads(settings.kafka, leader):
+        missing.append(f"DESCRIBE on transactional id {leader}")
     if missing:
         raise NotPermittedError(
             f"this principal lacks {', '.join(missing)}.",
             remedy="docs/security.md lists the rights each role needs.",
         )
-    return "describe the cluster; describe, read and write the control topics"
+    return "describe the cluster; describe, read and write the control topics; ask who leads"

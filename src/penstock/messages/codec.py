@@ -37,7 +37,7 @@ class SchemaVersion:
         return f"{self.major}.{self.minor}"
 
 
-SCHEMA_VERSION: Final = SchemaVersion(1, 2)
+SCHEMA_VERSION: Final = SchemaVersion(1, 3)
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 Headers = Iterable[tuple[str, bytes | None]]

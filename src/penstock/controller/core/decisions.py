@@ -53,6 +53,7 @@ class Code(StrEnum):
     PARTITION_FAILED = "partition_failed"
     PARTITION_GIVEN_UP = "partition_given_up"
     STRAY_READER = "stray_reader"
+    MESSAGE_REFUSED = "message_refused"
     REQUEST_ANSWERED = "request_answered"
     SETTING_DROPPED = "setting_dropped"
 
@@ -93,6 +94,8 @@ REPEATING_WITH_FIGURES = frozenset(
         Code.OVERSIZE_PARTITION,
         Code.MAXIMUM_BINDS,
         Code.GROWTH_DID_NOT_HELP,
+        # Its numbers are the writer's: they must not push out what else is told.
+        Code.MESSAGE_REFUSED,
     }
 )
 _FIGURE = re.compile(r"(?<![-\w.])\d[\d,.]*")

@@ -56,9 +56,7 @@ class InboundReaders:
         *,
         service_since: int,
         on_unreadable_request: Callable[[KafkaRecord, Refusal], None],
-        on_heartbeat: Callable[[int], None],
     ) -> None:
-        """`on_heartbeat` gets the epoch of every controller's heartbeat, in the thread."""
         self._settings = settings
         self._inbox = inbox
         self._log = log
@@ -66,7 +64,6 @@ class InboundReaders:
         self._responses: PartAssembler[StateQueryResponse] = PartAssembler()
         self._reports: PartAssembler[ConsumerReport] = PartAssembler()
         self._on_unreadable_request = on_unreadable_request
-        self._on_heartbeat = on_heartbeat
         names = settings.topics.names
         self._own = TopicPartition(names.controller, 0)
         self._service = TopicPartition(names.service, 0)
@@ -125,12 +122,11 @@ class InboundReaders:
             self._inbox.put(lambda now_ms: Requested(now_ms, found))
         elif isinstance(found, ControllerHeartbeat):
             epoch, number = found.controller_epoch, found.heartbeat_number
-            self._on_heartbeat(epoch)
-            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number))
+            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number, record.offset))
         elif isinstance(found, FromConsumer):
             whole = self._whole(found)
             if whole is not None:
-                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole))
+                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole, record.offset))
 
     def _whole(self, message: FromConsumer) -> FromConsumer | None:
         if isinstance(message, StateQueryResponse):
