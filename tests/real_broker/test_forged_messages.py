@@ -14,6 +14,8 @@ import pytest
 from documents.kafka_rights import KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
 from kit.lake.lake import new_topic_name
+from penstock.cli.service import ask
+from penstock.controller.process.prefix_holder import PrefixTakenError, prefix_state
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.leaders_records import LeadersRecords
@@ -22,9 +24,16 @@ from penstock.kafka_io.mailbox import Mailbox, NotFromLeader
 from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import EmbeddedKafka
-from penstock.messages import ConsumerPhase, ConsumerReport, Message, encode
+from penstock.messages import (
+    ConsumerPhase,
+    ConsumerReport,
+    Message,
+    Pause,
+    ServiceOutcome,
+    encode,
+)
 from penstock.model import TopicPartition
-from penstock.settings import Settings, load_settings
+from penstock.settings import Settings, changed_settings, load_settings
 from penstock.settings.secret import Secret
 from penstock.settings.sections import KafkaSettings
 
@@ -178,8 +187,8 @@ class Leader:
             assert time.monotonic() < deadline_s, f"{what}\n{log[-2000:]}"
             time.sleep(0.1)
 
-    def hears(self, message: Message) -> None:
-        encoded = encode(message)
+    def hears(self, message: Message, *, group: str = "penstock") -> None:
+        encoded = encode(message, group=group)
         producer = RecordProducer(self.settings.kafka)
         topic = self.settings.topics.names.of_role(message.topic_role)
         producer.send(topic, message.mailbox, encoded.value, headers=encoded.headers)
@@ -207,6 +216,20 @@ def report(epoch: int, sequence: int) -> ConsumerReport:
         report_number=sequence,
         phase=ConsumerPhase.RUNNING,
     )
+
+
+def test_another_group_on_the_same_prefix_is_refused(leader: Leader) -> None:
+    """Its consumers are not adopted, its requests are answered, and the history tells it."""
+    leader.hears(report(0, 1), group="other")
+    told = "ConsumerReport on the controller topic, of group other; this is group penstock"
+    leader.wait("refused", lambda: any(told in one for one in leader.refusals()))
+    others = changed_settings(leader.settings, {"lake.group": "other"})
+    answer = ask(others, Pause(request_id="of-another-group"), "30s")
+    assert answer.outcome is ServiceOutcome.REFUSED
+    assert answer.detail == "other_group: of group other; this is group penstock (lake.group)"
+    assert ask(leader.settings, Pause(request_id="own"), "30s").outcome is ServiceOutcome.DONE
+    with pytest.raises(PrefixTakenError, match="Another group, penstock, has the control topics"):
+        prefix_state(others)
 
 
 def test_one_forged_message_does_not_stop_control(leader: Leader) -> None:

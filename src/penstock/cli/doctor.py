@@ -12,6 +12,7 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.controller.process.prefix_holder import prefix_state
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.extras import Extra, has_extra, install_command
 from penstock.jars import JarSet, jar_paths, spark_sets
@@ -88,6 +89,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     if not broker.is_ok:
         return
     yield _tried("topics", lambda: _topics(settings))
+    yield _tried("prefix", lambda: prefix_state(settings))
     yield _tried("rights", lambda: _rights(settings))
     yield from trials
 

@@ -6,6 +6,7 @@ from penstock.controller.core.inputs import (
     ConsumerMessageRead,
     HeartbeatReturned,
     LeadershipConfirmed,
+    MessageRefused,
 )
 from penstock.controller.core.leadership import ASK_AGAIN_MS
 from penstock.controller.core.state import Phase, State
@@ -146,6 +147,17 @@ def test_what_consumers_refuse_as_foreign_is_in_the_history() -> None:
         ),
     )
     assert state_of(teller).phase is Phase.SENTINEL
+
+
+def test_messages_of_other_groups_are_told_once_with_a_count() -> None:
+    """Whatever names they have: they push nothing out of the history."""
+    teller = after(*TWO_CONSUMERS)
+    for number in range(300):
+        explanation = f"a message of another group was refused: Pause of group g{number}x"
+        teller.give(MessageRefused(teller.now_ms, explanation))
+    (told,) = refusals(teller)
+    assert (told.times, told.explanation[-5:]) == (300, "g299x")
+    assert state_of(teller).counts["message_refused"] == 300
 
 
 def test_who_is_refused_for_its_epoch_is_not_heard() -> None:

@@ -9,7 +9,7 @@ incarnation knows.
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -274,10 +274,11 @@ class ConsumerProcess:
         items = self._inbox.take((self._runner.wake_ms - now_ms()) / 1000)
         for item in items:
             self._take(item)
-        messages = self._decoded_all(one for one in items if isinstance(one, KafkaRecord))
-        not_from_leader = self._decoded_all(
-            one.record for one in items if isinstance(one, NotFromLeader)
-        )
+        records = [one for one in items if isinstance(one, KafkaRecord)]
+        foreign = [one.record for one in items if isinstance(one, NotFromLeader)]
+        messages = self._decoded_all(records, self._settings.lake.group)
+        # Of any group: the core reports what another group's controller writes here.
+        not_from_leader = self._decoded_all(foreign, "")
         if messages or not_from_leader:
             self._feed(MessagesRead(now_ms(), messages, not_from_leader))
         if now_ms() >= self._runner.wake_ms:
@@ -311,12 +312,15 @@ class ConsumerProcess:
             except OSError as error:
                 self._log.warning("start_not_told", why=str(error))
 
-    def _decoded_all(self, records: Iterable[KafkaRecord]) -> tuple[Command | StateQuery, ...]:
-        return tuple(one for record in records if (one := self._decoded(record)) is not None)
+    def _decoded_all(
+        self, records: list[KafkaRecord], group: str
+    ) -> tuple[Command | StateQuery, ...]:
+        found = (self._decoded(record, group) for record in records)
+        return tuple(one for one in found if one is not None)
 
-    def _decoded(self, record: KafkaRecord) -> Command | StateQuery | None:
+    def _decoded(self, record: KafkaRecord, group: str) -> Command | StateQuery | None:
         role = self._settings.topics.names.role_of(record.topic)
-        read = decode(record.value, record.headers, topic_role=role, mailbox=self._id)
+        read = decode(record.value, record.headers, group=group, topic_role=role, mailbox=self._id)
         if isinstance(read, StartConsumingCommand | StopConsumingCommand | StateQuery):
             return read
         why = read.code if isinstance(read, Refusal) else f"unexpected {read.event_type}"

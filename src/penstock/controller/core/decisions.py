@@ -94,8 +94,6 @@ REPEATING_WITH_FIGURES = frozenset(
         Code.OVERSIZE_PARTITION,
         Code.MAXIMUM_BINDS,
         Code.GROWTH_DID_NOT_HELP,
-        # Its numbers are the writer's: they must not push out what else is told.
-        Code.MESSAGE_REFUSED,
     }
 )
 _FIGURE = re.compile(r"(?<![-\w.])\d[\d,.]*")
@@ -139,6 +137,9 @@ def _same_text(decision: Decision) -> str | None:
     code, text = decision.code, decision.explanation
     if code is Code.PARTITION_FAILED:
         return text.partition(": ")[0]  # what follows are its consumer's words, which may differ
+    if code is Code.MESSAGE_REFUSED:
+        # Names and numbers are those of its writer: they must not push out what else is told.
+        return _FIGURE.sub("", text.partition(": ")[0])
     if code in REPEATING:
         return text
     is_start_alone = code is Code.PLAN_MADE and decision.moves == 0

@@ -167,6 +167,13 @@ class LeadershipConfirmed(Input):
     """Answers `AskWhoLeads`: the broker took a transaction of ours."""
 
 
+@dataclass(frozen=True, slots=True)
+class MessageRefused(Input):
+    """A message that does not count, and that somebody should know of: it is another group's."""
+
+    explanation: str
+
+
 INPUT_TYPES: tuple[type[Input], ...] = (
     Tick,
     DeploymentsListed,
@@ -183,4 +190,5 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     DeploymentTried,
     LeadershipLost,
     LeadershipConfirmed,
+    MessageRefused,
 )

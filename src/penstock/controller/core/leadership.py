@@ -16,6 +16,7 @@ from penstock.controller.core.inputs import (
     ConsumerMessageRead,
     HeartbeatReturned,
     LeadershipConfirmed,
+    MessageRefused,
 )
 from penstock.controller.core.state import State
 from penstock.controller.core.step_draft import StepDraft
@@ -59,6 +60,12 @@ def confirmed(draft: StepDraft, _: LeadershipConfirmed) -> None:
             f"{draft.state.doubted}, and the broker says that we lead: refused",
         )
         draft.change(doubted="")
+
+
+def refused(draft: StepDraft, given: MessageRefused) -> None:
+    """The history tells it once, with a count."""
+    draft.count("message_refused")
+    draft.decide(Code.MESSAGE_REFUSED, given.explanation)
 
 
 def _named_epoch(given: NamesAnEpoch) -> int:

@@ -37,6 +37,7 @@ from penstock.controller.core.inputs import (
     LeadershipConfirmed,
     LeadershipLost,
     ListingFailed,
+    MessageRefused,
     Packed,
     PackingFailed,
     Requested,
@@ -266,6 +267,7 @@ _WATCHING: dict[type[Input], Handler] = {
     Requested: requests.obey,
     DeploymentTried: roll_out.tried,
     LeadershipConfirmed: leadership.confirmed,
+    MessageRefused: leadership.refused,
 }
 _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
     Phase.SYNCHRONIZE: {
@@ -283,6 +285,7 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
         Requested: requests.obey,
         DeploymentTried: roll_out.tried,
         LeadershipConfirmed: leadership.confirmed,
+        MessageRefused: leadership.refused,
     },
     Phase.SENTINEL: _WATCHING,
     Phase.REASSIGN: _WATCHING

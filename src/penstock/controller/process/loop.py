@@ -304,7 +304,7 @@ class ControllerProcess:
         return True
 
     def _outgoing(self, message: Message) -> Outgoing:
-        encoded = encode(message)
+        encoded = encode(message, group=self._settings.lake.group)
         topic = self._settings.topics.names.of_role(message.topic_role)
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 

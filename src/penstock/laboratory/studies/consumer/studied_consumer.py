@@ -111,7 +111,7 @@ class StudiedConsumer:
             plan_number=1,
             partitions=rows,
         )
-        encoded = encode(command)
+        encoded = encode(command, group=self.settings.lake.group)
         names = self.settings.topics.names
         # A consumer obeys only what is written under the controller's transactional id.
         leader = LeadingProducer(
