@@ -148,6 +148,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "mailbox forgotten": ("test_a_mailbox_position_that_makes_no_sense_is_left_out",),
     "no start without Spark": ("seed 96 L7",),
     "periods of nothing": ("test_durations_of_the_settings_are_milliseconds_in_the_core",),
+    "foreign code rolled out": ("test_a_new_settings_file_allows_what_it_names",),
     "pauses forgotten": ("story 48",),
     "requests forgotten": ("story 48",),
     "roll-out forgotten": ("story 48",),
