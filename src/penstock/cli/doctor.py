@@ -18,6 +18,7 @@ from penstock.extras import Extra, has_extra, install_command
 from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.client_properties import require_encryption
 from penstock.kafka_io.control_topics import findings_for
 from penstock.kafka_io.leaders_records import may_ask_who_leads
 from penstock.settings import Settings
@@ -80,6 +81,10 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield from islice(trials, 1)  # the lake
     ports = _tried("ports", lambda: _ports(settings))
     yield ports
+    encryption = _tried("encryption", lambda: _encryption(settings))
+    yield encryption
+    if not encryption.is_ok:
+        return
     broker = (
         _tried("broker", lambda: _broker(settings))
         if ports.is_ok
@@ -152,6 +157,20 @@ def _ports(settings: Settings) -> str:
         f"nothing listens at {', '.join(refused)}.",
         remedy="Start a broker (`penstock broker start`) or set kafka.bootstrap_servers.",
     )
+
+
+def _encryption(settings: Settings) -> str:
+    kafka = settings.kafka
+    require_encryption(kafka)
+    if kafka.unencrypted_servers:
+        return (
+            f"WARNING: not encrypted, as kafka.insecure says ({kafka.security_protocol} to "
+            f"{', '.join(kafka.unencrypted_servers)}): everybody on the way can read and change "
+            "records and commands"
+        )
+    if kafka.security_protocol.endswith("PLAINTEXT"):
+        return f"{kafka.security_protocol}, on this machine only"
+    return f"{kafka.security_protocol}: encrypted"
 
 
 def _broker(settings: Settings) -> str:
