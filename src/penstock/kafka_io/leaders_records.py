@@ -58,6 +58,8 @@ class LeadersRecords:
         self._monotonic = monotonic
         self._connection = ProtocolConnection(kafka, _DOING)
         self._batches: dict[TopicPartition, list[BatchWriter]] = {}
+        # Which broker leads each partition.
+        self._brokers: dict[TopicPartition, int] = {}
         self._leader: int | None = None
         self._ask_at_s = monotonic()
         self._has_told = False
@@ -71,6 +73,7 @@ class LeadersRecords:
             if batch.producer_id != self._leader and self._monotonic() >= self._ask_at_s:
                 self._ask_who_leads()
         except (KafkaError, OSError) as error:
+            self._brokers.clear()
             self._connection.close()
             raise self._connection.error(error) from error
         return self._leader is None or batch.producer_id == self._leader
@@ -107,13 +110,17 @@ class LeadersRecords:
         return known
 
     def _fetched(self, partition: TopicPartition, offset: int) -> list[BatchWriter]:
-        leader = self._connection.leaders([partition.topic]).get(partition, -1)
-        if leader < 0:
+        if partition not in self._brokers:
+            self._brokers |= self._connection.leaders([partition.topic])
+        broker = self._brokers.get(partition, -1)
+        if broker < 0:
+            self._brokers.clear()
             raise UnreachableError(f"No broker leads {partition} now ({_DOING}).")
-        answer = self._connection.send(_fetch_request(partition, offset), leader)
+        answer = self._connection.send(_fetch_request(partition, offset), broker)
         for topic in answer.responses:
             for one in topic.partitions:
                 if one.error_code:
+                    self._brokers.clear()  # another broker may lead it now
                     raise PenstockError(
                         f"The leader of {partition} gives error {one.error_code} ({_DOING})."
                     )
