@@ -199,6 +199,9 @@ class Storyteller:
     def leadership_lost(self) -> list[str]:
         return self.give(inputs.LeadershipLost(self.now_ms))
 
+    def leadership_confirmed(self) -> list[str]:
+        return self.give(inputs.LeadershipConfirmed(self.now_ms))
+
     def deployment_tried(self, refusal: str | None, note: str | None) -> list[str]:
         roll_out = None if self.state is None else self.state.roll_out
         version = 0 if roll_out is None else roll_out.version
@@ -333,6 +336,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"consumer (\d+) is deleted", Storyteller.deleted),
     (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),
+    (r"the broker says that we lead", Storyteller.leadership_confirmed),
     (
         r"the new deployment (?:works|cannot work: (.+)|is not tried: (.+))",
         Storyteller.deployment_tried,

@@ -26,6 +26,7 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.sentences import counted
 from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
@@ -202,6 +203,14 @@ def refused(draft: StepDraft, message: CommandRefusedEvent) -> bool:
     draft.count("command_refused")
     if message.reason is RefusalReason.SHUTTING_DOWN:
         begin_leaving(draft, message.sender)
+        return False
+    if message.reason is RefusalReason.NOT_FROM_LEADER:
+        draft.decide(
+            Code.MESSAGE_REFUSED,
+            f"consumer {message.sender} refused {counted(message.refused_times, 'message')} that "
+            f"the leading controller did not write; the last one names controller epoch "
+            f"{message.refused_controller_epoch}",
+        )
         return False
     if message.reason not in {RefusalReason.STALE_PLAN, RefusalReason.STALE_PARTITION_EPOCH}:
         return False

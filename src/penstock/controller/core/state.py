@@ -305,6 +305,10 @@ class State:
     creations_ms: tuple[int, ...] = ()
     idle_since_ms: int | None = None
 
+    # What a message said of a newer controller, until the broker has said who leads.
+    doubted: str = ""
+    asked_who_leads_ms: int | None = None
+
     history: tuple[Decision, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
