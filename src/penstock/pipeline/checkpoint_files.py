@@ -24,7 +24,7 @@ _COLUMNS = ("txn", "metaData", "protocol")
 _ALWAYS_SET = {"txn.appId", "metaData.id", "protocol.minReaderVersion"}
 # Only in checkpoints of version 2, which keep their files elsewhere.
 _VERSION_2 = "checkpointMetadata"
-_ROWS_AT_ONCE = 16_384
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,10 @@ def _read_part(parquet: Any, content: CheckpointContent) -> None:
         for number in range(parquet.num_row_groups)
         if _may_have_actions(parquet.metadata.row_group(number))
     ]
-    for batch in parquet.iter_batches(_ROWS_AT_ONCE, row_groups=groups, columns=columns):
+    # Without threads: each would keep memory of its own, and there is little to decode.
+    for batch in parquet.iter_batches(
+        _ROWS_AT_ONCE, row_groups=groups, columns=columns, use_threads=False
+    ):
         for name in columns:
             _take(name, batch.column(name), content)
 

@@ -31,6 +31,8 @@ _LOG = "_delta_log"
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 _OTHER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
+# A log without a checkpoint may have any number of entries: they are not held together.
+_ENTRIES_AT_ONCE = 1000
 # The log may be cleaned up or the table replaced while it is read: then it is read again.
 LOADS_MAX = 5
 
@@ -142,18 +144,18 @@ class TableLog:
         The anchor is looked at after the entries were read: a table that is deleted and made
         again has new files, so entries of the new one are never put on top of the old one.
         """
-        entries: list[LogEntry] = []
-        anchor = progress.anchor
+        newest, entries = progress, list[LogEntry]()
         while True:
-            path = entry_path(progress.version + len(entries) + 1)
+            path = entry_path(newest.version + len(entries) + 1)
             found = self._storage.read_marked(path)
+            if found is not None:
+                entries.append(parse_entry(found[0]))
+                anchor = _Anchor(path, found[1])
+            if entries and (found is None or len(entries) == _ENTRIES_AT_ONCE):
+                newest, entries = newest.after(entries, anchor), []
             if found is None:
                 break
-            entries.append(parse_entry(found[0]))
-            anchor = _Anchor(path, found[1])
-        if not self._is_there(progress.anchor):
-            return None
-        return progress.after(entries, anchor) if entries else progress
+        return newest if self._is_there(progress.anchor) else None
 
     def _is_there(self, anchor: _Anchor) -> bool:
         return anchor.mark is not None and self._storage.mark_of(anchor.path) == anchor.mark
