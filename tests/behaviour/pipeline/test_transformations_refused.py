@@ -15,7 +15,7 @@ from penstock.testing import Record, run_transformation
 
 def rows_with(*columns: str) -> Any:
     """As much of a DataFrame as is looked at before Spark runs."""
-    return SimpleNamespace(columns=list(columns), write=None)
+    return SimpleNamespace(columns=list(columns), write=None, sparkSession=None)
 
 
 def passed_on(raw: Any) -> Any:
