@@ -10,7 +10,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
+from penstock.cli.console import (
+    OUTPUT_OPTION,
+    OutputFormat,
+    foreign_output_to_stderr,
+    print_data,
+)
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.process.prefix_holder import prefix_state
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
@@ -55,7 +60,8 @@ def doctor(
     The exit code is 0 when all checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    checks = list(_checks(loaded))
+    with foreign_output_to_stderr():
+        checks = list(_checks(loaded))
     table = Table("", "check", "", box=None, show_header=False)
     for check in checks:
         mark = "[green]ok[/]" if check.is_ok else "[red]!![/]"

@@ -88,8 +88,8 @@ class ConsumerRecord:
     # Until when it may have been starting, as far as the lists tell.
     starting_heartbeat_time_ms: int = 0
     deployment_version: int = 0
-    # Whether it has shown since its start that it carries; a roll-out waits for that.
-    has_carried: bool = False
+    # The topics that it has shown since its start to carry; a roll-out waits for all it has.
+    proven_topics: frozenset[str] = frozenset()
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0
