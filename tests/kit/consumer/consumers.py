@@ -135,10 +135,8 @@ class Group:
         """What the consumers said last, for whoever reads why a test failed."""
         for child in self.children:
             lines = child.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
-            said = [line for line in lines if '"level": "debug"' not in line]
-            sys.stderr.write(
-                "\n".join([child.log_file.name, *(one[:400] for one in said[-60:]), ""])
-            )
+            said = [line[:400] for line in lines if '"level": "debug"' not in line]
+            sys.stderr.write("\n".join([child.log_file.name, *said[-60:], ""]))
 
     # --- consumers ---
 
@@ -372,12 +370,10 @@ def lake_rows(group: Group, topic: str) -> list[tuple[int, int]]:
 
 def wait_rows(group: Group, topic: str, rows: int, timeout_s: float = WAIT_S) -> None:
     """Until that many rows are in the lake, each once."""
-    wait_for(
-        f"{rows} rows of {topic}", lambda: len(lake_rows(group, topic)) >= rows, timeout_s=timeout_s
-    )
+    what = f"{rows} rows of {topic}"
+    wait_for(what, lambda: len(lake_rows(group, topic)) >= rows, timeout_s)
     found = lake_rows(group, topic)
-    assert len(found) == rows
-    assert len(set(found)) == rows
+    assert len(found) == len(set(found)) == rows
 
 
 def assert_exact(group: Group, *topics: str) -> None:

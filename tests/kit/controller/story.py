@@ -255,7 +255,7 @@ class Storyteller:
         # A consumer of which nothing waits has read the ends of its logs.
         is_at_the_end = extra.get("behind_records") == 0
         ends: dict[str, Any] = {"next_offset": 9, "end_offset": 9} if is_at_the_end else {}
-        rows = tuple(ReportedPartition(**row, **ends) for row in partition_rows(text))
+        rows = tuple(ReportedPartition(**{**ends, **row}) for row in partition_rows(text))
         head = self._head(consumer)
         report = {**head, "report_number": 1, "phase": phase, "owned": rows, **extra}
         return self.reads(ConsumerReport.model_validate(report, strict=False))
