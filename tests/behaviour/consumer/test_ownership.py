@@ -292,3 +292,24 @@ def test_of_messages_read_together_stops_come_first_and_queries_last() -> None:
         "StartConsumingEvent orders-1@1.5",
         "StateQueryResponse orders-1@1.5",
     ]
+
+
+def test_of_two_queries_that_wait_only_the_newest_is_answered() -> None:
+    """In a long outage of the lake the controller asks often; it reads one answer."""
+    script = Script()
+    script.start((A, "1.1"))
+    assert script.query(number=1) == []
+    assert script.query(number=2) == []
+    answers = [one for one in script.ledger(A, "1.1", 10) if isinstance(one, StateQueryResponse)]
+    assert [one.query_number for one in answers] == [2]
+
+
+def test_a_stop_also_ends_the_start_that_waits_for_the_batch() -> None:
+    """A start came while its batch ran, then a stop: nothing of it begins when the batch ends."""
+    script = Script().owning(A).carrying(A)
+    script.start((A, "1.5"))
+    script.read(stop_command((A, "1.6")))
+    events = script.batch_ends({A: 15})
+    assert [one for one in events if isinstance(one, StopConsumingEvent)]
+    assert not script.did(ReadLedger)
+    assert A not in script.own.owned
