@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from kit.lake.log_histories import checkpoint, clean_up
 from kit.lake.racing_writer import PARTITIONS, carry, carry_many, open_table
@@ -86,7 +86,9 @@ def test_processes_that_race_lose_nothing(tmp_path: Path) -> None:
         nothing = pa.table(
             {"partition": pa.array([], pa.int64()), "offset": pa.array([], pa.int64())}
         )
-        write_deltalake(tmp_path / "orders", nothing, mode="append")
+        # Writers that do nothing but commit may be quicker more often than its usual 15 times.
+        patient = CommitProperties(max_commit_retries=1000)
+        write_deltalake(tmp_path / "orders", nothing, mode="append", commit_properties=patient)
         foreign += 1
         if foreign % 5 == 0:
             checkpoint(tmp_path / "orders")
