@@ -84,7 +84,7 @@ def values(kafka: EmbeddedKafka, spark: ConnectServer, lake: Path) -> dict[str, 
             "extraVolumeMounts": [{"name": "here", "mountPath": str(lake)}],
         },
         "settings": {
-            "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+            "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "insecure": True},
             "lake": {"root": str(lake)},
             "spark": {"master": spark.master},
             "packing": {"capacity": "300kB/s"},
@@ -176,7 +176,11 @@ def test_an_installed_group_carries_everything(
         file = folder / "values.yaml"
         file.write_text(yaml.safe_dump(values(kafka, spark, lake)), encoding="utf-8")
         Administration(kafka.settings).create_topic("orders", partitions=PARTITIONS)
-        flags = {"kafka.bootstrap_servers": kafka.bootstrap_servers, "lake.root": str(lake)}
+        flags = {
+            "kafka.bootstrap_servers": kafka.bootstrap_servers,
+            "kafka.insecure": "true",
+            "lake.root": str(lake),
+        }
         settings = load_settings(flags=flags, environment={}).settings
         wait = ("--create-namespace", "--wait", "--timeout", "150s")
         installed.helm("install", "penstock", str(CHART), "-f", str(file), *wait)

@@ -1,5 +1,6 @@
 """Fixtures for tests that carry records with real Spark from a real broker."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,5 +45,9 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark
 
 @pytest.fixture
 def kit_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that the test starts find the transformations of the kit."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    """Programs that the test starts find the transformations of the kit.
+
+    And whatever the tests themselves run with: a working tree may not be the one that is installed.
+    """
+    here = str(Path(__file__).parents[1])
+    monkeypatch.setenv("PYTHONPATH", here, prepend=os.pathsep)

@@ -108,7 +108,12 @@ def test_a_roll_out_that_cannot_work_changes_nothing(
     """A missing module is refused before; what fails only in a consumer is rolled back."""
     topic = "orders"
     tables = json.dumps({topic: {"transformation": f"{WHERE}:decode_all"}})
-    with made_group(tmp_path, lake__tables=tables, monitor__include='["orders"]') as group:
+    settings = {
+        "lake__tables": tables,
+        "monitor__include": '["orders"]',
+        "controller__allowed_transformations": f'["{WHERE}:.*", "{MISSING}"]',
+    }
+    with made_group(tmp_path, **settings) as group:
         live = LiveGroup(group)
         at = ("--bootstrap-server", group.settings.kafka.bootstrap_servers)
 
@@ -121,6 +126,9 @@ def test_a_roll_out_that_cannot_work_changes_nothing(
         live.administration.create_topic(topic, partitions=2)
         live.converged({topic: 2})
         live.load("orders=20kB/s", seconds=3)
+        foreign = update("os.path:join")
+        assert foreign.returncode == 1
+        assert "refused: the transformation os.path:join of orders is not allowed" in foreign.stderr
         refused = update(MISSING)
         assert refused.returncode == 1
         assert f"refused: The transformation {MISSING} cannot be imported" in refused.stderr

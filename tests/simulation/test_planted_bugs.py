@@ -50,6 +50,8 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "Spark not started again": ("seed 20",),
     "new topic not noticed": ("seed 66", "seed 95"),
     "two leaders": ("story 18", "seed 36"),
+    "steps down by hearsay": ("story 59", "seed 13"),
+    "forged orders obeyed": ("test_what_the_leader_did_not_write_is_refused", "seed 13"),
     "stops are not sent": ("story 06",),
     "stop events ignored": ("story 06",),
     "listing not repeated": ("story 35", "seed 2"),
@@ -120,7 +122,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "wanted for ever": ("test_consumers_of_an_overtaken_plan_are_reused",),
     "growth not compared": (
         "test_growth_that_does_not_help_is_taken_back",
-        "seed 511 L8",
+        "seed 2286 L8",
     ),
     "contention learned": (
         "test_on_trial_only_more_is_learned",
@@ -146,6 +148,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "mailbox forgotten": ("test_a_mailbox_position_that_makes_no_sense_is_left_out",),
     "no start without Spark": ("seed 96 L7",),
     "periods of nothing": ("test_durations_of_the_settings_are_milliseconds_in_the_core",),
+    "foreign code rolled out": ("test_a_new_settings_file_allows_what_it_names",),
     "pauses forgotten": ("story 48",),
     "requests forgotten": ("story 48",),
     "roll-out forgotten": ("story 48",),

@@ -1,4 +1,4 @@
-# A consumer has obeyed a higher epoch: another controller leads, and this one steps down.
+# A consumer has obeyed a higher epoch: the broker is asked, and says that another one leads.
 a controller starts with epoch 1
   > save
   > list deployments
@@ -33,6 +33,8 @@ consumer 2 started orders-2@1.3
   > save
   = Sentinel
 consumer 1 has obeyed epoch 2
+  > ask who leads
+the broker fences us
   superseded: a newer controller leads; this one steps down
   > step down
   = Superseded

@@ -115,6 +115,13 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _topic("consumer", NAMES.controller, "READ", "commands in its mailbox"),
     _topic("consumer", NAMES.controller, "WRITE", "events, answers and reports"),
     _topic("consumer", NAMES.query, "READ", "questions in its mailbox"),
+    KafkaRight(
+        "consumer",
+        "TransactionalId",
+        NAMES.transactional_id(GROUP),
+        "DESCRIBE",
+        "who leads: it obeys no other writer",
+    ),
     KafkaRight("consumer", "Group", GROUP, "READ", "offsets for the tools that show lag"),
     _group("consumer"),
     _topic("operator", NAMES.service, "READ", "hears what became of a request"),

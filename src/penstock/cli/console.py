@@ -1,7 +1,10 @@
 """Printing: data to stdout, messages to stderr, colour only on a terminal."""
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
 from typing import Any
 
@@ -31,6 +34,20 @@ notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def data_console() -> Console:
     return Console(highlight=False)
+
+
+@contextmanager
+def foreign_output_to_stderr() -> Iterator[None]:
+    """While a user's code runs: what it prints, or a program that it starts, is no data of ours."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def say(text: str) -> None:

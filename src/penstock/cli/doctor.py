@@ -10,14 +10,22 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
+from penstock.cli.console import (
+    OUTPUT_OPTION,
+    OutputFormat,
+    foreign_output_to_stderr,
+    print_data,
+)
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.controller.process.prefix_holder import prefix_state
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.extras import Extra, has_extra, install_command
 from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.client_properties import require_encryption
 from penstock.kafka_io.control_topics import findings_for
+from penstock.kafka_io.leaders_records import may_ask_who_leads
 from penstock.settings import Settings
 from penstock.topics import TopicState, control_topics
 
@@ -52,7 +60,8 @@ def doctor(
     The exit code is 0 when all checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    checks = list(_checks(loaded))
+    with foreign_output_to_stderr():
+        checks = list(_checks(loaded))
     table = Table("", "check", "", box=None, show_header=False)
     for check in checks:
         mark = "[green]ok[/]" if check.is_ok else "[red]!![/]"
@@ -78,6 +87,10 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield from islice(trials, 1)  # the lake
     ports = _tried("ports", lambda: _ports(settings))
     yield ports
+    encryption = _tried("encryption", lambda: _encryption(settings))
+    yield encryption
+    if not encryption.is_ok:
+        return
     broker = (
         _tried("broker", lambda: _broker(settings))
         if ports.is_ok
@@ -87,6 +100,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     if not broker.is_ok:
         return
     yield _tried("topics", lambda: _topics(settings))
+    yield _tried("prefix", lambda: prefix_state(settings))
     yield _tried("rights", lambda: _rights(settings))
     yield from trials
 
@@ -151,6 +165,20 @@ def _ports(settings: Settings) -> str:
     )
 
 
+def _encryption(settings: Settings) -> str:
+    kafka = settings.kafka
+    require_encryption(kafka)
+    if kafka.unencrypted_servers:
+        return (
+            f"WARNING: not encrypted, as kafka.insecure says ({kafka.security_protocol} to "
+            f"{', '.join(kafka.unencrypted_servers)}): everybody on the way can read and change "
+            "records and commands"
+        )
+    if kafka.security_protocol.endswith("PLAINTEXT"):
+        return f"{kafka.security_protocol}, on this machine only"
+    return f"{kafka.security_protocol}: encrypted"
+
+
 def _broker(settings: Settings) -> str:
     cluster = Administration(settings.kafka).cluster()
     count = len(cluster.broker_ids)
@@ -173,9 +201,12 @@ def _rights(settings: Settings) -> str:
     names = [topic.name for topic in control_topics(settings.topics)]
     for name, rights in administration.topic_rights(names).items():
         missing += [f"{right} on topic {name}" for right in sorted(CONTROL_TOPIC_RIGHTS - rights)]
+    leader = settings.topics.names.transactional_id(settings.lake.group)
+    if not may_ask_who_leads(settings.kafka, leader):
+        missing.append(f"DESCRIBE on transactional id {leader}")
     if missing:
         raise NotPermittedError(
             f"this principal lacks {', '.join(missing)}.",
             remedy="docs/security.md lists the rights each role needs.",
         )
-    return "describe the cluster; describe, read and write the control topics"
+    return "describe the cluster; describe, read and write the control topics; ask who leads"

@@ -98,7 +98,10 @@ def init(
 
 
 def _settings(topic: str, bootstrap_server: str | None) -> str:
-    kafka = f"\nkafka:\n  bootstrap_servers: {bootstrap_server}\n"
+    kafka = (
+        f"\nkafka:\n  bootstrap_servers: {bootstrap_server}\n"
+        "  # insecure: true               # for a broker of another machine without TLS\n"
+    )
     if bootstrap_server is None:
         kafka = (
             "\n# Without this, `penstock up` starts a Kafka of its own.\n"

@@ -262,7 +262,7 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
 
 
 def _send(settings: Settings, topic: str, request: ServiceRequest) -> None:
-    encoded = encode(request)
+    encoded = encode(request, group=settings.lake.group)
     errors: list[Exception] = []
     producer = RecordProducer(settings.kafka)
     producer.send(

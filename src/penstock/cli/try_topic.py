@@ -9,7 +9,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, say
+from penstock.cli.console import (
+    OUTPUT_OPTION,
+    OutputFormat,
+    data_console,
+    foreign_output_to_stderr,
+    print_data,
+    say,
+)
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.jars import spark_sets
@@ -68,12 +75,13 @@ def try_topic(
     spark = _spark_here(loaded.spark)
     if not spark.uses_connect_server:
         fetch_with_progress(spark_sets(spark.object_store))
-    session = start_session(spark)
-    try:
-        with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
-            trial = tried(loaded, session, topic, Path(folder), count=count, is_oldest=oldest)
-    finally:
-        session.stop()
+    with foreign_output_to_stderr():
+        session = start_session(spark)
+        try:
+            with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
+                trial = tried(loaded, session, topic, Path(folder), count=count, is_oldest=oldest)
+        finally:
+            session.stop()
     if output is OutputFormat.TABLE:
         _show(trial, is_oldest=oldest)
     else:
@@ -96,7 +104,8 @@ def _findings(settings: Settings) -> "list[Finding]":
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
-    return list(try_out(settings, lambda: start_session(settings.spark)))
+    with foreign_output_to_stderr():
+        return list(try_out(settings, lambda: start_session(settings.spark)))
 
 
 def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:

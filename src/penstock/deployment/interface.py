@@ -90,7 +90,8 @@ class TrialOutcome:
     """Whether consumers of a template could work, tried before there are any.
 
     `refusal` says why they could not, and `exit_code` whose fault that is. `note` says why it was
-    not tried. `doubt` says what works and is hardly meant: no record would become a row.
+    not tried. `doubt` says what works and is hardly meant (no record would become a row), or that
+    the trial did not come to its end.
     """
 
     refusal: str = ""

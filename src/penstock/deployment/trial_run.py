@@ -33,7 +33,7 @@ def run_trial(flags: Sequence[str], environment: Mapping[str, str] | None = None
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return TrialOutcome(note=f"it was not tried within {TRIAL_S_MAX:.0f} s")
+        return TrialOutcome(doubt=f"it was not tried within {TRIAL_S_MAX:.0f} s")
     return outcome_of(done.returncode, done.stdout, done.stderr)
 
 
@@ -42,9 +42,7 @@ def outcome_of(exit_code: int, output: str, errors: str) -> TrialOutcome:
     try:
         found = [(one["ok"], one) for one in json.loads(output)]
     except (ValueError, KeyError, TypeError):
-        lines = [line.strip() for line in errors.splitlines() if line.strip()]
-        last = lines[-1] if lines else f"exit code {exit_code}"
-        return TrialOutcome(note=f"it could not be tried: {last[:_REASON_CHARACTERS_MAX]}")
+        return _without_an_answer(exit_code, errors)
     wrong = [one for is_ok, one in found if not is_ok]
     lasting = [one for one in wrong if one["exit_code"] != UnreachableError.exit_code]
     for one in lasting:
@@ -54,3 +52,19 @@ def outcome_of(exit_code: int, output: str, errors: str) -> TrialOutcome:
         return TrialOutcome(note=str(one["explanation"])[:_REASON_CHARACTERS_MAX])
     doubts = [str(one["explanation"]) for _, one in found if one.get("is_doubtful")]
     return TrialOutcome(doubt=doubts[0][:_REASON_CHARACTERS_MAX] if doubts else "")
+
+
+def _without_an_answer(exit_code: int, errors: str) -> TrialOutcome:
+    """It ended before it could say anything.
+
+    With exit code 0 the user's own code has ended it, and would end every consumer. What else
+    ended it may be a fault of the trial, or a lack of memory: a start goes on with the doubt.
+    """
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    last = (lines[-1] if lines else "it said nothing")[:_REASON_CHARACTERS_MAX]
+    if exit_code == UnreachableError.exit_code:
+        return TrialOutcome(note=f"it could not be tried: {last}")
+    ended = f"the trial ended with exit code {exit_code} before it had an answer: {last}"
+    if exit_code != 0:
+        return TrialOutcome(doubt=ended)
+    return TrialOutcome(f"A transformation ends the process that imports or runs it: {ended}", 1)

@@ -42,7 +42,20 @@ _SAME_IN_JAVA = frozenset(
 _OTHERWISE_IN_JAVA = {"fetch.wait.max.ms": "fetch.max.wait.ms"}
 
 
+def require_encryption(kafka: KafkaSettings) -> None:
+    """SettingsError where the connection would leave the machine without TLS, and unasked."""
+    if kafka.unencrypted_servers and not kafka.insecure:
+        raise SettingsError(
+            f"The connection to {', '.join(kafka.unencrypted_servers)} would not be encrypted "
+            f"(security.protocol {kafka.security_protocol}).",
+            remedy="Use TLS: kafka.properties with security.protocol SSL or SASL_SSL. If a "
+            "connection without it is meant, say so: kafka.insecure: true in the settings file, "
+            "or --set kafka.insecure=true.",
+        )
+
+
 def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
+    require_encryption(kafka)
     properties: dict[str, Any] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": "penstock",
@@ -64,6 +77,7 @@ def java_properties(kafka: KafkaSettings) -> dict[str, str]:
     It wants a client's key and certificate in one file: `ssl.key.location` must hold both when
     `ssl.certificate.location` is set.
     """
+    require_encryption(kafka)
     same = {name: value for name, value in kafka.properties.items() if name in _SAME_IN_JAVA}
     renamed = {
         java: kafka.properties[name]
@@ -98,6 +112,7 @@ def _jaas(kafka: KafkaSettings, password: str) -> str:
 
 
 def kafka_python_properties(kafka: KafkaSettings) -> dict[str, Any]:
+    require_encryption(kafka)
     properties: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "client_id": "penstock",

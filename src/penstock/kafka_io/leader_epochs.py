@@ -8,20 +8,13 @@ offset only while it fetches records, so this uses kafka-python's connections.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafka.admin import KafkaAdminClient
-from kafka.errors import (
-    AuthorizationError,
-    IncompatibleBrokerVersion,
-    KafkaError,
-    SaslAuthenticationFailedError,
-)
+from kafka.errors import IncompatibleBrokerVersion, KafkaError
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
-from kafka.protocol.metadata import MetadataRequest
 
-from penstock.errors import NotPermittedError, PenstockError, UnreachableError
-from penstock.kafka_io.client_properties import kafka_python_properties
+from penstock.errors import PenstockError
 from penstock.kafka_io.failures import NoLeaderError
 from penstock.kafka_io.offset_lookup import OffsetLookup
+from penstock.kafka_io.protocol_connection import ProtocolConnection
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -34,8 +27,7 @@ class EpochEndReader:
     """One connection, made at the first question and again after a failure."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
-        self._kafka = kafka
-        self._client: KafkaAdminClient | None = None
+        self._connection = ProtocolConnection(kafka, _DOING)
 
     def look_up(self, epochs: Mapping[TopicPartition, int]) -> OffsetLookup:
         """Where each epoch's log ends. Partitions of brokers too old to say are in neither map."""
@@ -47,17 +39,15 @@ class EpochEndReader:
             return OffsetLookup()
         except (KafkaError, OSError) as error:
             self.close()
-            return OffsetLookup(failures=dict.fromkeys(epochs, self._error(error)))
+            return OffsetLookup(failures=dict.fromkeys(epochs, self._connection.error(error)))
 
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._connection.close()
 
     def _ask(self, epochs: Mapping[TopicPartition, int]) -> OffsetLookup:
         ends: dict[TopicPartition, int] = {}
         failures: dict[TopicPartition, PenstockError] = {}
-        leaders = self._leaders({one.topic for one in epochs})
+        leaders = self._connection.leaders({one.topic for one in epochs})
         by_leader: dict[int, list[TopicPartition]] = {}
         for one in sorted(epochs):
             leader = leaders.get(one, -1)
@@ -67,12 +57,12 @@ class EpochEndReader:
                 failures[one] = NoLeaderError(f"No broker leads {one} now ({_DOING}).")
         for leader, partitions in by_leader.items():
             try:
-                answer = self._send(_request(partitions, epochs), leader)
+                answer = self._connection.send(_request(partitions, epochs), leader)
             except IncompatibleBrokerVersion:
                 continue
             except (KafkaError, OSError) as error:
                 # A broker that is away concerns only what it leads.
-                failures |= dict.fromkeys(partitions, self._error(error))
+                failures |= dict.fromkeys(partitions, self._connection.error(error))
                 continue
             for topic in answer.topics:
                 for row in topic.partitions:
@@ -84,39 +74,6 @@ class EpochEndReader:
                     else:
                         ends[one] = int(row.end_offset)
         return OffsetLookup(ends, failures)
-
-    def _leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        row = MetadataRequest.MetadataRequestTopic
-        request = MetadataRequest(
-            topics=[row(name=topic) for topic in sorted(topics)], allow_auto_topic_creation=False
-        )
-        return {
-            TopicPartition(topic.name, one.partition_index): one.leader_id
-            for topic in self._send(request, None).topics
-            for one in topic.partitions
-        }
-
-    def _send(self, request: Any, broker: int | None) -> Any:
-        if self._client is None:
-            self._client = KafkaAdminClient(**kafka_python_properties(self._kafka))
-        manager = self._client._manager
-        timeout_ms = int(self._kafka.answer_timeout * 1000)
-
-        async def asking() -> Any:
-            return await manager.wait_for(manager.send(request, node_id=broker), timeout_ms)
-
-        return manager.run(asking)
-
-    def _error(self, error: Exception) -> PenstockError:
-        if isinstance(error, AuthorizationError | SaslAuthenticationFailedError):
-            return NotPermittedError(
-                f"Kafka refuses: {error} ({_DOING}).",
-                remedy="Give this principal the rights listed in docs/security.md.",
-            )
-        return UnreachableError(
-            f"No Kafka broker answers at {self._kafka.bootstrap_servers} ({_DOING}).",
-            remedy="Check kafka.bootstrap_servers and that a broker runs: `penstock doctor`.",
-        )
 
 
 def _request(partitions: Iterable[TopicPartition], epochs: Mapping[TopicPartition, int]) -> Any:

@@ -3,6 +3,9 @@
 Commands and queries travel on two topics, so Kafka does not keep their order. A query is handed on
 only after every command that was in the log when the query was read: its answer then says what
 those commands did.
+
+What the leading controller did not write is handed on as `NotFromLeader`: whoever may write to the
+topic could otherwise command.
 """
 
 import time
@@ -40,7 +43,16 @@ class MailboxTrouble:
     explanation: str
 
 
-Item: TypeAlias = KafkaRecord | MailboxTrouble
+@dataclass(frozen=True, slots=True)
+class NotFromLeader:
+    """A record that the leading controller did not write."""
+
+    record: KafkaRecord
+
+
+Item: TypeAlias = KafkaRecord | MailboxTrouble | NotFromLeader
+# Whether the leading controller wrote a record; raises PenstockError while nobody knows.
+IsFromLeader: TypeAlias = Callable[[TopicPartition, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +71,11 @@ class Mailbox:
         commands: TopicPartition,
         queries: TopicPartition,
         *,
+        is_from_leader: IsFromLeader = lambda *_: True,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kafka = kafka
+        self._is_from_leader = is_from_leader
         self._commands = commands
         self._queries = queries
         self._monotonic = monotonic
@@ -107,16 +121,22 @@ class Mailbox:
             return self._failed(outcome)
         if not isinstance(outcome, KafkaRecord):
             return []
-        return self._hold(outcome) if outcome.partition == self._queries else [outcome]
+        is_query = outcome.partition == self._queries
+        try:
+            if not self._is_from_leader(outcome.partition, outcome.offset):
+                return [NotFromLeader(outcome)]
+        except PenstockError as error:
+            return [_dropped("query" if is_query else "command", error)]
+        return self._hold(outcome) if is_query else [outcome]
 
     def _hold(self, query: KafkaRecord) -> list[Item]:
         """Ask how far the commands reach now, and wait for them."""
         try:
             found = self._administration.look_up_offsets([self._commands], LogPosition.END)
         except PenstockError as error:
-            return [_query_dropped(error)]
+            return [_dropped("query", error)]
         if self._commands in found.failures:
-            return [_query_dropped(found.failures[self._commands])]
+            return [_dropped("query", found.failures[self._commands])]
         until_s = self._monotonic() + QUERY_HELD_MAX_S
         self._held.append(_HeldQuery(query, found.offsets[self._commands], until_s))
         return []
@@ -148,5 +168,5 @@ class Mailbox:
         return [MailboxTrouble(str(failure.error))]
 
 
-def _query_dropped(error: PenstockError) -> MailboxTrouble:
-    return MailboxTrouble(f"a query was dropped, the controller asks again: {error}")
+def _dropped(what: str, error: PenstockError) -> MailboxTrouble:
+    return MailboxTrouble(f"a {what} was dropped, the controller sends it again: {error}")

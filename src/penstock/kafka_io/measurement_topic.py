@@ -50,10 +50,12 @@ class MeasurementPublisher:
         kafka: KafkaSettings,
         topics: TopicsSettings,
         *,
+        group: str = "",
         on_change: Callable[[Exception | None], None] = lambda _: None,
     ) -> None:
         """`on_change` gets an error when writing begins to fail, and None when it works again."""
         self._topic = topics.names.monitor
+        self._group = group
         self._on_change = on_change
         self._is_failing = False
         self._producer = RecordProducer(
@@ -67,7 +69,7 @@ class MeasurementPublisher:
 
     def publish(self, parts: Iterable[WriteSpeedMeasurement]) -> None:
         for part in parts:
-            encoded = encode(part)
+            encoded = encode(part, group=self._group)
             self._producer.send(
                 self._topic, 0, encoded.value, headers=encoded.headers, on_delivery=self._delivered
             )
@@ -89,12 +91,14 @@ class MeasurementReader:
         kafka: KafkaSettings,
         topics: TopicsSettings,
         *,
+        group: str = "",
         on_refusal: Callable[[Refusal], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._kafka = kafka
         self._partition = TopicPartition(topics.names.monitor, 0)
+        self._group = group
         self._on_refusal = on_refusal
         self._clock = clock
         self._wall_clock = wall_clock
@@ -171,7 +175,9 @@ class MeasurementReader:
             raise failure.error
 
     def _take(self, record: KafkaRecord) -> None:
-        found = decode(record.value, record.headers, topic_role="monitor", mailbox=0)
+        found = decode(
+            record.value, record.headers, group=self._group, topic_role="monitor", mailbox=0
+        )
         if isinstance(found, Refusal):
             self._on_refusal(found)
             return

@@ -1,7 +1,14 @@
 """The messages of every control topic, and the codec that parses untrusted bytes. Pure."""
 
 from penstock.messages.assembly import PartAssembler, cut, in_parts, joined
-from penstock.messages.codec import SCHEMA_VERSION, Encoded, SchemaVersion, decode, encode
+from penstock.messages.codec import (
+    SCHEMA_VERSION,
+    Encoded,
+    SchemaVersion,
+    decode,
+    encode,
+    group_named,
+)
 from penstock.messages.commands import (
     PartitionToStart,
     PartitionToStop,
@@ -114,6 +121,7 @@ __all__ = [
     "cut",
     "decode",
     "encode",
+    "group_named",
     "in_parts",
     "joined",
 ]

@@ -8,6 +8,9 @@ Versions are `major.minor`. A minor version may only add optional fields; it nev
 or narrows one. So an older reader ignores unknown fields in a message with a newer minor version,
 and refuses them otherwise; a newer reader uses defaults for fields that an older writer did not
 send. Another major version is refused: see docs/development/protocol.md.
+
+The header `group` names the group of the writer; a reader that has one refuses those of others.
+Writers before version 1.3 send none: their messages are read, so that an upgrade stops no group.
 """
 
 import json
@@ -37,7 +40,8 @@ class SchemaVersion:
         return f"{self.major}.{self.minor}"
 
 
-SCHEMA_VERSION: Final = SchemaVersion(1, 2)
+SCHEMA_VERSION: Final = SchemaVersion(1, 3)
+_GROUP = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 Headers = Iterable[tuple[str, bytes | None]]
@@ -51,8 +55,10 @@ class Encoded:
     headers: tuple[tuple[str, bytes], ...]
 
 
-def encode(message: Message, *, version: SchemaVersion = SCHEMA_VERSION) -> Encoded:
-    """Encode a message. Raises if it is too large: the caller should have split it."""
+def encode(
+    message: Message, *, group: str = "", version: SchemaVersion = SCHEMA_VERSION
+) -> Encoded:
+    """Encode a message of the group. Raises if it is too large: the caller should have split it."""
     value = message.model_dump_json(exclude_none=True).encode()
     if len(value) > MESSAGE_BYTES_MAX:
         raise ValueError(f"{message.event_type} of {len(value)} bytes should have been split")
@@ -60,6 +66,7 @@ def encode(message: Message, *, version: SchemaVersion = SCHEMA_VERSION) -> Enco
     headers = (
         ("event_type", message.event_type.encode()),
         ("schema_version", str(version).encode()),
+        *((("group", group.encode()),) if group else ()),
         *copied,
     )
     return Encoded(value, headers)
@@ -69,6 +76,7 @@ def decode(
     value: bytes | None,
     headers: Headers | None,
     *,
+    group: str = "",
     topic_role: str | None = None,
     mailbox: int | None = None,
     reader_version: SchemaVersion = SCHEMA_VERSION,
@@ -76,12 +84,12 @@ def decode(
 ) -> Message | Refusal:
     """Decode a message, or return why it is refused.
 
-    If given, `topic_role` and `mailbox` must match the message. Tests set `reader_version` and
-    `types` to act as an older or a newer reader.
+    If given, `group`, `topic_role` and `mailbox` must match the message. Tests set
+    `reader_version` and `types` to act as an older or a newer reader.
     """
     given = tuple(headers or ())
     try:
-        message = _read(value, given, reader_version, types)
+        message = _read(value, given, group, reader_version, types)
         _check_place(message, topic_role, mailbox)
     except RefusedError as refused:
         named = [raw for name, raw in given if name == "event_type" and raw is not None]
@@ -94,6 +102,7 @@ def decode(
 def _read(
     value: bytes | None,
     headers: tuple[tuple[str, bytes | None], ...],
+    group: str,
     reader_version: SchemaVersion,
     types: Mapping[str, type[Message]],
 ) -> Message:
@@ -102,6 +111,7 @@ def _read(
     if len(value) > MESSAGE_BYTES_MAX:
         raise RefusedError(RefusalCode.TOO_LARGE, f"more than {MESSAGE_BYTES_MAX} bytes")
     texts = _read_headers(headers)
+    _check_group(texts, group)
     version = _read_version(texts, reader_version)
     kind = types.get(texts["event_type"])
     if kind is None:
@@ -125,6 +135,25 @@ def _read_headers(headers: tuple[tuple[str, bytes | None], ...]) -> dict[str, st
         if needed not in texts:
             raise RefusedError(RefusalCode.HEADER_MISSING, f"no {needed} header")
     return texts
+
+
+def _check_group(texts: Mapping[str, str], group: str) -> None:
+    named = texts.get("group")
+    if named is None:
+        return
+    if _GROUP.fullmatch(named) is None:
+        raise RefusedError(RefusalCode.HEADER_MALFORMED, f"not a group: {named[:40]!r}")
+    if group and named != group:
+        raise RefusedError(
+            RefusalCode.OTHER_GROUP, f"of group {named}; this is group {group} (lake.group)"
+        )
+
+
+def group_named(headers: Headers | None) -> str:
+    """The group that the headers name; empty if they name none that could be one."""
+    raw = dict(headers or ()).get("group") or b""
+    text = raw.decode("ascii", errors="replace")
+    return text if _GROUP.fullmatch(text) else ""
 
 
 def _read_version(texts: Mapping[str, str], reader_version: SchemaVersion) -> SchemaVersion:

@@ -48,6 +48,8 @@ class RefusalReason(StrEnum):
     OTHER_INCARNATION = "other_incarnation"
     OTHER_CONSUMER = "other_consumer"
     SHUTTING_DOWN = "shutting_down"
+    # The record was not written in a transaction of the leading controller.
+    NOT_FROM_LEADER = "not_from_leader"
 
 
 class StartedPartition(EpochRow):
@@ -97,6 +99,8 @@ class CommandRefusedEvent(FromConsumer):
     refused_controller_epoch: Count
     refused_plan_number: Count
     reason: RefusalReason
+    # How many this incarnation has refused for this reason, where it tells only some of them.
+    refused_times: Ordinal = 1
     partitions: Annotated[
         tuple[RefusedPartition, ...], Field(max_length=PARTITIONS_PER_MESSAGE_MAX)
     ] = ()

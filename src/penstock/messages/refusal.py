@@ -25,6 +25,7 @@ class RefusalCode(StrEnum):
     FUTURE_VERSION = "future_version"
     PAST_VERSION = "past_version"
     FIELDS_INVALID = "fields_invalid"
+    OTHER_GROUP = "other_group"
     WRONG_TOPIC = "wrong_topic"
     WRONG_MAILBOX = "wrong_mailbox"
 

@@ -21,7 +21,7 @@ def schema_of(kind: type[Message]) -> dict[str, Any]:
         **schema,
         "x-schema-version": str(SCHEMA_VERSION),
         "x-topic": ControlTopicNames("<prefix>").of_role(kind.topic_role),
-        "x-headers": ["event_type", "schema_version", *kind.header_fields],
+        "x-headers": ["event_type", "schema_version", "group", *kind.header_fields],
     }
 
 

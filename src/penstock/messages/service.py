@@ -2,7 +2,7 @@
 
 Anyone who can write to this topic steers the group, so a request can ask only for what is listed
 here. Connection options of Kafka or Spark, paths and class names never come from a message: only
-the operator's settings file has them.
+the operator's settings file has them. An image or a transformation must be one that it allows.
 """
 
 from enum import StrEnum

@@ -152,7 +152,12 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
 
     questions = BrokerQuestions(settings.kafka)
     measuring = SpeedMeasuring(settings, questions)
-    publisher = MeasurementPublisher(settings.kafka, settings.topics, on_change=publishing_changed)
+    publisher = MeasurementPublisher(
+        settings.kafka,
+        settings.topics,
+        group=settings.lake.group,
+        on_change=publishing_changed,
+    )
     others = HeardMonitors(settings.kafka, settings.topics)
     log.info(
         "monitor_started", incarnation=publishing.incarnation, period_s=settings.monitor.period

@@ -27,6 +27,7 @@ from penstock.pipeline.batch import (
     batch_folder,
     reference_range_of,
 )
+from penstock.pipeline.checkpoints import CheckpointMaker
 from penstock.pipeline.dataframe_writer import DataFrameWriter
 from penstock.pipeline.dead_letters import ledger_of_dead_letters
 from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, topic_without_id
@@ -86,6 +87,7 @@ class Pipeline:
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
+        self._checkpoints = CheckpointMaker(settings.lake)
         self._lock = threading.Lock()
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
@@ -99,9 +101,8 @@ class Pipeline:
         with self._lock:
             if name not in self._tables:
                 lake = self._settings.lake
-                self._tables[name] = LakeTable(
-                    lake, name, has_fences=name == lake.dead_letter_table
-                )
+                fenced, note = name == lake.dead_letter_table, self._checkpoints.committed
+                self._tables[name] = LakeTable(lake, name, has_fences=fenced, on_commit=note)
             return self._tables[name]
 
     def next_offsets(
@@ -176,6 +177,7 @@ class Pipeline:
     def close(self) -> None:
         """Release what the pipeline opened. The caller owns the Spark session."""
         self._pass_through.close()
+        self._checkpoints.close()
 
     def _side_by_side(
         self, groups: Sequence[tuple[RangesByTable, Way]], writer: Writer

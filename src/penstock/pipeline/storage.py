@@ -30,6 +30,23 @@ class StoredFile:
     modified_at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """By what a file is known again. One that was removed and made again has another mark."""
+
+    size_bytes: int
+    modified_at_ns: int
+    # 0 in an object store.
+    inode: int = 0
+
+    def is_same_file(self, other: "FileMark | None") -> bool:
+        """Whether it is this file, although somebody may have touched it."""
+        return other is not None and (self.size_bytes, self.inode) == (
+            other.size_bytes,
+            other.inode,
+        )
+
+
 class TableStorage:
     """The files of one table."""
 
@@ -125,6 +142,43 @@ class TableStorage:
             return (self._folder / path).open("rb")
         return self.file_system.open_input_file(path)
 
+    def read_marked(self, path: str) -> tuple[bytes, FileMark] | None:
+        """A file's content, and the mark of what was read; None if there is no such file."""
+        try:
+            with self.open_file(path) as file:
+                content = file.read()
+                if self.is_local:
+                    return content, _mark(os.fstat(file.fileno()))
+        except FileNotFoundError:
+            return None
+        mark = self.mark_of(path)
+        return None if mark is None else (content, mark)
+
+    def mark_of(self, path: str) -> FileMark | None:
+        if self.is_local:
+            try:
+                return _mark((self._folder / path).stat())
+            except FileNotFoundError:
+                return None
+        (info,) = self.file_system.get_file_info([path])
+        if info.type == pyarrow.fs.FileType.NotFound:
+            return None
+        return FileMark(info.size, info.mtime_ns or 0)
+
+    def file_names(self, path: str) -> list[str]:
+        """The names of all files right below a folder; none if it does not exist."""
+        if self.is_local:
+            try:
+                return sorted(one.name for one in os.scandir(self._folder / path))
+            except FileNotFoundError:
+                return []
+        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
+        return sorted(info.base_name for info in self.file_system.get_file_info(chosen))
+
+    def local_path(self, path: str) -> Path:
+        """Where a file is on this machine; only for a table on a file system."""
+        return self._folder / path
+
     def create_file(self, path: str) -> Any:
         if self.is_local:
             (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -144,6 +198,10 @@ class TableStorage:
             shutil.rmtree(self._folder / path, ignore_errors=True)
         else:
             self.delete_files(file.path for file in self._remote_files(path))
+
+
+def _mark(status: os.stat_result) -> FileMark:
+    return FileMark(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def table_names(lake: LakeSettings) -> list[str]:

@@ -8,9 +8,8 @@ nothing is asked of its writers beyond that.
 from collections.abc import Iterator
 from typing import Any
 
-from deltalake import DeltaTable
-
 from penstock.pipeline.failures import TableNotServedError
+from penstock.pipeline.table_state import TableState
 
 _CONSTRAINT = "delta.constraints."
 # Other writers' checkpoints leave out what is older: our offsets would be gone.
@@ -30,7 +29,8 @@ _HARMLESS_FEATURES = {
     "vacuumProtocolCheck",
 }
 _LEGACY_WRITER_VERSION_MAX = 5  # 6 asks for identity columns, which deltalake does not write
-_FEATURES_BY_NAME = 7  # from this writer version on, features are listed by name
+_FEATURES_BY_NAME = 7  # in this writer version features are listed by name; none is later
+_READER_VERSION_MAX = 3
 _COLUMN_RULES = {
     "delta.generationExpression": "is generated",
     "delta.identity.start": "is an identity column",
@@ -40,7 +40,7 @@ _COLUMN_RULES = {
 }
 
 
-def require_servable(name: str, table: DeltaTable) -> None:
+def require_servable(name: str, table: TableState) -> None:
     """Raise if the table has a rule that we would break, and name it."""
     rule = next(_rules(table), None)
     if rule is not None:
@@ -50,8 +50,8 @@ def require_servable(name: str, table: DeltaTable) -> None:
         )
 
 
-def _rules(table: DeltaTable) -> Iterator[str]:
-    configuration = table.metadata().configuration
+def _rules(table: TableState) -> Iterator[str]:
+    configuration = table.configuration
     mode = configuration.get("delta.columnMapping.mode") or "none"
     if mode != "none":
         yield f"it uses column mapping ({mode})"
@@ -60,14 +60,16 @@ def _rules(table: DeltaTable) -> Iterator[str]:
     for key in sorted(configuration):
         if key.startswith(_CONSTRAINT):
             yield f"it has the CHECK constraint {key.removeprefix(_CONSTRAINT)}"
-    for column in table.schema().fields:
+    for column in table.schema.fields:
         yield from _rules_of(column)
         if not column.nullable:
             yield f"its column {column.name} is NOT NULL"
-    protocol = table.protocol()
+    protocol = table.protocol
     version = protocol.min_writer_version
     if _LEGACY_WRITER_VERSION_MAX < version < _FEATURES_BY_NAME:
         yield f"it asks for writer version {version} (identity columns)"
+    if version > _FEATURES_BY_NAME or protocol.min_reader_version > _READER_VERSION_MAX:
+        yield f"it asks for reader version {protocol.min_reader_version}, writer version {version}"
     unknown = sorted(set(protocol.writer_features or ()) - _HARMLESS_FEATURES)
     if unknown:
         yield f"it asks for the writer feature {', '.join(unknown)}"

@@ -10,6 +10,7 @@ from deltalake.schema import PrimitiveType
 from penstock.pipeline.failures import SchemaChangedError
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_rules import require_servable
+from penstock.pipeline.table_state import TableProtocol, TableState
 from penstock.settings.sections import LakeSettings
 
 
@@ -45,27 +46,23 @@ class ColumnsToWrite:
         self._opened: dict[tuple[str, tuple[str, ...]], Schema] = {}
         self._fit: _Description | None = None
 
-    def is_opened(self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]) -> bool:
+    def is_opened(self, table: TableState, schema_json: str, partition_by: Sequence[str]) -> bool:
         """Whether these rows fit, and nothing has changed since they did."""
         is_known = (schema_json, tuple(partition_by)) in self._opened
         return is_known and _description(table) == self._fit
 
-    def open(self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]) -> None:
-        """Add the columns that the table lacks; raise if the rows do not fit the others."""
-        missing = self.to_add(table, schema_json, partition_by)
-        if missing:
-            table.alter.add_columns(missing)
-            table.update_incremental()
+    def opened(self, schema_json: str, partition_by: Sequence[str]) -> None:
+        """From now on rows with these columns are written: the table has them all."""
         self._opened[schema_json, tuple(partition_by)] = nullable_schema(schema_json)
 
     def to_add(
-        self, table: DeltaTable, schema_json: str, partition_by: Sequence[str]
+        self, table: TableState, schema_json: str, partition_by: Sequence[str]
     ) -> list[Field]:
-        """The columns that `open` would add. Changes nothing, and raises as `open` does."""
+        """The columns that the table lacks. Raise if the rows do not fit the others."""
         require_servable(self._name, table)
         return _missing(self._name, table, nullable_schema(schema_json), partition_by)
 
-    def require_fit(self, table: DeltaTable) -> None:
+    def require_fit(self, table: TableState) -> None:
         """Raise if rows that were opened no longer fit, or the table has a new rule."""
         description = _description(table)
         if description == self._fit:
@@ -82,30 +79,29 @@ class ColumnsToWrite:
 
 
 # Columns, partitioning, properties, and what is asked of readers and writers.
-_Description = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...], str]
+_Description = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...], TableProtocol]
 
 
-def _description(table: DeltaTable) -> _Description:
-    metadata = table.metadata()
+def _description(table: TableState) -> _Description:
     return (
-        table.schema().to_json(),
-        tuple(metadata.partition_columns),
-        tuple(sorted(metadata.configuration.items())),
-        repr(table.protocol()),
+        table.metadata.schema_json,
+        table.metadata.partition_columns,
+        tuple(sorted(table.configuration.items())),
+        table.protocol,
     )
 
 
 def _missing(
-    name: str, table: DeltaTable, schema: Schema, partition_by: Sequence[str]
+    name: str, table: TableState, schema: Schema, partition_by: Sequence[str]
 ) -> list[Field]:
     """The columns that the table lacks. Raise if the rows do not fit the others."""
-    there = list(table.metadata().partition_columns)
+    there = list(table.metadata.partition_columns)
     if there != list(partition_by):
         raise SchemaChangedError(
             f"The table {name} is partitioned by {there}, the settings say {list(partition_by)}.",
             remedy="Give the topic another table, or set partition_by as it was.",
         )
-    known = {one.name: one for one in table.schema().fields}
+    known = {one.name: one for one in table.schema.fields}
     for one in schema.fields:
         if one.name in known and known[one.name].type != one.type:
             raise SchemaChangedError(

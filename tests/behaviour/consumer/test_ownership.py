@@ -14,6 +14,7 @@ from kit.consumer.consumer_script import (
     stop_command,
 )
 from penstock.consumer.core.effects import EndControlled, ForgetGroupOffset, ReadLedger
+from penstock.consumer.core.inputs import MessagesRead
 from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
@@ -37,6 +38,37 @@ def said(messages: list[FromConsumer]) -> list[str]:
         names = " ".join(f"{row.topic_partition}@{row.epoch}" for row in rows)
         found.append(f"{m.event_type} {names}".strip())
     return found
+
+
+def test_what_the_leader_did_not_write_is_refused() -> None:
+    """Nothing of it counts, and its epoch neither: the leading controller is obeyed on."""
+    script = Script().owning(A)
+    before = script.own
+    forged = (
+        StateQuery(consumer_id=1, controller_epoch=999_999_999, plan_number=1, query_number=1),
+        stop_command((A, "999999999.1"), controller_epoch=999_999_999),
+        start_command((B, "999999999.2"), controller_epoch=999_999_999),
+    )
+    said = script.take(MessagesRead(script.now_ms, (), not_from_leader=forged))
+    assert [one.event_type for one in said] == ["CommandRefusedEvent"] * 2
+    for one, times in zip(said, (1, 2), strict=True):
+        assert isinstance(one, CommandRefusedEvent)
+        assert (one.reason, one.refused_times) == (RefusalReason.NOT_FROM_LEADER, times)
+        assert (one.refused_controller_epoch, one.controller_epoch) == (999_999_999, 1)
+    assert (script.own.controller_epoch, script.own.owned) == (1, before.owned)
+    assert script.own.refused_as_foreign == 3
+    (response,) = script.query(plan=2)
+    assert response.event_type == "StateQueryResponse"
+
+
+def test_a_flood_of_forged_messages_is_told_a_few_times() -> None:
+    """The first, the 2nd, 4th, 8th and so on, each with the count."""
+    script = Script()
+    query = StateQuery(consumer_id=1, controller_epoch=7, plan_number=1, query_number=1)
+    said = script.take(MessagesRead(script.now_ms, (), not_from_leader=(query,) * 100))
+    told = [one.refused_times for one in said if isinstance(one, CommandRefusedEvent)]
+    assert told == [1, 2, 4, 8, 16, 32, 64]
+    assert script.logged().count("message_refused") == 7
 
 
 def test_a_start_reads_the_ledger_and_then_says_so() -> None:
@@ -260,3 +292,24 @@ def test_of_messages_read_together_stops_come_first_and_queries_last() -> None:
         "StartConsumingEvent orders-1@1.5",
         "StateQueryResponse orders-1@1.5",
     ]
+
+
+def test_of_two_queries_that_wait_only_the_newest_is_answered() -> None:
+    """In a long outage of the lake the controller asks often; it reads one answer."""
+    script = Script()
+    script.start((A, "1.1"))
+    assert script.query(number=1) == []
+    assert script.query(number=2) == []
+    answers = [one for one in script.ledger(A, "1.1", 10) if isinstance(one, StateQueryResponse)]
+    assert [one.query_number for one in answers] == [2]
+
+
+def test_a_stop_also_ends_the_start_that_waits_for_the_batch() -> None:
+    """A start came while its batch ran, then a stop: nothing of it begins when the batch ends."""
+    script = Script().owning(A).carrying(A)
+    script.start((A, "1.5"))
+    script.read(stop_command((A, "1.6")))
+    events = script.batch_ends({A: 15})
+    assert [one for one in events if isinstance(one, StopConsumingEvent)]
+    assert not script.did(ReadLedger)
+    assert A not in script.own.owned

@@ -121,3 +121,12 @@ def test_a_low_load_does_not_empty_a_consumer_when_a_partition_appears() -> None
     assert plan is not None
     kept = {TopicPartition("orders", n): ConsumerId(c) for n, c in ((0, 1), (1, 1), (2, 2), (3, 2))}
     assert dict(plan.target) == kept
+
+
+def test_a_plan_is_kept_while_no_measurement_comes() -> None:
+    """By an old one nobody knows whether the overload is over."""
+    teller = planned_for_an_overload()
+    stale = teller.tell("tick +600000")
+    assert not any("plan_dropped" in line for line in stale)
+    teller.tell("speeds orders-0=40 orders-1=40 orders-2=40")
+    assert any("plan_dropped" in line for line in teller.tell("tick +500"))

@@ -173,3 +173,19 @@ def test_history_is_bounded() -> None:
     assert history[-1].code is Code.REQUEST_ANSWERED
     teller.tell("request r219: dance")
     assert counted(teller, "request_seen_before") == 1
+
+
+@pytest.mark.parametrize(("plan", "is_out_of_step"), [(1, False), (2, True)])
+def test_only_a_refusal_of_the_present_plan_shows_an_outdated_view(
+    plan: int, is_out_of_step: bool
+) -> None:
+    """While a start is under way, a late refusal of an earlier plan's start changes nothing."""
+    teller = after(*TWO_CONSUMERS[:-2])
+    assert state_of(teller).plan_number == 2
+    teller.tell("consumer 1 refuses orders-0@1.1, stale_plan")
+    assert state_of(teller).phase is Phase.SYNCHRONIZE
+    refusal = teller.last
+    assert refusal is not None
+    again = after(*TWO_CONSUMERS[:-2])
+    again.reads(refusal.model_copy(update={"refused_plan_number": plan}))
+    assert (state_of(again).phase is Phase.SYNCHRONIZE) == is_out_of_step

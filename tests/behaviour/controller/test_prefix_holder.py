@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,16 @@ from penstock.controller.process.prefix_holder import (
     Holder,
     PrefixTakenError,
     holder_of,
+    prefix_state,
     require_free_prefix,
 )
+from penstock.controller.process.standby import Standby
 from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.partition_reader import KafkaRecord
+from penstock.messages import ControllerHeartbeat, encode
+from penstock.model import TopicPartition
 from penstock.settings import Settings, changed_settings
+from penstock.telemetry import Health, get_logger
 
 SETTINGS = Settings()
 OWN = Holder.of_this_process(SETTINGS)
@@ -101,3 +108,68 @@ def test_without_the_topic_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(prefix_holder, "newest_record", missing)
     assert holder_of(SETTINGS) is None
+
+
+OTHERS = replace(ELSEWHERE, group="other")
+
+
+def test_the_refusal_names_the_other_group(stage: Stage) -> None:
+    """The prefix is taken: its first words say by whom."""
+    stage(OTHERS.record(SETTINGS).value)
+    with pytest.raises(PrefixTakenError) as refused:
+        require_free_prefix(SETTINGS)
+    begin = "Another group, other, has the control topics data-engineering-* ("
+    assert refused.value.message.startswith(begin)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "nobody has led on data-engineering-* yet"),
+        (ELSEWHERE.record(SETTINGS).value, "data-engineering-* is this group's (penstock)"),
+        (
+            OTHERS.ended().record(SETTINGS).value,
+            "data-engineering-* was last used by group other, which leads no more",
+        ),
+    ],
+    ids=["nobody", "this group", "a group that ended"],
+)
+def test_the_doctor_says_whose_the_prefix_is(stage: Stage, value: bytes | None, said: str) -> None:
+    """While this group leads elsewhere nothing is wrong, and nobody listens for heartbeats."""
+    asked = stage(value)
+    assert prefix_state(SETTINGS) == said
+    assert asked == []
+
+
+def test_the_doctor_says_that_another_group_leads(stage: Stage) -> None:
+    """It is an error of the settings: one of the two needs another prefix."""
+    asked = stage(OTHERS.record(SETTINGS).value)
+    with pytest.raises(PrefixTakenError, match="Another group, other, has the control topics"):
+        prefix_state(SETTINGS)
+    assert asked == [OTHERS]
+
+
+class PlayedReader:
+    """Gives one record, as the standby's reader would."""
+
+    def __init__(self, headers: tuple[tuple[str, bytes], ...], value: bytes) -> None:
+        place = TopicPartition("data-engineering-controller", 0)
+        self.record = KafkaRecord(place, 5, 0, None, value, headers)
+
+    def read(self, _: float) -> list[KafkaRecord]:
+        return [self.record]
+
+
+@pytest.mark.parametrize(
+    ("group", "is_refused"), [("other", True), ("penstock", False), ("", False)]
+)
+def test_a_standby_waits_only_for_its_own_group(group: str, is_refused: bool) -> None:
+    """A heartbeat of another group says that the prefix is taken; one without a group is older."""
+    beat = encode(ControllerHeartbeat(controller_epoch=1, heartbeat_number=1), group=group)
+    standby = Standby(SETTINGS, Health(), get_logger(), is_ending=lambda: False)
+    reader: Any = PlayedReader(beat.headers, beat.value)
+    if is_refused:
+        with pytest.raises(PrefixTakenError, match="Another group, other"):
+            standby._hears_a_heartbeat(reader)
+    else:
+        assert standby._hears_a_heartbeat(reader)

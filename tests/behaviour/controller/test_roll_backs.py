@@ -1,10 +1,14 @@
 """When a roll-out is rolled back, and when what happens is not the new deployment's fault."""
 
+from dataclasses import replace
+
 import pytest
 
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core.roll_out_signs import proven_topics
 from penstock.controller.core.saved_state import decode_state, encode_state
-from penstock.controller.core.state import RollOut, State
+from penstock.controller.core.state import ConsumerRecord, ConsumerStatus, RollOut, State
+from penstock.messages import ConsumerPhase, ConsumerReport, ReportedPartition
 
 # Consumer 3 is of the new version, and has taken over the partitions of consumer 1.
 ONE_REPLACED = (
@@ -28,13 +32,64 @@ def roll_out_of(teller: Storyteller) -> RollOut:
 
 
 def test_a_new_consumer_that_carries_lets_the_next_one_have_its_turn() -> None:
-    """Before it has shown that, the roll-out waits; what it carried in a batch is a sign too."""
+    """Before it has shown that, the roll-out waits."""
     teller = after(*ONE_REPLACED)
     teller.tell("tick +500")
     assert roll_out_of(teller).replacing is None
     teller.tell("consumer 3 reports orders-0@1.4 orders-1@1.5, behind_records=0")
     assert "  > create consumer 1 version 1" in teller.tell("tick +500")
     assert roll_out_of(teller).replacing == 2
+
+
+def report_of(*rows: ReportedPartition) -> ConsumerReport:
+    return ConsumerReport(
+        consumer_id=3,
+        incarnation=1,
+        sequence=1,
+        controller_epoch=1,
+        plan_number=1,
+        report_number=1,
+        phase=ConsumerPhase.RUNNING,
+        behind_records=0,
+        owned=rows,
+    )
+
+
+def row(topic: str, partition: int, **measured: float) -> ReportedPartition:
+    content = {"topic": topic, "partition": partition, "epoch": "1.1", **measured}
+    return ReportedPartition.model_validate(content)
+
+
+@pytest.mark.parametrize(
+    ("rows", "proven"),
+    [
+        ([row("a", 0, records_per_s=3)], {"a"}),
+        ([row("a", 0, next_offset=5, end_offset=5)], {"a"}),
+        ([row("a", 0, next_offset=4, end_offset=5)], set()),
+        ([row("a", 0, next_offset=5)], set()),
+        ([row("a", 0, end_offset=5)], set()),
+        ([row("a", 0, next_offset=5, end_offset=5), row("a", 1)], set()),
+        ([row("a", 0, records_per_s=3), row("a", 1)], {"a"}),
+        ([row("a", 0, records_per_s=3), row("b", 0, next_offset=4, end_offset=5)], {"a"}),
+        ([row("a", 0, records_per_s=0, next_offset=4, end_offset=5)], set()),
+    ],
+)
+def test_a_topic_is_proven_by_a_record_or_by_its_ends(
+    rows: list[ReportedPartition], proven: set[str]
+) -> None:
+    """An end that was not read yet says nothing, and neither does another topic."""
+    record = ConsumerRecord(ConsumerStatus.READY, 0)
+    assert proven_topics(record, report_of(*rows)) == proven
+    known = replace(record, proven_topics=frozenset({"c"}))
+    assert proven_topics(known, report_of(*rows)) == proven | {"c"}
+
+
+def test_the_roll_out_waits_for_every_topic_of_a_new_consumer() -> None:
+    """One that carries nothing of `orders` is not done because of what it carries of another."""
+    teller = after(*ONE_REPLACED)
+    teller.tell("consumer 3 reports orders-0@1.4 orders-1@1.5")
+    assert "  > create consumer 1 version 1" not in teller.tell("tick +500")
+    assert roll_out_of(teller).replacing is None
 
 
 @pytest.mark.parametrize("reason", ["transformation_failed", "schema_changed", "table_not_served"])

@@ -15,7 +15,7 @@ def rich_state() -> State:
         *TWO_CONSUMERS,
         "request p: pause direction=down reason=sale",
         "request s: settings consumers_max=9",
-        "request u: update image=penstock:2",
+        "request u: update",
         "3000 ms pass",
         "speeds orders-0=40 orders-1=80 orders-2=20",
         "tick +500",

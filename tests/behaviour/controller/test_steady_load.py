@@ -146,6 +146,15 @@ GROWING = (
 )
 
 
+def test_a_plan_has_its_time_before_another_overload_overtakes_it() -> None:
+    """The consumers that it waits for need a while to start."""
+    patient = "settings overtake_after=60s plan_interval=0s creations_per_minute_max=4"
+    for first, is_overtaken in ((GROWING[0], True), (patient, False)):
+        teller = after(first, *GROWING[1:])
+        lines = [line for _ in range(8) for line in teller.tell("tick +500")]
+        assert any("plan_overtaken" in line for line in lines) == is_overtaken
+
+
 def test_consumers_of_an_overtaken_plan_are_reused() -> None:
     """Another consumer is over capacity: it gets one that is coming, and none is created."""
     teller = after(*GROWING)

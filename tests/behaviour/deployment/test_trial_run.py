@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,18 +36,31 @@ def test_what_nobody_reaches_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "errors", "note"),
+    ("output", "errors", "last"),
     [
-        ("", "Traceback\n  x\nKeyError: 3\n\n", "it could not be tried: KeyError: 3"),
-        ("3", "", "it could not be tried: exit code 1"),
-        ("[3]", "", "it could not be tried: exit code 1"),
+        ("", "Traceback\n  x\nKeyError: 3\n\n", "KeyError: 3"),
+        ("3", "", "it said nothing"),
+        ("[3]", "", "it said nothing"),
     ],
 )
-def test_a_program_that_fails_itself_is_no_refusal(output: str, errors: str, note: str) -> None:
-    """Its last line says why."""
+def test_a_program_that_fails_itself_is_a_doubt(output: str, errors: str, last: str) -> None:
+    """Its last line says why: a start goes on with it, a roll-out does not."""
     found = outcome_of(1, output, errors)
-    assert found.refusal == ""
-    assert found.note.startswith(note[:40])
+    assert (found.refusal, found.note) == ("", "")
+    assert found.doubt.endswith(f"exit code 1 before it had an answer: {last}")
+    assert outcome_of(-9, output, errors).doubt.endswith(last)
+
+
+def test_a_broker_that_is_away_before_the_trial_begins_says_nothing() -> None:
+    """It is as with what the trial itself cannot reach."""
+    assert outcome_of(4, "", "no broker").note == "it could not be tried: no broker"
+
+
+def test_code_that_ends_the_trial_is_refused() -> None:
+    """It would end every consumer: nothing of ours ends with 0 and no answer."""
+    found = outcome_of(0, "", "")
+    assert "ends the process" in found.refusal
+    assert found.exit_code == 1
 
 
 def test_what_works_and_is_hardly_meant_is_a_doubt() -> None:
@@ -56,9 +70,9 @@ def test_what_works_and_is_hardly_meant_is_a_doubt() -> None:
 
 
 def test_a_trial_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its time it counts as not tried."""
+    """After its time it is a doubt: no roll-out goes on with it."""
     monkeypatch.setattr(trial_run, "TRIAL_S_MAX", 0.01)
-    assert "not tried within" in run_trial([]).note
+    assert "not tried within" in run_trial([]).doubt
 
 
 def test_a_missing_module_is_found_in_a_process_of_its_own(tmp_path: Any) -> None:
@@ -69,3 +83,22 @@ def test_a_missing_module_is_found_in_a_process_of_its_own(tmp_path: Any) -> Non
     assert found.exit_code == 3
     assert "no_such_module:decode cannot be imported" in found.refusal
     assert sys.executable in found.refusal
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os\nos._exit(0)\n", "ends the process"),
+        ("print('hello')\nimport os\nos.system('echo hello')\n", "no_function cannot be imported"),
+    ],
+)
+def test_what_a_module_does_with_the_process_does_not_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    """It ends the process, or writes where the answer is read."""
+    (tmp_path / "odd_module.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    tables = {"orders": {"transformation": "odd_module:no_function"}}
+    flags = ["--set", f"lake.root={tmp_path / 'lake'}"]
+    found = run_trial([*flags, "--set", f"lake.tables={json.dumps(tables)}"])
+    assert said in found.refusal, found

@@ -19,6 +19,7 @@ from penstock.messages import (
     WriteSpeedMeasurement,
     decode,
     encode,
+    group_named,
 )
 from penstock.messages.catalogue import MESSAGE_TYPES
 from penstock.messages.depth import is_deeper_than
@@ -234,3 +235,36 @@ def test_brackets_in_strings_are_no_nesting() -> None:
     """Brackets and quotes inside strings do not count as nesting."""
     assert not is_deeper_than(1, b'["[[[{{{", "\\"[[[["]')
     assert is_deeper_than(1, b'["]", [1]]')
+
+
+def test_a_message_of_another_group_is_refused() -> None:
+    """It names its group in a header; the reader says whose it is."""
+    query = StateQuery(consumer_id=3, controller_epoch=7, plan_number=1, query_number=1)
+    encoded = encode(query, group="orders")
+    assert dict(encoded.headers)["group"] == b"orders"
+    assert decode(encoded.value, encoded.headers, group="orders") == query
+    refusal = decode(encoded.value, encoded.headers, group="payments")
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.event_type) == (RefusalCode.OTHER_GROUP, "StateQuery")
+    assert refusal.detail == "of group orders; this is group payments (lake.group)"
+    assert decode(encoded.value, encoded.headers) == query, "who only looks on reads all groups"
+
+
+def test_a_message_without_a_group_is_of_an_older_release_and_is_read() -> None:
+    """An upgrade does not stop a group whose other half is not upgraded yet."""
+    assert "group" not in dict(QUERY.headers)
+    assert isinstance(decode(QUERY.value, QUERY.headers, group="orders"), StateQuery)
+
+
+@pytest.mark.parametrize("name", [b"", b"two words", b"line\nbreak", b"x" * 250])
+def test_what_cannot_be_a_group_is_refused(name: bytes) -> None:
+    """No line of a log can be forged with it."""
+    headers = (*QUERY.headers, ("group", name))
+    assert refused(QUERY.value, headers) is RefusalCode.HEADER_MALFORMED
+    assert group_named(headers) == ""
+
+
+def test_the_group_can_be_read_without_the_message() -> None:
+    """Whoever only wants to know who writes needs no more than the headers."""
+    assert group_named(encode(EXAMPLES[0], group="orders").headers) == "orders"
+    assert group_named(None) == ""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.table import TableAlterer
 
+from kit.lake.commit_ways import WAYS, commit_by, disturb_commits
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import Claim, LakeRefusedError, SchemaChangedError, StaleWriterError
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.table_state import TableState
 from penstock.pipeline.written_files import WrittenFile, written_files
 from penstock.settings.sections import LakeSettings
 
@@ -21,6 +24,12 @@ SCHEMA = (
     '{"type":"struct","fields":[{"name":"offset","type":"long","nullable":true,"metadata":{}}]}'
 )
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True, params=WAYS)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each promise holds for both ways of committing."""
+    commit_by(monkeypatch, request.param)
 
 
 def _lake(root: Path, **options: Any) -> LakeSettings:
@@ -75,7 +84,7 @@ def _beaten_after_the_check(
     """Between the check and the commit of `table`, `other` commits once."""
     check, commits = LakeTable._require_current, iter([True])
 
-    def checked(self: LakeTable, opened: DeltaTable, moves: list[LedgerMove]) -> None:
+    def checked(self: LakeTable, opened: TableState, moves: list[LedgerMove]) -> None:
         check(self, opened, moves)
         if self is table and next(commits, False):
             other.commit([move], _files(other, 0, move.next_offset), batch="quicker")
@@ -110,16 +119,16 @@ def test_an_unknown_outcome_is_settled_by_the_log(
 ) -> None:
     """An error after success is no second write; an error before it is tried again."""
     table = _table(tmp_path)
-    write, failures = DeltaTable.create_write_transaction, iter([True])
+    failures = iter([True])
 
-    def fails_once(self: DeltaTable, *arguments: Any, **named: Any) -> None:
+    def fails_once(put: Callable[[], Any]) -> Any:
         fails = next(failures, False)
-        if happened or not fails:
-            write(self, *arguments, **named)
+        done = put() if happened or not fails else None
         if fails:
             raise OSError("the answer was lost")
+        return done
 
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", fails_once)
+    disturb_commits(monkeypatch, fails_once)
     table.commit([_move(None, 3)], _files(table, 0, 3), batch="b1")
     assert _offsets(tmp_path) == [0, 1, 2]
     assert DeltaTable(tmp_path / "orders").version() == 1
@@ -131,10 +140,10 @@ def test_a_lake_that_never_answers_is_an_error(
     """Tries are bounded, and what is raised says where."""
     table = _table(tmp_path)
 
-    def fails(*_: Any, **__: Any) -> None:
+    def fails(_: Callable[[], Any]) -> None:
         raise OSError("gone")
 
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", fails)
+    disturb_commits(monkeypatch, fails)
     with pytest.raises(LakeRefusedError, match="orders: gone"):
         table.commit([_move(None, 3)], _files(table, 0, 3), batch="b1")
     assert _offsets(tmp_path) == []

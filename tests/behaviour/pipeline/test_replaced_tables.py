@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from kit.lake.commit_ways import WAYS, commit_by, disturb_commits
 from penstock.model import TopicPartition
 from penstock.pipeline import SchemaChangedError, table_schema
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
@@ -20,6 +21,12 @@ from penstock.settings.sections import LakeSettings
 
 PLACE = TopicPartition("orders", 0)
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True, params=WAYS)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each promise holds for both ways of committing."""
+    commit_by(monkeypatch, request.param)
 
 
 def _schema(*columns: tuple[str, str]) -> str:
@@ -78,14 +85,14 @@ def test_a_commit_into_a_table_that_was_replaced_is_refused(
     if moment == "before":
         replace(tmp_path)
     else:
-        write, once = DeltaTable.create_write_transaction, iter([True])
+        once = iter([True])
 
-        def beaten(self: DeltaTable, *given: Any, **options: Any) -> None:
+        def beaten(put: Callable[[], Any]) -> Any:
             if next(once, False):
                 replace(tmp_path)
-            write(self, *given, **options)
+            return put()
 
-        monkeypatch.setattr(DeltaTable, "create_write_transaction", beaten)
+        disturb_commits(monkeypatch, beaten)
     with pytest.raises(SchemaChangedError, match=named):
         _commit(table, 1)
     assert table.next_offsets(["g/id/0"]) == {"g/id/0": 1}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
@@ -23,6 +23,7 @@ from deltalake.exceptions import TableNotFoundError
 from kit.lake.lake import new_topic_name, produce
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
+from penstock.kafka_io.leading_producer import LeadingProducer, Outgoing
 from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
@@ -114,7 +115,9 @@ class Group:
     def __post_init__(self) -> None:
         make_control_topics(self.settings, highest_consumer_id=4)
         servers = self.settings.kafka.bootstrap_servers
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        # A consumer obeys only what is written under the controller's transactional id.
+        leader = self.settings.topics.names.transactional_id(self.settings.lake.group)
+        self._leader = LeadingProducer(self.settings.kafka, leader)
         self._reader = Consumer(
             {"bootstrap.servers": servers, "group.id": "kit", "enable.auto.commit": False}
         )
@@ -171,10 +174,7 @@ class Group:
     def send(self, message: Message) -> None:
         encoded = encode(message)
         topic = self.settings.topics.names.of_role(message.topic_role)
-        self._producer.produce(
-            topic, encoded.value, partition=message.mailbox, headers=list(encoded.headers)
-        )
-        assert self._producer.flush(20) == 0
+        self._leader.send([Outgoing(topic, message.mailbox, encoded.value, encoded.headers)])
 
     def next_epoch(self) -> str:
         self._epochs += 1

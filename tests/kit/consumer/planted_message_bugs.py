@@ -9,17 +9,30 @@ import pytest
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import (
     batch_planning,
+    commands,
     log_sizes,
     ownership,
     settings,
     shutdown_record,
     spark,
+    state_machine,
     step_draft,
 )
 from penstock.consumer.core.event_builder import EventBuilder
+from penstock.consumer.core.inputs import MessagesRead
 from penstock.consumer.core.pace import Allowance, CapacityEstimate, Pace
 from penstock.consumer.core.ranges import plan_ranges
 from penstock.messages import in_parts
+
+
+def _forged_orders_obeyed(patch: pytest.MonkeyPatch) -> None:
+    right = commands.read_messages
+
+    def read_messages(draft: Any, given: Any) -> None:
+        both = given.messages + given.not_from_leader
+        right(draft, dataclasses.replace(given, messages=both, not_from_leader=()))
+
+    patch.setitem(state_machine.HANDLERS, MessagesRead, read_messages)
 
 
 def _parts_share_numbers(patch: pytest.MonkeyPatch) -> None:
@@ -99,6 +112,11 @@ def _no_start_without_spark(patch: pytest.MonkeyPatch) -> None:
 
 
 MESSAGE_BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "forged orders obeyed",
+        "a consumer obeys what the leading controller did not write",
+        _forged_orders_obeyed,
+    ),
     PlantedBug(
         "parts share numbers", "a message has the number of a part before", _parts_share_numbers
     ),

@@ -19,6 +19,7 @@ from penstock.controller.core import (
     group_management,
     holdings,
     housekeeping,
+    leadership,
     membership,
     silence,
     state_machine,
@@ -223,7 +224,11 @@ def _new_topic_not_noticed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _two_leaders(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(state_machine, "_is_from_the_future", lambda *_: False)
+    patch.setattr(leadership, "doubt", lambda *_: None)
+
+
+def _steps_down_by_hearsay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leadership, "doubt", lambda draft, _: state_machine.supersede(draft))
 
 
 def _stray_left_alone(patch: pytest.MonkeyPatch) -> None:
@@ -292,6 +297,11 @@ BUGS: tuple[PlantedBug, ...] = (
         _new_topic_not_noticed,
     ),
     PlantedBug("two leaders", "a superseded controller goes on", _two_leaders),
+    PlantedBug(
+        "steps down by hearsay",
+        "a message that names a higher epoch ends the controller",
+        _steps_down_by_hearsay,
+    ),
     PlantedBug("stops are not sent", "a stop is noted but not sent", _stray_left_alone),
     PlantedBug("stop events ignored", "what a consumer gave up stays owned", _failure_swallowed),
     PlantedBug(

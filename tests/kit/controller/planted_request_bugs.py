@@ -32,6 +32,10 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import Direction, ServiceAnswer
 
 
+def _foreign_code_rolled_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(requests, "not_allowed", lambda *_: "")
+
+
 def _forgotten(**fields: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """A restarted controller begins without something that was saved."""
 
@@ -214,6 +218,11 @@ def _packed_without_consumers(patch: pytest.MonkeyPatch) -> None:
 
 
 REQUEST_BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "foreign code rolled out",
+        "a request brings code that the settings do not allow",
+        _foreign_code_rolled_out,
+    ),
     PlantedBug("pauses forgotten", "a restart ends every pause", _forgotten(pauses=())),
     PlantedBug("requests forgotten", "a restart obeys old requests again", _forgotten(requests=())),
     PlantedBug("roll-out forgotten", "a restart ends a roll-out", _forgotten(roll_out=None)),

@@ -199,6 +199,9 @@ class Storyteller:
     def leadership_lost(self) -> list[str]:
         return self.give(inputs.LeadershipLost(self.now_ms))
 
+    def leadership_confirmed(self) -> list[str]:
+        return self.give(inputs.LeadershipConfirmed(self.now_ms))
+
     def deployment_tried(self, refusal: str | None, note: str | None) -> list[str]:
         roll_out = None if self.state is None else self.state.roll_out
         version = 0 if roll_out is None else roll_out.version
@@ -249,7 +252,10 @@ class Storyteller:
             if name in extra:
                 what, ago = extra[name], extra.pop(since_ms_ago, 0)
                 extra[name] = {"what": what, "since_ms_ago": ago}
-        rows = tuple(ReportedPartition(**row) for row in partition_rows(text))
+        # A consumer of which nothing waits has read the ends of its logs.
+        is_at_the_end = extra.get("behind_records") == 0
+        ends: dict[str, Any] = {"next_offset": 9, "end_offset": 9} if is_at_the_end else {}
+        rows = tuple(ReportedPartition(**{**ends, **row}) for row in partition_rows(text))
         head = self._head(consumer)
         report = {**head, "report_number": 1, "phase": phase, "owned": rows, **extra}
         return self.reads(ConsumerReport.model_validate(report, strict=False))
@@ -333,6 +339,7 @@ _LINES: list[tuple[str, Callable[..., list[str]]]] = [
     (r"consumer (\d+) is deleted", Storyteller.deleted),
     (r"the same message comes again", Storyteller.again),
     (r"the broker fences us", Storyteller.leadership_lost),
+    (r"the broker says that we lead", Storyteller.leadership_confirmed),
     (
         r"the new deployment (?:works|cannot work: (.+)|is not tried: (.+))",
         Storyteller.deployment_tried,

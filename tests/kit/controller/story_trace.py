@@ -51,6 +51,7 @@ _SAID: dict[type[act.Effect], Callable[[Any], str]] = {
     act.RestoreDeploymentTemplate: lambda e: f"deploy as before, as version {e.version}",
     act.TryDeployment: lambda e: f"try the deployment of version {e.version}",
     act.Pack: _said_pack,
+    act.AskWhoLeads: lambda _: "ask who leads",
     act.StepDown: lambda _: "step down",
 }
 

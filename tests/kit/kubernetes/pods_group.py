@@ -87,7 +87,7 @@ class PodsGroup:
 
     def _settings(self, bootstrap_servers: str, master: str) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "kafka": {"bootstrap_servers": bootstrap_servers},
+            "kafka": {"bootstrap_servers": bootstrap_servers, "insecure": True},
             "lake": {"root": str(self._folder / "lake"), "group": GROUP},
             "spark": {"master": master},
             "log": {"format": "json"},

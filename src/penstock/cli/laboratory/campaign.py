@@ -102,6 +102,7 @@ def campaign_settings(folder: Path) -> dict[str, str]:
     return {
         "controller.directory": str(folder / "group"),
         "lake.root": str(folder / "lake"),
+        "lake.log_retention": "1d",  # the times of all commits are read from the log
         "packing.capacity": "300kB/s",
         "spark.server_memory": "1GiB",
     }

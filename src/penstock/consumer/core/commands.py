@@ -1,12 +1,13 @@
 """Which commands and queries a consumer obeys, and which it refuses with a reason.
 
-It obeys what is meant for this consumer, in this incarnation, by the newest controller and plan it
-has seen. An epoch that has ended here never begins again. A query is answered only when every
-command before it has taken effect.
+It obeys what the leading controller has written for this consumer, in this incarnation, by the
+newest controller and plan it has seen. An epoch that has ended here never begins again. A query is
+answered only when every command before it has taken effect.
 """
 
 from dataclasses import replace
 
+from penstock.consumer.core.effects import LogLevel
 from penstock.consumer.core.inputs import Command, MessagesRead
 from penstock.consumer.core.ownership import Ownership, PendingQuery, stops_first
 from penstock.consumer.core.step_draft import StepDraft, is_unsettled
@@ -22,6 +23,27 @@ def read_messages(draft: StepDraft, given: MessagesRead) -> None:
     for one in given.messages:
         if isinstance(one, StateQuery):
             _accept_query(draft, one)
+    for one in given.not_from_leader:
+        _refuse_foreign(draft, one)
+
+
+def _refuse_foreign(draft: StepDraft, message: Command | StateQuery) -> None:
+    """Nothing in it counts, its epoch least of all. Told the first time, the 2nd, 4th, 8th...
+
+    Whoever can write here can write often: every refusal would be a message to the controller.
+    """
+    times = draft.own.refused_as_foreign + 1
+    draft.own = replace(draft.own, refused_as_foreign=times)
+    if times & (times - 1) == 0:
+        draft.events.refuse(message, RefusalReason.NOT_FROM_LEADER, {}, times=times)
+        draft.log(
+            LogLevel.WARNING,
+            "message_refused",
+            why=RefusalReason.NOT_FROM_LEADER.value,
+            message=message.event_type,
+            controller_epoch=message.controller_epoch,
+            times=times,
+        )
 
 
 def _obey(draft: StepDraft, command: Command) -> None:

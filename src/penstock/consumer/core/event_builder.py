@@ -109,6 +109,8 @@ class EventBuilder:
         command: StartConsumingCommand | StopConsumingCommand | StateQuery,
         reason: RefusalReason,
         rows: Mapping[TopicPartition, Epoch],
+        *,
+        times: int = 1,
     ) -> None:
         partitions = tuple(
             RefusedPartition(topic=p.topic, partition=p.partition, epoch=str(epoch))
@@ -120,6 +122,7 @@ class EventBuilder:
                 "refused_controller_epoch": command.controller_epoch,
                 "refused_plan_number": command.plan_number,
                 "reason": reason,
+                "refused_times": times,
                 "partitions": partitions,
             }
         )

@@ -43,9 +43,13 @@ class Tick(Input):
 
 @dataclass(frozen=True, slots=True)
 class MessagesRead(Input):
-    """What was read from the mailbox together: stops take effect first, queries last."""
+    """What was read from the mailbox together: stops take effect first, queries last.
+
+    What is in `not_from_leader` was not written in a transaction of the leading controller.
+    """
 
     messages: tuple[Command | StateQuery, ...]
+    not_from_leader: tuple[Command | StateQuery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

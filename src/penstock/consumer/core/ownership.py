@@ -58,6 +58,8 @@ class Ownership:
     # are refused for their controller's epoch already.
     ended: Mapping[TopicPartition, Epoch] = field(default_factory=dict)
     queries: tuple[PendingQuery, ...] = ()
+    # How many messages were refused because the leading controller did not write them.
+    refused_as_foreign: int = 0
     is_shutting_down: bool = False
     has_ended: bool = False
 

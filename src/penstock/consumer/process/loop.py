@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.consumer.core.inputs import (
     Command,
@@ -36,6 +36,7 @@ from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.consumer.process.outbound import OutboundMessages
 from penstock.consumer.process.threads import (
     Inbox,
+    Item,
     MailboxCrashed,
     MailboxThread,
     Signalled,
@@ -46,7 +47,7 @@ from penstock.consumer.process.threads import (
 from penstock.errors import SettingsError, UnreachableError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.group_offsets import GroupOffsets
-from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble
+from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble, NotFromLeader
 from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.messages import (
     Refusal,
@@ -60,6 +61,9 @@ from penstock.pipeline import Writer
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
 from penstock.telemetry import Health, get_logger
+
+if TYPE_CHECKING:
+    from penstock.kafka_io.leaders_records import LeadersRecords
 
 Point = Callable[[str], None]
 # How soon a broker that does not answer at the start is asked again.
@@ -99,6 +103,7 @@ class ConsumerProcess:
             is_given_up=lambda: self._is_asked_to_end,
         )
         self._is_asked_to_end = False
+        self._leaders_records: LeadersRecords | None = None
 
     def run(self) -> None:
         """Work until asked to end."""
@@ -215,13 +220,29 @@ class ConsumerProcess:
                     f"Consumer {self._id} has no mailbox: {one.topic} has no partition {self._id}.",
                     remedy=f"Run `penstock topics create --consumers {self._id}`.",
                 )
-        mailbox = Mailbox(self._settings.kafka, commands, queries)
+        mailbox = Mailbox(
+            self._settings.kafka, commands, queries, is_from_leader=self._is_from_leader
+        )
         try:
             mailbox.open(self._record.mailbox)
         except UnreachableError:
             mailbox.close()
             raise
         return mailbox
+
+    def _is_from_leader(self, partition: TopicPartition, offset: int) -> bool:
+        """Called by the mailbox's thread."""
+        if self._leaders_records is None:
+            # Imported with the first command: the library is slow to import.
+            from penstock.kafka_io.leaders_records import LeadersRecords  # noqa: PLC0415 -- slow
+
+            settings = self._settings
+            self._leaders_records = LeadersRecords(
+                settings.kafka,
+                settings.topics.names.transactional_id(settings.lake.group),
+                on_trouble=lambda text: self._inbox.put(MailboxTrouble(text)),
+            )
+        return self._leaders_records.has(partition, offset)
 
     def _make_runner(self) -> EffectRunner:
         settings = self._settings
@@ -250,26 +271,32 @@ class ConsumerProcess:
 
     def _once(self) -> None:
         """Wait for what comes, or until the next tick is due; the core sees everything in order."""
-        records: list[KafkaRecord] = []
-        for item in self._inbox.take((self._runner.wake_ms - now_ms()) / 1000):
-            if isinstance(item, KafkaRecord):
-                records.append(item)
-            elif isinstance(item, WorkerAnswer):
-                given = item.as_input(now_ms())
-                if given is not None:
-                    self._feed(given)
-            elif isinstance(item, Signalled):
-                self._feed(ShutdownAsked(now_ms(), signal.Signals(item.number).name))
-            elif isinstance(item, MailboxTrouble):
-                self._log.warning("mailbox", error=item.explanation)
-            elif isinstance(item, MailboxCrashed):
-                raise item.error
-        messages = [one for record in records if (one := self._decoded(record)) is not None]
-        if messages:
-            self._feed(MessagesRead(now_ms(), tuple(messages)))
+        items = self._inbox.take((self._runner.wake_ms - now_ms()) / 1000)
+        for item in items:
+            self._take(item)
+        records = [one for one in items if isinstance(one, KafkaRecord)]
+        foreign = [one.record for one in items if isinstance(one, NotFromLeader)]
+        messages = self._decoded_all(records, self._settings.lake.group)
+        # Of any group: the core reports what another group's controller writes here.
+        not_from_leader = self._decoded_all(foreign, "")
+        if messages or not_from_leader:
+            self._feed(MessagesRead(now_ms(), messages, not_from_leader))
         if now_ms() >= self._runner.wake_ms:
             self._feed(Tick(now_ms(), is_delivery_stuck=self._outbound.are_stuck))
         self._health.beat()
+
+    def _take(self, item: Item) -> None:
+        """What is no message: those are read together, after all else."""
+        if isinstance(item, WorkerAnswer):
+            given = item.as_input(now_ms())
+            if given is not None:
+                self._feed(given)
+        elif isinstance(item, Signalled):
+            self._feed(ShutdownAsked(now_ms(), signal.Signals(item.number).name))
+        elif isinstance(item, MailboxTrouble):
+            self._log.warning("mailbox", error=item.explanation)
+        elif isinstance(item, MailboxCrashed):
+            raise item.error
 
     def _feed(self, given: Input) -> None:
         if isinstance(given, SparkStarted):
@@ -285,9 +312,15 @@ class ConsumerProcess:
             except OSError as error:
                 self._log.warning("start_not_told", why=str(error))
 
-    def _decoded(self, record: KafkaRecord) -> Command | StateQuery | None:
+    def _decoded_all(
+        self, records: list[KafkaRecord], group: str
+    ) -> tuple[Command | StateQuery, ...]:
+        found = (self._decoded(record, group) for record in records)
+        return tuple(one for one in found if one is not None)
+
+    def _decoded(self, record: KafkaRecord, group: str) -> Command | StateQuery | None:
         role = self._settings.topics.names.role_of(record.topic)
-        read = decode(record.value, record.headers, topic_role=role, mailbox=self._id)
+        read = decode(record.value, record.headers, group=group, topic_role=role, mailbox=self._id)
         if isinstance(read, StartConsumingCommand | StopConsumingCommand | StateQuery):
             return read
         why = read.code if isinstance(read, Refusal) else f"unexpected {read.event_type}"

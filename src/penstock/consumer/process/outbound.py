@@ -14,6 +14,7 @@ UNDELIVERED_MAX = 3
 class OutboundMessages:
     def __init__(self, settings: Settings, log: Any) -> None:
         self._topic = settings.topics.names.controller
+        self._group = settings.lake.group
         self._log = log
         self._undelivered = 0
         self._producer = RecordProducer(settings.kafka, **{"linger.ms": 1})
@@ -25,7 +26,7 @@ class OutboundMessages:
         return self._undelivered >= UNDELIVERED_MAX
 
     def send(self, message: Message) -> None:
-        encoded = encode(message)
+        encoded = encode(message, group=self._group)
         self._undelivered += 1
         self._producer.send(
             self._topic,

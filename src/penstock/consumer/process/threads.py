@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.consumer.core.inputs import Input, InterruptedCallError
 from penstock.errors import PenstockError
-from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble
+from penstock.kafka_io.mailbox import Mailbox, MailboxTrouble, NotFromLeader
 from penstock.kafka_io.partition_reader import KafkaRecord
 from penstock.pipeline.failures import ENDS_THE_PROCESS
 
@@ -40,7 +40,7 @@ class MailboxCrashed:
     error: Exception
 
 
-Item = Signalled | WorkerAnswer | KafkaRecord | MailboxTrouble | MailboxCrashed
+Item = Signalled | WorkerAnswer | KafkaRecord | MailboxTrouble | NotFromLeader | MailboxCrashed
 OnResult = Callable[[int, Any], Input | None]
 OnError = Callable[[int, Exception], Input | None]
 

@@ -53,6 +53,7 @@ class Code(StrEnum):
     PARTITION_FAILED = "partition_failed"
     PARTITION_GIVEN_UP = "partition_given_up"
     STRAY_READER = "stray_reader"
+    MESSAGE_REFUSED = "message_refused"
     REQUEST_ANSWERED = "request_answered"
     SETTING_DROPPED = "setting_dropped"
 
@@ -136,6 +137,9 @@ def _same_text(decision: Decision) -> str | None:
     code, text = decision.code, decision.explanation
     if code is Code.PARTITION_FAILED:
         return text.partition(": ")[0]  # what follows are its consumer's words, which may differ
+    if code is Code.MESSAGE_REFUSED:
+        # Names and numbers are those of its writer: they must not push out what else is told.
+        return _FIGURE.sub("", text.partition(": ")[0])
     if code in REPEATING:
         return text
     is_start_alone = code is Code.PLAN_MADE and decision.moves == 0

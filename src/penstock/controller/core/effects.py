@@ -91,6 +91,11 @@ class Pack(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class AskWhoLeads(Effect):
+    """Write in a transaction of ours. Answered by `LeadershipConfirmed` or `LeadershipLost`."""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitUntil(Effect):
     """Nothing is due before then: the next tick may wait, unless an input arrives."""
 

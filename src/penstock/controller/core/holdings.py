@@ -12,7 +12,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import learned_capacity
 from penstock.controller.core.heartbeats import explained
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
-from penstock.controller.core.roll_out_signs import note_failure, shows_that_it_carries
+from penstock.controller.core.roll_out_signs import note_failure, proven_topics
 from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import (
@@ -26,6 +26,7 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.sentences import counted
 from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
@@ -154,7 +155,7 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
             capacity_bytes_per_s=learned_capacity(
                 draft, record.capacity_bytes_per_s, _measured_capacity(message)
             ),
-            has_carried=shows_that_it_carries(record, message),
+            proven_topics=proven_topics(record, message),
             behind_bytes=message.behind_log_bytes or 0,
             behind_records=message.behind_records or 0,
             behind_by_partition=backlog_of(message),
@@ -202,6 +203,14 @@ def refused(draft: StepDraft, message: CommandRefusedEvent) -> bool:
     draft.count("command_refused")
     if message.reason is RefusalReason.SHUTTING_DOWN:
         begin_leaving(draft, message.sender)
+        return False
+    if message.reason is RefusalReason.NOT_FROM_LEADER:
+        draft.decide(
+            Code.MESSAGE_REFUSED,
+            f"consumer {message.sender} refused {counted(message.refused_times, 'message')} that "
+            f"the leading controller did not write; the last one names controller epoch "
+            f"{message.refused_controller_epoch}",
+        )
         return False
     if message.reason not in {RefusalReason.STALE_PLAN, RefusalReason.STALE_PARTITION_EPOCH}:
         return False

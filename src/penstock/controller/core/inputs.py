@@ -78,9 +78,10 @@ class ConsumerDeleted(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMessageRead(Input):
-    """A message from a consumer, read from partition 0."""
+    """A message from a consumer, read from partition 0 at this offset, if it is known."""
 
     message: FromConsumer
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class HeartbeatReturned(Input):
 
     controller_epoch: int
     number: int
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,18 @@ class LeadershipLost(Input):
     """The broker fenced our producer: a newer controller leads."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeadershipConfirmed(Input):
+    """Answers `AskWhoLeads`: the broker took a transaction of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRefused(Input):
+    """A message that does not count, and that somebody should know of: it is another group's."""
+
+    explanation: str
+
+
 INPUT_TYPES: tuple[type[Input], ...] = (
     Tick,
     DeploymentsListed,
@@ -175,4 +189,6 @@ INPUT_TYPES: tuple[type[Input], ...] = (
     Requested,
     DeploymentTried,
     LeadershipLost,
+    LeadershipConfirmed,
+    MessageRefused,
 )

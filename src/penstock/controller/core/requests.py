@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.controller.core import roll_out
+from penstock.controller.core.allowed_code import code_named, not_allowed
 from penstock.controller.core.housekeeping import idle
 from penstock.controller.core.inputs import Requested
 from penstock.controller.core.load import available
@@ -68,7 +69,7 @@ def obey(draft: StepDraft, given: Requested) -> None:
         outcome, explanation = _update(draft, request, given)
     else:
         outcome, explanation = ServiceOutcome.REFUSED, "no such request"
-    answer(draft, request.request_id, outcome, explanation)
+    answer(draft, request.request_id, outcome, explanation, asked_by=request.requested_by)
 
 
 def _pause(draft: StepDraft, request: Pause) -> tuple[ServiceOutcome, str]:
@@ -267,16 +268,18 @@ def _update(
     if request.from_settings and new is None:
         return ServiceOutcome.REFUSED, given.not_read[:ANSWER_LENGTH_MAX]
     chosen = draft.state.chosen if new is None else new.settings
-    without_effect = _without_effect(chosen, request)
-    if without_effect:
-        return ServiceOutcome.REFUSED, without_effect
+    refusal = _without_effect(chosen, request) or not_allowed(chosen, request)
+    if refusal:
+        return ServiceOutcome.REFUSED, refusal
     if new is not None:
         fixed = need_a_restart(draft.state.chosen, new.settings)
         if fixed:
             return ServiceOutcome.REFUSED, f"changes that need a restart: {shortened_list(fixed)}"
     roll_out.begin(draft, request, new)
-    version = draft.state.deployment_version + 1
-    return ServiceOutcome.ACCEPTED, f"version {version} is tried first, then one by one"
+    version = f"version {draft.state.deployment_version + 1}"
+    code = code_named(request)
+    named = f"{version} ({code})" if code else version
+    return ServiceOutcome.ACCEPTED, f"{named} is tried first, then one by one"
 
 
 def _without_effect(settings: Settings, request: UpdateDeployments) -> str:

@@ -131,13 +131,12 @@ def _to_replace(draft: StepDraft, roll_out: RollOut) -> list[ConsumerId]:
 
 
 def _unproven(draft: StepDraft, roll_out: RollOut) -> list[ConsumerId]:
-    """New consumers that have partitions, and have not shown yet that they carry."""
+    """New consumers that have a topic of which they have not shown yet that they carry it."""
     return [
         consumer
         for consumer, record in sorted(draft.consumers.now.items())
         if record.deployment_version == roll_out.version
-        and not record.has_carried
-        and draft.held_by(consumer)
+        and not {p.topic for p in draft.held_by(consumer)} <= record.proven_topics
     ]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from penstock.controller.core.state import ConsumerRecord
 from penstock.controller.core.step_draft import StepDraft
-from penstock.messages import ConsumerReport, StoppedPartition, StopReason
+from penstock.messages import ConsumerReport, ReportedPartition, StoppedPartition, StopReason
 from penstock.model import ConsumerId
 
 # The deployment may be at fault: its transformation, or the table that it makes.
@@ -17,10 +17,24 @@ OF_THE_DEPLOYMENT = frozenset(
 )
 
 
-def shows_that_it_carries(record: ConsumerRecord, message: ConsumerReport) -> bool:
-    """Whether it has carried a record since it started, or has partitions and nothing waits."""
-    carried = message.cycle is not None and message.cycle.records > 0
-    return record.has_carried or carried or (bool(message.owned) and message.behind_records == 0)
+def proven_topics(record: ConsumerRecord, message: ConsumerReport) -> frozenset[str]:
+    """The topics of which it has carried a record since it started, or of which nothing waits.
+
+    By topic, because each has a transformation and a table of its own. A partition whose end the
+    consumer has not read yet says nothing.
+    """
+    moving = {row.topic for row in message.owned if row.records_per_s}
+    waiting = {row.topic for row in message.owned if not _is_at_its_end(row)}
+    at_their_ends = {row.topic for row in message.owned} - waiting
+    return record.proven_topics | moving | at_their_ends
+
+
+def _is_at_its_end(row: ReportedPartition) -> bool:
+    return (
+        row.next_offset is not None
+        and row.end_offset is not None
+        and row.next_offset >= row.end_offset
+    )
 
 
 def note_failure(draft: StepDraft, consumer: ConsumerId, row: StoppedPartition) -> None:

@@ -13,8 +13,13 @@ def answer(
     outcome: ServiceOutcome,
     detail: str,
     progress: tuple[int, int] | None = None,
+    *,
+    asked_by: str = "",
 ) -> None:
-    """`progress` is how much of how much is done, where that can be counted."""
+    """`progress` is how much of how much is done, where that can be counted.
+
+    `asked_by` is who sent the request, as far as the request says it.
+    """
     done, of = progress or (None, None)
     message = ServiceAnswer(
         request_id=request_id,
@@ -25,4 +30,5 @@ def answer(
         of=of,
     )
     draft.do(Send(message))
-    draft.decide(Code.REQUEST_ANSWERED, f"request {request_id}: {outcome.value}, {detail}")
+    by = f" of {asked_by}" if asked_by else ""
+    draft.decide(Code.REQUEST_ANSWERED, f"request {request_id}{by}: {outcome.value}, {detail}")

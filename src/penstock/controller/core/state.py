@@ -88,8 +88,8 @@ class ConsumerRecord:
     # Until when it may have been starting, as far as the lists tell.
     starting_heartbeat_time_ms: int = 0
     deployment_version: int = 0
-    # Whether it has shown since its start that it carries; a roll-out waits for that.
-    has_carried: bool = False
+    # The topics that it has shown since its start to carry; a roll-out waits for all it has.
+    proven_topics: frozenset[str] = frozenset()
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0
@@ -304,6 +304,10 @@ class State:
     avoided_numbers: Mapping[ConsumerId, int] = field(default_factory=dict)
     creations_ms: tuple[int, ...] = ()
     idle_since_ms: int | None = None
+
+    # What a message said of a newer controller, until the broker has said who leads.
+    doubted: str = ""
+    asked_who_leads_ms: int | None = None
 
     history: tuple[Decision, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from penstock.controller.core import (
     heartbeats,
     holdings,
     housekeeping,
+    leadership,
     membership,
     reassignment,
     requests,
@@ -33,8 +34,10 @@ from penstock.controller.core.inputs import (
     DeploymentTried,
     HeartbeatReturned,
     Input,
+    LeadershipConfirmed,
     LeadershipLost,
     ListingFailed,
+    MessageRefused,
     Packed,
     PackingFailed,
     Requested,
@@ -132,8 +135,12 @@ class Machine:
                 heartbeats.send_heartbeat(draft)
         if state.phase is Phase.SUPERSEDED:
             draft.count("input_after_the_end")
-        elif isinstance(given, LeadershipLost) or _is_from_the_future(state, given):
+        elif isinstance(given, LeadershipLost):
             supersede(draft)
+        elif isinstance(
+            given, ConsumerMessageRead | HeartbeatReturned
+        ) and leadership.names_a_higher_epoch(state, given):
+            leadership.doubt(draft, given)
         else:
             HANDLERS[state.phase, type(given)](draft, given)
             _react(draft)
@@ -146,14 +153,6 @@ class Machine:
         after, effects = draft.finish(max(draft.now_ms, draft.state.ticked_ms + wait_ms))
         check_step(draft.before, after, effects, draft.holdings.touched, draft.released)
         return after, effects
-
-
-def _is_from_the_future(state: State, given: Input) -> bool:
-    """Whether a consumer has already obeyed a newer controller."""
-    return (
-        isinstance(given, ConsumerMessageRead)
-        and given.message.controller_epoch > state.controller_epoch
-    )
 
 
 def _react(draft: StepDraft) -> None:
@@ -267,6 +266,8 @@ _WATCHING: dict[type[Input], Handler] = {
     PackingFailed: _late_packing,
     Requested: requests.obey,
     DeploymentTried: roll_out.tried,
+    LeadershipConfirmed: leadership.confirmed,
+    MessageRefused: leadership.refused,
 }
 _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
     Phase.SYNCHRONIZE: {
@@ -283,6 +284,8 @@ _BY_PHASE: dict[Phase, dict[type[Input], Handler]] = {
         PackingFailed: _late_packing,
         Requested: requests.obey,
         DeploymentTried: roll_out.tried,
+        LeadershipConfirmed: leadership.confirmed,
+        MessageRefused: leadership.refused,
     },
     Phase.SENTINEL: _WATCHING,
     Phase.REASSIGN: _WATCHING

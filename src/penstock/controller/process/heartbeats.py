@@ -17,6 +17,7 @@ _DELIVERED_WITHIN_MS = 10_000
 class Heartbeats:
     def __init__(self, settings: Settings, log: Any) -> None:
         self._topic = settings.topics.names.controller
+        self._group = settings.lake.group
         self._log = log
         self._is_lost = False
         self._producer = RecordProducer(
@@ -30,7 +31,7 @@ class Heartbeats:
         )
 
     def send(self, message: ControllerHeartbeat) -> None:
-        encoded = encode(message)
+        encoded = encode(message, group=self._group)
         self._producer.poll()
         try:
             self._producer.send(

@@ -15,6 +15,7 @@ from penstock.controller.core.inputs import (
     HeartbeatReturned,
     Input,
     LogExtent,
+    MessageRefused,
     Requested,
     SpeedsMeasured,
 )
@@ -28,6 +29,7 @@ from penstock.messages import (
     FromConsumer,
     PartAssembler,
     Refusal,
+    RefusalCode,
     ServiceRequest,
     StateQueryResponse,
     WholeMeasurement,
@@ -56,9 +58,7 @@ class InboundReaders:
         *,
         service_since: int,
         on_unreadable_request: Callable[[KafkaRecord, Refusal], None],
-        on_heartbeat: Callable[[int], None],
     ) -> None:
-        """`on_heartbeat` gets the epoch of every controller's heartbeat, in the thread."""
         self._settings = settings
         self._inbox = inbox
         self._log = log
@@ -66,7 +66,6 @@ class InboundReaders:
         self._responses: PartAssembler[StateQueryResponse] = PartAssembler()
         self._reports: PartAssembler[ConsumerReport] = PartAssembler()
         self._on_unreadable_request = on_unreadable_request
-        self._on_heartbeat = on_heartbeat
         names = settings.topics.names
         self._own = TopicPartition(names.controller, 0)
         self._service = TopicPartition(names.service, 0)
@@ -116,21 +115,32 @@ class InboundReaders:
         if is_service:
             self.service_next_offset = record.offset + 1
         role = "service" if is_service else "controller"
-        found = decode(record.value, record.headers, topic_role=role, mailbox=0)
+        group = self._settings.lake.group
+        found = decode(record.value, record.headers, group=group, topic_role=role, mailbox=0)
         if isinstance(found, Refusal):
-            self._log.warning("message_refused", code=str(found.code), detail=found.detail)
+            self._refused(found, role)
             if is_service:
                 self._on_unreadable_request(record, found)
         elif isinstance(found, ServiceRequest):
             self._inbox.put(lambda now_ms: Requested(now_ms, found))
         elif isinstance(found, ControllerHeartbeat):
             epoch, number = found.controller_epoch, found.heartbeat_number
-            self._on_heartbeat(epoch)
-            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number))
+            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number, record.offset))
         elif isinstance(found, FromConsumer):
             whole = self._whole(found)
             if whole is not None:
-                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole))
+                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole, record.offset))
+
+    def _refused(self, refusal: Refusal, role: str) -> None:
+        """What is another group's is in the history too: two groups share the topics."""
+        if refusal.code is not RefusalCode.OTHER_GROUP:
+            self._log.warning("message_refused", code=str(refusal.code), detail=refusal.detail)
+            return
+        explanation = (
+            f"a message of another group was refused: {refusal.event_type or 'unknown'} on the "
+            f"{role} topic, {refusal.detail}"
+        )
+        self._inbox.put(lambda now_ms: MessageRefused(now_ms, explanation))
 
     def _whole(self, message: FromConsumer) -> FromConsumer | None:
         if isinstance(message, StateQueryResponse):
@@ -142,7 +152,13 @@ class InboundReaders:
         return message
 
     def _read_speeds(self) -> None:
-        reader = MeasurementReader(self._settings.kafka, self._settings.topics)
+        settings = self._settings
+        reader = MeasurementReader(
+            settings.kafka,
+            settings.topics,
+            group=settings.lake.group,
+            on_refusal=lambda refusal: self._refused(refusal, "monitor"),
+        )
         last: tuple[int, int] | None = None
         try:
             while not self._stop.is_set():

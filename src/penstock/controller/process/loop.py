@@ -20,6 +20,7 @@ from typing import Any
 
 from penstock.controller.core.decisions import Decision, is_worth_a_line, told_since
 from penstock.controller.core.effects import (
+    AskWhoLeads,
     Effect,
     RestoreDeploymentTemplate,
     SaveState,
@@ -29,7 +30,13 @@ from penstock.controller.core.effects import (
     StepDown,
     WaitUntil,
 )
-from penstock.controller.core.inputs import Input, LeadershipLost, Requested, Tick
+from penstock.controller.core.inputs import (
+    Input,
+    LeadershipConfirmed,
+    LeadershipLost,
+    Requested,
+    Tick,
+)
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
@@ -154,7 +161,6 @@ class ControllerProcess:
                 self._log,
                 service_since=remembered.service_next_offset,
                 on_unreadable_request=self._answer_unreadable,
-                on_heartbeat=self._heartbeat_read,
             )
             self._heartbeats = Heartbeats(self._settings, self._log)
             self._effect_runner = EffectRunner(
@@ -232,32 +238,35 @@ class ControllerProcess:
         messages: list[Outgoing] = []
         later: list[Effect] = []
         wait_until_ms = _now_ms()
+        _end_if_stepped_down(effects)
         for effect in effects:
             if isinstance(effect, SaveState):
                 self._save()
-            elif isinstance(effect, Send):
-                messages.append(self._outgoing(effect.message))
+            elif isinstance(effect, Send | AskWhoLeads):
+                messages.append(self._to_send(effect))
             elif isinstance(effect, SendHeartbeat):
                 self._heartbeats.send(effect.message)
             elif isinstance(effect, WaitUntil):
                 wait_until_ms = effect.at_ms
-            elif isinstance(effect, StepDown):
-                raise FencedError(
-                    f"This controller steps down: {effect.reason}.",
-                    remedy="Nothing to do if a newer one is meant to lead.",
-                )
             elif isinstance(effect, (SetDeploymentTemplate, RestoreDeploymentTemplate)):
                 self._effect_runner.do(effect)
             else:
                 later.append(effect)
         if self._unsent_state is not None:
             messages.insert(0, self._unsent_state)
-        self._send(messages)
+        if self._send(messages) and AskWhoLeads() in effects:
+            self._inbox.put(LeadershipConfirmed)
         # A controller that was fenced creates and deletes nothing, and one that takes over without
         # the file knows what led to a creation.
         for effect in later:
             self._effect_runner.do(effect)
         return wait_until_ms
+
+    def _to_send(self, effect: Send | AskWhoLeads) -> Outgoing:
+        """To ask who leads, write who does: that the broker takes it from us is the answer."""
+        if isinstance(effect, AskWhoLeads):
+            return self._holder.record(self._settings)
+        return self._outgoing(effect.message)
 
     def _save(self) -> None:
         """Write the file, and prepare the record that goes with the step's messages."""
@@ -275,7 +284,8 @@ class ControllerProcess:
             self._log.error("state_not_saved", why=self._directory.unusable)
         self._is_degraded = not saved
 
-    def _send(self, messages: Sequence[Outgoing]) -> None:
+    def _send(self, messages: Sequence[Outgoing]) -> bool:
+        """Whether the broker took them."""
         try:
             self._producer.send(messages)
         except FencedError:
@@ -286,14 +296,15 @@ class ControllerProcess:
             # Not sent. The core sends again whatever is not acknowledged.
             self._log.warning("not_sent", error=str(error), messages=len(messages))
             self._health.lacks("kafka", "the broker takes no commands")
-        else:
-            if messages:
-                self._health.lacks("kafka", None)
-            if self._unsent_state in messages:
-                self._unsent_state = None
+            return False
+        if messages:
+            self._health.lacks("kafka", None)
+        if self._unsent_state in messages:
+            self._unsent_state = None
+        return True
 
     def _outgoing(self, message: Message) -> Outgoing:
-        encoded = encode(message)
+        encoded = encode(message, group=self._settings.lake.group)
         topic = self._settings.topics.names.of_role(message.topic_role)
         return Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
 
@@ -311,18 +322,6 @@ class ControllerProcess:
         except ValueError:
             return  # not even its name can be repeated; the refusal is in the log
         self._inbox.put(lambda now_ms: self._answered(answer, now_ms))
-
-    def _heartbeat_read(self, epoch: int) -> None:
-        """Called by the messages thread: another one seems to lead, and the broker knows who does.
-
-        Without this a controller that has nothing to send would never notice that it was fenced.
-        """
-        if epoch > self._state.controller_epoch:
-            self._inbox.put(self._proved)
-
-    def _proved(self, now_ms: int) -> Input:
-        self._send([self._holder.record(self._settings)])
-        return Tick(now_ms, _unix_ms())
 
     def _answered(self, answer: ServiceAnswer, now_ms: int) -> Input:
         self._send([self._outgoing(answer)])
@@ -347,6 +346,15 @@ class ControllerProcess:
         write_status(self._path / STATUS_NAME, {**status, "has_ended": has_ended}, self._log)
         self._kept_settings.show(self._state, self._effect_runner.template, _unix_ms())
         return time.thread_time() - began_s
+
+
+def _end_if_stepped_down(effects: Sequence[Effect]) -> None:
+    for effect in effects:
+        if isinstance(effect, StepDown):
+            raise FencedError(
+                f"This controller steps down: {effect.reason}.",
+                remedy="Nothing to do if a newer one is meant to lead.",
+            )
 
 
 def log_decisions(log: Any, before: tuple[Decision, ...], after: tuple[Decision, ...]) -> None:

@@ -128,13 +128,31 @@ def require_free_prefix(
         return  # the lock of the folder, or Kubernetes, sees to it that the former one ends
     on_wait(holder)
     if _leads(settings, holder, monotonic):
-        raise PrefixTakenError(
-            f"Another controller leads on the control topics {settings.topics.prefix}-* "
-            f"({holder}).",
-            remedy="Stop that one first. A group for other topics needs names of its own (--set "
-            "topics.prefix=NAME --set lake.group=NAME); two groups that carry one topic into one "
-            "lake.root write every record twice. Nothing of the other was touched.",
-        )
+        raise taken(settings, str(holder), holder.group)
+
+
+def prefix_state(settings: Settings, *, monotonic: Callable[[], float] = time.monotonic) -> str:
+    """Whose the control topics are, in words; PrefixTakenError while another group leads there."""
+    holder, prefix = holder_of(settings), f"{settings.topics.prefix}-*"
+    if holder is None:
+        return f"nobody has led on {prefix} yet"
+    if holder.group == settings.lake.group:
+        return f"{prefix} is this group's ({holder.group})"
+    if not (holder.has_ended or holder.is_dead_here()) and _leads(settings, holder, monotonic):
+        raise taken(settings, str(holder), holder.group)
+    return f"{prefix} was last used by group {holder.group}, which leads no more"
+
+
+def taken(settings: Settings, who: str, group: str) -> PrefixTakenError:
+    by = "Another controller leads on the control topics"
+    if group != settings.lake.group:
+        by = f"Another group, {group}, has the control topics"
+    return PrefixTakenError(
+        f"{by} {settings.topics.prefix}-* ({who}).",
+        remedy="Stop that one first. A group for other topics needs names of its own (--set "
+        "topics.prefix=NAME --set lake.group=NAME); two groups that carry one topic into one "
+        "lake.root write every record twice. Nothing of the other was touched.",
+    )
 
 
 def _leads(settings: Settings, holder: Holder, monotonic: Callable[[], float]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from penstock.controller.process.prefix_holder import PrefixTakenError, taken
 from penstock.errors import PenstockError
 from penstock.kafka_io.partition_reader import (
     FailureKind,
@@ -18,7 +19,7 @@ from penstock.kafka_io.partition_reader import (
     PartitionReader,
     ReadFailure,
 )
-from penstock.messages import ControllerHeartbeat, LeadershipEnd, decode
+from penstock.messages import ControllerHeartbeat, LeadershipEnd, decode, group_named
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.telemetry import Health
@@ -58,6 +59,8 @@ class Standby:
             try:
                 if self._is_leaderless():
                     return
+            except PrefixTakenError:
+                raise  # to wait for another group's end would be to take its topics over
             except PenstockError as error:
                 if not is_away:
                     self._log.warning("kafka_unreachable", error=str(error))
@@ -103,8 +106,15 @@ class Standby:
             elif isinstance(outcome, KafkaRecord):
                 found = decode(outcome.value, outcome.headers, topic_role="controller", mailbox=0)
                 if isinstance(found, ControllerHeartbeat):
+                    self._require_own_group(outcome)
                     is_heard, self._leader_epoch = True, found.controller_epoch
                     self._has_leader_ended = False
                 elif isinstance(found, LeadershipEnd):
                     self._has_leader_ended = found.controller_epoch >= self._leader_epoch
         return is_heard
+
+    def _require_own_group(self, heartbeat: KafkaRecord) -> None:
+        """A controller of an older release names no group: it is taken for one of ours."""
+        named = group_named(heartbeat.headers)
+        if named and named != self._settings.lake.group:
+            raise taken(self._settings, f"a heartbeat of group {named}", named)

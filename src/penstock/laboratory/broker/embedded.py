@@ -95,7 +95,7 @@ class EmbeddedKafka:
 
     @property
     def settings(self) -> KafkaSettings:
-        return KafkaSettings(bootstrap_servers=self.bootstrap_servers)
+        return KafkaSettings(bootstrap_servers=self.bootstrap_servers, insecure=True)
 
     @property
     def is_temporary(self) -> bool:
@@ -208,7 +208,8 @@ class EmbeddedKafka:
         """Wait until every node answers with the whole cluster's metadata."""
         deadline = time.monotonic() + timeout_s
         for node in list(self.nodes.values()):
-            alone = KafkaSettings(bootstrap_servers=f"{self.plan.host}:{node.plan.port}")
+            address = f"{self.plan.host}:{node.plan.port}"
+            alone = KafkaSettings(bootstrap_servers=address, insecure=True)
             while not self._answers(alone):
                 self._require_alive(node)
                 if time.monotonic() > deadline:

@@ -61,6 +61,11 @@ class Checker:
             self.records += commit.end - commit.start
         self._seen = len(commits)
 
+    def controller_steps_down(self, controller: "SimulatedController") -> None:
+        """Only one that the broker has fenced does (S15)."""
+        if controller.epoch == self.group.newest_epoch:
+            raise ViolationError("S15", "the leading controller stepped down")
+
     def consumer_stepped(self, before: Ownership, after: Ownership) -> None:
         """A consumer never obeys an older plan or epoch (S5)."""
         if (after.controller_epoch, after.plan_number) < (
@@ -68,6 +73,8 @@ class Checker:
             before.plan_number,
         ):
             raise ViolationError("S5", f"consumer {after.consumer_id} obeyed an older plan")
+        if after.controller_epoch > self.group.newest_epoch:
+            raise ViolationError("S15", f"consumer {after.consumer_id} obeyed a forged epoch")
         if after.owned is before.owned:
             return
         for partition, owned in after.owned.items():

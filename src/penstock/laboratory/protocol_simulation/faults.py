@@ -12,13 +12,19 @@ from penstock.laboratory.protocol_simulation.scenario import (
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
 from penstock.laboratory.protocol_simulation.simulated_group import (
     ABSURD_BYTES_PER_S,
+    LOG_END_AHEAD,
     SimulatedGroup,
 )
 from penstock.messages import (
     ChangeSettings,
+    ConsumerPhase,
+    ConsumerReport,
     Direction,
+    PartitionToStart,
     Pause,
     ServiceRequest,
+    StartConsumingCommand,
+    StateQuery,
     UpdateDeployments,
 )
 from penstock.model import ConsumerId
@@ -294,6 +300,55 @@ def _long_batches(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     return _load_changes(group, SimulatedFault(fault.at_ms, fault.kind, fault.pick, 3))
 
 
+# What somebody forges
+
+
+def _forged_epoch(group: SimulatedGroup, fault: SimulatedFault) -> int:
+    """An epoch that the log could hold, or one beyond its end."""
+    return group.newest_epoch + 1 + (fault.size if fault.pick % 2 else LOG_END_AHEAD + fault.size)
+
+
+def _forged_orders(group: SimulatedGroup, fault: SimulatedFault) -> bool:
+    """A query or a start in a consumer's mailbox that the leading controller did not write."""
+    process = _process(group, fault)
+    if process is None:
+        return False
+    epoch = _forged_epoch(group, fault)
+    head = {"consumer_id": process.consumer, "controller_epoch": epoch, "plan_number": 1}
+    if fault.size % 2:
+        process.deliver_forged(StateQuery(**head, query_number=1))
+        return True
+    rows = tuple(
+        PartitionToStart(topic=p.topic, partition=p.partition, epoch=f"{epoch}.1")
+        for p in sorted(group.logs)[:1]
+    )
+    if rows:
+        incarnation = process.ownership.incarnation
+        process.deliver_forged(
+            StartConsumingCommand(**head, incarnation=incarnation, partitions=rows)
+        )
+    return bool(rows)
+
+
+def _forged_report(group: SimulatedGroup, fault: SimulatedFault) -> bool:
+    """A report in a consumer's name that has obeyed a controller which never was."""
+    leader, process = group.leader, _process(group, fault)
+    if leader is None or process is None:
+        return False
+    leader.receive(
+        ConsumerReport(
+            consumer_id=process.consumer,
+            incarnation=process.ownership.incarnation,
+            sequence=process.ownership.sequence + 1,
+            controller_epoch=_forged_epoch(group, fault),
+            plan_number=1,
+            report_number=1,
+            phase=ConsumerPhase.RUNNING,
+        )
+    )
+    return True
+
+
 _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, SimulatedFault], bool]] = {
     FaultKind.CONTROLLER_CRASH: _controller_crash,
     FaultKind.CONTROLLER_CRASH_AT_EFFECT: _controller_crash_at_effect,
@@ -331,4 +386,6 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, SimulatedFault], bool]] =
     FaultKind.SPARK_AWAY: _spark_away,
     FaultKind.SLOW_STARTS: _slow_starts,
     FaultKind.LONG_BATCHES: _long_batches,
+    FaultKind.FORGED_ORDERS: _forged_orders,
+    FaultKind.FORGED_REPORT: _forged_report,
 }

@@ -25,6 +25,7 @@ class DeliveryFaults:
 
 
 NO_FAULTS = DeliveryFaults()
+GROUP = "simulated"
 TRAVEL_MS = (2, 20)
 
 
@@ -74,10 +75,11 @@ class LossyTopic:
             self._clock.at(arrival, lambda sent=message: deliver(sent))  # type: ignore[misc]  # mypy cannot type a lambda's default
 
     def _through_codec(self, message: Message) -> Message:
-        encoded = encode(message)
+        encoded = encode(message, group=GROUP)
         decoded = decode(
             encoded.value,
             encoded.headers,
+            group=GROUP,
             topic_role=message.topic_role,
             mailbox=message.mailbox,
         )

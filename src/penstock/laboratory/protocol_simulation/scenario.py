@@ -60,6 +60,8 @@ class FaultKind(StrEnum):
     SPARK_AWAY = "spark_away"
     SLOW_STARTS = "slow_starts"
     LONG_BATCHES = "long_batches"
+    FORGED_ORDERS = "forged_orders"
+    FORGED_REPORT = "forged_report"
 
 
 # The largest `size` of a fault.
@@ -156,7 +158,12 @@ SETTINGS = changed_settings(
     },
 )
 
-_KINDS = tuple(kind for kind in FaultKind if kind not in OUTAGES_MS)
+# What somebody writes who may write to the controller topic and is not the leading controller.
+_FORGERIES = (FaultKind.FORGED_ORDERS, FaultKind.FORGED_REPORT)
+_KINDS = tuple(kind for kind in FaultKind if kind not in {*OUTAGES_MS, *_FORGERIES})
+# Of the scenarios: those in which messages are forged, and how many of each kind.
+FORGERY_SHARE = 0.08
+FORGERIES_EACH = 2
 _OUTAGES_OF_OTHERS = tuple(kind for kind in OUTAGES_MS if kind is not FaultKind.SPARK_AWAY)
 # Of the small scenarios: those in which something that all consumers share is away. A minute of a
 # larger one costs too much.
@@ -229,11 +236,32 @@ def scenario(seed: int) -> Scenario:
         carried_by_all=chance.choice((0.0, 0.0, 0.0, 0.4)) * consumers_max,
         capacity_is_learned=chance.random() < 0.3,
     )
+    drawn = _with_forgeries(drawn)
     # Draws of its own, so that all other scenarios stay the same.
     lasting = random.Random(f"lasting load {seed}")
     if lasting.random() < LASTING_LOAD_SHARE:
         return _with_lasting_load(drawn, lasting)
     return drawn
+
+
+def _with_forgeries(drawn: Scenario) -> Scenario:
+    """Draws of its own, so that all other scenarios stay the same."""
+    chance = random.Random(f"forged messages {drawn.seed}")
+    if chance.random() >= FORGERY_SHARE:
+        return drawn
+    forged = [
+        SimulatedFault(
+            at_ms=chance.randint(2_500, drawn.faults_until_ms),
+            kind=kind,
+            pick=chance.randint(0, 1_000),
+            size=chance.randint(0, SIZE_MAX),
+        )
+        for kind in _FORGERIES
+        for _ in range(FORGERIES_EACH)
+    ]
+    return replace(
+        drawn, faults=tuple(sorted((*drawn.faults, *forged), key=lambda fault: fault.at_ms))
+    )
 
 
 def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:

@@ -128,6 +128,13 @@ class SimulatedConsumer(SimulatedProcess):
             read = (message,)
             self.later(0, lambda: self._take(inputs.MessagesRead(self._now_ms, read)))
 
+    def deliver_forged(self, message: inputs.Command | StateQuery) -> None:
+        """The mailbox knows that the leader did not write it."""
+        self.later(
+            0,
+            lambda: self._take(inputs.MessagesRead(self._now_ms, (), not_from_leader=(message,))),
+        )
+
     @property
     def _now_ms(self) -> int:
         return self.clock.now_ms

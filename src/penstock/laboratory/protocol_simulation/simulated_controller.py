@@ -50,7 +50,8 @@ class SimulatedController(SimulatedProcess):
 
     def receive(self, message: FromConsumer) -> None:
         now = self.clock.now_ms
-        self.later(0, lambda: self.take(inputs.ConsumerMessageRead(now, message)))
+        offset = self.group.log_end
+        self.later(0, lambda: self.take(inputs.ConsumerMessageRead(now, message, offset)))
 
     def send_input(self, make: Callable[[int], inputs.Input], delay_ms: int = 0) -> None:
         self.later(delay_ms, lambda: self.take(make(self.clock.now_ms)))
@@ -87,11 +88,19 @@ class SimulatedController(SimulatedProcess):
             group.pack(self, effect)
         elif isinstance(effect, act.WaitUntil):
             self.wake_at(effect.at_ms, self._tick)
+        elif isinstance(effect, act.AskWhoLeads):
+            self._ask_who_leads()
         elif isinstance(effect, act.StepDown):
+            group.checker.controller_steps_down(self)
             group.count_event("controller stepped down")
             self.crash()
         else:
             self._deploy(effect)
+
+    def _ask_who_leads(self) -> None:
+        """The broker knows, also where it lets an old controller's messages pass."""
+        leads = self.group.newest_epoch == self.epoch
+        self.send_input(inputs.LeadershipConfirmed if leads else inputs.LeadershipLost)
 
     def _deploy(self, effect: act.Effect) -> None:
         deployment = self.group.deployment
@@ -127,7 +136,13 @@ class SimulatedController(SimulatedProcess):
             group.to_consumer(self, message)
 
 
-_REPEATED = (act.WaitUntil, act.SaveState, act.ListDeployments, act.SendHeartbeat)
+_REPEATED = (
+    act.WaitUntil,
+    act.SaveState,
+    act.ListDeployments,
+    act.SendHeartbeat,
+    act.AskWhoLeads,
+)
 
 
 def _is_acting(before: State, after: State, effects: tuple[act.Effect, ...]) -> bool:

@@ -40,6 +40,8 @@ EVENTS_MAX = 400_000
 LOAD_SHARE_MAX = 1.3
 ABSURD_BYTES_PER_S = 1e18
 LATE_MS = 4_000
+# By how much the log of the controller's partition is longer than its newest epoch.
+LOG_END_AHEAD = 1_000
 
 
 class SimulatedLog:
@@ -235,6 +237,11 @@ class SimulatedGroup:
     def leader(self) -> SimulatedController | None:
         alive = [c for c in self.controllers if c.is_alive]
         return max(alive, key=lambda c: c.epoch, default=None)
+
+    @property
+    def log_end(self) -> int:
+        """The end of partition 0: beyond all epochs there are, which are offsets in it."""
+        return self.newest_epoch + LOG_END_AHEAD
 
     def pack(self, controller: SimulatedController, effect: act.Pack) -> None:
         number, problem = effect.number, effect.problem

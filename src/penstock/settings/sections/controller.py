@@ -2,10 +2,10 @@
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from penstock.model.consumer_id import CONSUMER_ID_MAX
-from penstock.settings.sections.base import Section, option
+from penstock.settings.sections.base import Section, checked_patterns, option
 from penstock.settings.units import Duration
 
 # The most consumers where nothing else bounds them: not set, and not on one machine.
@@ -24,6 +24,16 @@ class ControllerSection(Section):
         "local",
         "What runs the consumers: processes of this machine, or Deployments of a Kubernetes "
         "cluster (see `kubernetes`).",
+    )
+    allowed_images: list[str] = option(
+        [],
+        "Images that a request may roll out beside `kubernetes.image`: regular expressions, each "
+        "for a whole name.",
+    )
+    allowed_transformations: list[str] = option(
+        [],
+        "Transformations, as module:function, that a request may roll out beside those of "
+        "`lake.tables`: regular expressions, each for a whole name.",
     )
     consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=CONSUMER_ID_MAX)
     consumers_max: int = option(
@@ -197,6 +207,11 @@ class ControllerSection(Section):
     vanish_after_measurements: int = option(
         3, "A partition is gone when this many measurements in a row do not name it.", ge=1
     )
+
+    @field_validator("allowed_images", "allowed_transformations")
+    @classmethod
+    def _are_patterns(cls, value: list[str]) -> list[str]:
+        return checked_patterns(value)
 
     @model_validator(mode="after")
     def _a_lost_heartbeat_is_no_reason_to_take_over(self) -> Self:

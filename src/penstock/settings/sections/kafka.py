@@ -6,6 +6,7 @@ environment.
 """
 
 from difflib import get_close_matches
+from ipaddress import ip_address
 
 from pydantic import field_validator
 
@@ -57,11 +58,27 @@ class KafkaSettings(Section):
     properties: dict[str, str] = option(
         {}, "Kafka client properties under their librdkafka names; only safe ones are allowed."
     )
+    insecure: bool = option(
+        False,
+        "Whether a connection without TLS to a broker of another machine is meant: everybody on "
+        "the way can then read and change what it carries.",
+    )
     sasl_password: Secret | None = option(None, "The password for `sasl.username`.")
     ssl_key_password: Secret | None = option(None, "The password of the client's private key.")
     answer_timeout: Duration = option(
         10.0, "How long to wait for a broker's answer before it counts as unreachable.", gt=0
     )
+
+    @property
+    def security_protocol(self) -> str:
+        return self.properties.get("security.protocol", "PLAINTEXT")
+
+    @property
+    def unencrypted_servers(self) -> list[str]:
+        """The addresses of other machines to which the connection is not encrypted."""
+        if not self.security_protocol.endswith("PLAINTEXT"):
+            return []
+        return [one for one in self.bootstrap_servers.split(",") if not _is_here(one)]
 
     @field_validator("properties", mode="before")
     @classmethod
@@ -125,6 +142,17 @@ class KafkaSettings(Section):
                 "a client certificate needs both ssl.certificate.location and ssl.key.location"
             )
         return value
+
+
+def _is_here(address: str) -> bool:
+    """Whether what is sent to this address never leaves the machine."""
+    host = address.rpartition(":")[0].strip("[]").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _text(value: object) -> str:

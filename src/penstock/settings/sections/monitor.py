@@ -1,11 +1,10 @@
 """How the write speed of every partition is measured."""
 
-import re
 from typing import Literal
 
 from pydantic import field_validator
 
-from penstock.settings.sections.base import Section, option
+from penstock.settings.sections.base import Section, checked_patterns, option
 from penstock.settings.units import Duration
 
 
@@ -81,9 +80,4 @@ class MonitorSettings(Section):
     @field_validator("include", "exclude")
     @classmethod
     def _compile(cls, value: list[str]) -> list[str]:
-        for pattern in value:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
-        return value
+        return checked_patterns(value)

@@ -15,9 +15,9 @@ import yaml
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.leading_producer import LeadingProducer, Outgoing
 from penstock.kafka_io.mailbox import Mailbox
 from penstock.kafka_io.partition_reader import KafkaRecord
-from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import (
     ConsumerReport,
     PartitionToStart,
@@ -111,15 +111,14 @@ class StudiedConsumer:
             plan_number=1,
             partitions=rows,
         )
-        encoded = encode(command)
-        producer = RecordProducer(self.settings.kafka)
-        producer.send(
-            self.settings.topics.names.controller,
-            command.mailbox,
-            encoded.value,
-            headers=encoded.headers,
+        encoded = encode(command, group=self.settings.lake.group)
+        names = self.settings.topics.names
+        # A consumer obeys only what is written under the controller's transactional id.
+        leader = LeadingProducer(
+            self.settings.kafka, names.transactional_id(self.settings.lake.group)
         )
-        producer.flush(10)
+        leader.send([Outgoing(names.controller, command.mailbox, encoded.value, encoded.headers)])
+        leader.close()
 
     def wait_until_carried(self, ends: dict[TopicPartition, int], timeout_s: float) -> None:
         """Wait until a report shows every partition at its end."""

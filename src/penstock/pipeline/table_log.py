@@ -1,0 +1,237 @@
+"""Reads a table's state from its log: ledger, columns and protocol, without the list of files.
+
+A consumer on a table of a million files needs no more memory and no more time than on an empty
+one. The first look reads the newest checkpoint (three of its columns) and the entries after it;
+later ones read only the entries that are new, by asking for the next version until there is none.
+
+What is not understood here (a damaged log, a checkpoint of version 2) is left to deltalake, so
+that such a table is served, or refused, as that library does it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.pipeline.checkpoint_files import (
+    CheckpointPlace,
+    hinted_checkpoint,
+    hinted_version,
+    read_checkpoint,
+)
+from penstock.pipeline.log_entries import (
+    LogEntry,
+    LogNotUnderstoodError,
+    entry_path,
+    parse_entry,
+)
+from penstock.pipeline.storage import FileMark, TableStorage
+from penstock.pipeline.table_state import TableMetadata, TableProtocol, TableState
+
+_LOG = "_delta_log"
+_ENTRY = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_OTHER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
+# A log without a checkpoint may have any number of entries: they are not held together.
+_ENTRIES_AT_ONCE = 1000
+# The log may be cleaned up or the table replaced while it is read: then it is read again.
+LOADS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """A file that shows that the log is still the one whose state we hold."""
+
+    path: str
+    mark: FileMark | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """The state after some entries; protocol and columns may still be to come."""
+
+    version: int
+    anchor: _Anchor
+    protocol: TableProtocol | None = None
+    metadata: TableMetadata | None = None
+    transactions: Mapping[str, int] = field(default_factory=dict)
+
+    def after(self, entries: list[LogEntry], anchor: _Anchor) -> "_Progress":
+        """With these entries, the last of which is in the anchor's file."""
+        protocol, metadata = self.protocol, self.metadata
+        transactions = dict(self.transactions)
+        for entry in entries:
+            protocol = entry.protocol or protocol
+            metadata = entry.metadata or metadata
+            transactions |= entry.transactions
+        version = self.version + len(entries)
+        return _Progress(version, anchor, protocol, metadata, transactions)
+
+    def state(self) -> TableState:
+        if self.protocol is None or self.metadata is None:
+            raise LogNotUnderstoodError("the log has no protocol or no metadata")
+        return TableState(self.version, self.protocol, self.metadata, self.transactions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """From where the log is read on, and which version it must at least reach."""
+
+    progress: _Progress
+    reaches: int
+
+
+class _ChangedMeanwhileError(Exception):
+    """The log was cleaned up or replaced while it was read."""
+
+
+class TableLog:
+    """The state of one table, from version to version."""
+
+    def __init__(self, storage: TableStorage) -> None:
+        self._storage = storage
+        self._held: _Progress | None = None
+
+    def newest(self) -> TableState | None:
+        """The newest version; None if there is no table. Raises LogNotUnderstoodError."""
+        held, self._held = self._held, None  # whatever fails, the next look begins anew
+        progress = None if held is None else self._caught_up(held)
+        if progress is None:
+            progress = self._load()
+        if progress is None:
+            return None
+        state = progress.state()
+        self._held = progress
+        return state
+
+    def forget(self) -> None:
+        """Read everything again at the next look."""
+        self._held = None
+
+    def is_newest(self, version: int) -> bool:
+        """Whether the held state is of this version, and the log is still the one it is from."""
+        held = self._held
+        if held is None or held.version != version or held.anchor.mark is None:
+            return False
+        # Not by its time: an entry of ours is taken back when this says no, and must not be only
+        # because somebody touched a file.
+        return held.anchor.mark.is_same_file(self._storage.mark_of(held.anchor.path))
+
+    def committed(self, version: int, content: bytes, mark: FileMark) -> None:
+        """Take over an entry that this process has put after the held version, unread."""
+        held = self._held
+        if held is None or held.version + 1 != version:
+            self._held = None
+            return
+        self._held = held.after([parse_entry(content)], _Anchor(entry_path(version), mark))
+
+    def checkpoint_version(self) -> int | None:
+        """The version of the newest checkpoint, as the log's hint says."""
+        return hinted_version(self._storage)
+
+    def holds_batch(self, batch: str, *, since: int, until: int) -> bool | None:
+        """Whether an entry from `since` on is of this batch; None when one was cleaned away."""
+        for version in range(since, until + 1):
+            found = self._storage.read_marked(entry_path(version))
+            if found is None:
+                return None
+            if parse_entry(found[0]).batch == batch:
+                return True
+        return False
+
+    def _caught_up(self, progress: _Progress) -> _Progress | None:
+        """With all entries that came since; None if the log is no longer the one that was read.
+
+        The anchor is looked at after the entries were read: a table that is deleted and made
+        again has new files, so entries of the new one are never put on top of the old one.
+        """
+        newest, entries = progress, list[LogEntry]()
+        while True:
+            path = entry_path(newest.version + len(entries) + 1)
+            found = self._storage.read_marked(path)
+            if found is not None:
+                entries.append(parse_entry(found[0]))
+                anchor = _Anchor(path, found[1])
+            if entries and (found is None or len(entries) == _ENTRIES_AT_ONCE):
+                newest, entries = newest.after(entries, anchor), []
+            if found is None:
+                break
+        return newest if self._is_there(progress.anchor) else None
+
+    def _is_there(self, anchor: _Anchor) -> bool:
+        return anchor.mark is not None and self._storage.mark_of(anchor.path) == anchor.mark
+
+    def _load(self) -> _Progress | None:
+        for _ in range(LOADS_MAX):
+            try:
+                start = self._from_hint() or self._from_listing()
+            except _ChangedMeanwhileError:
+                continue
+            if start is None:
+                return None
+            progress = self._caught_up(start.progress)
+            if progress is not None and progress.version >= start.reaches:
+                return progress
+        raise LogNotUnderstoodError("the log has a gap, or changes faster than it can be read")
+
+    def _from_hint(self) -> _Start | None:
+        """Begin at the checkpoint that `_last_checkpoint` names, unless it is wrong or missing.
+
+        The entry of the checkpoint's own version is the newest that clean-up may not remove. If
+        it is gone, there is a later checkpoint, and the hint is old.
+        """
+        place = hinted_checkpoint(self._storage)
+        if place is None or self._storage.mark_of(entry_path(place.version)) is None:
+            return None
+        try:
+            return self._from_checkpoint(place, place.version)
+        except _ChangedMeanwhileError:
+            return None  # the hint names files that are not there
+
+    def _from_listing(self) -> _Start | None:
+        names = self._storage.file_names(_LOG)
+        versions = [int(found[1]) for name in names if (found := _ENTRY.fullmatch(name))]
+        place = _newest_checkpoint(names)
+        if place is not None:
+            return self._from_checkpoint(place, max([place.version, *versions]))
+        if not versions:
+            return None
+        if min(versions) > 0:
+            raise LogNotUnderstoodError("the log begins without a checkpoint")
+        return _Start(_Progress(-1, self._anchor(entry_path(0))), max(versions))
+
+    def _from_checkpoint(self, place: CheckpointPlace, reaches: int) -> _Start:
+        # Looked at before anything is read, so that a table that is replaced meanwhile shows. The
+        # entry outlives the checkpoint, which clean-up removes when there is a later one.
+        anchor = self._anchor(entry_path(place.version))
+        if anchor.mark is None:
+            anchor = self._anchor(place.paths()[0])
+        try:
+            content = read_checkpoint(self._storage, place)
+        except FileNotFoundError as error:
+            raise _ChangedMeanwhileError from error
+        progress = _Progress(
+            place.version, anchor, content.protocol, content.metadata, content.transactions
+        )
+        return _Start(progress, reaches)
+
+    def _anchor(self, path: str) -> _Anchor:
+        return _Anchor(path, self._storage.mark_of(path))
+
+
+def _newest_checkpoint(names: list[str]) -> CheckpointPlace | None:
+    """The newest one that has all its parts."""
+    parts: dict[CheckpointPlace, int] = {}
+    newest_other = -1
+    for name in names:
+        found = _CHECKPOINT.fullmatch(name)
+        other = _OTHER_CHECKPOINT.fullmatch(name)
+        if found:
+            place = CheckpointPlace(int(found[1]), int(found[3] or 1))
+            parts[place] = parts.get(place, 0) + 1
+        elif other:
+            newest_other = max(newest_other, int(other[1]))
+    whole = [place for place, count in parts.items() if count >= place.parts]
+    newest = max(whole, key=lambda place: place.version, default=None)
+    if newest_other > (-1 if newest is None else newest.version):
+        raise LogNotUnderstoodError("a checkpoint of version 2")
+    return newest

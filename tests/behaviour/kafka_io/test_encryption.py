@@ -1,0 +1,78 @@
+"""A connection that leaves the machine without TLS must be meant."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.cli.doctor import _encryption
+from penstock.errors import SettingsError
+from penstock.kafka_io.client_properties import (
+    java_properties,
+    kafka_python_properties,
+    librdkafka_properties,
+)
+from penstock.settings import Settings
+from penstock.settings.secret import Secret
+from penstock.settings.sections import KafkaSettings
+
+SASL = {"sasl.mechanism": "PLAIN", "sasl.username": "penstock"}
+
+
+def kafka(servers: str, protocol: str = "PLAINTEXT", *, insecure: bool = False) -> KafkaSettings:
+    login = SASL if protocol.startswith("SASL") else {}
+    return KafkaSettings(
+        bootstrap_servers=servers,
+        properties={"security.protocol": protocol, **login},
+        insecure=insecure,
+        sasl_password=Secret("word") if login else None,
+    )
+
+
+@pytest.mark.parametrize("made", [librdkafka_properties, kafka_python_properties, java_properties])
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
+def test_a_far_broker_without_tls_is_refused(made: Callable[[Any], Any], protocol: str) -> None:
+    """For each of the three client libraries, with what to set instead."""
+    far = kafka("127.0.0.1:9092,broker.example:9092,10.0.0.5:9092", protocol)
+    with pytest.raises(SettingsError) as refused:
+        made(far)
+    assert refused.value.message == (
+        "The connection to broker.example:9092, 10.0.0.5:9092 would not be encrypted "
+        f"(security.protocol {protocol})."
+    )
+    assert "kafka.insecure: true" in refused.value.remedy
+    assert refused.value.exit_code == 3
+    made(far.model_copy(update={"insecure": True}))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        kafka("127.0.0.1:9092"),
+        kafka("127.8.8.8:9092,localhost:9093,[::1]:9094,kafka.localhost:9095"),
+        kafka("127.0.0.1:9092", "SASL_PLAINTEXT"),
+        kafka("broker.example:9093", "SSL"),
+        kafka("broker.example:9094", "SASL_SSL"),
+    ],
+    ids=["loopback", "all names of it", "loopback with a login", "TLS", "TLS with a login"],
+)
+def test_what_stays_on_the_machine_or_is_encrypted_needs_no_word(given: KafkaSettings) -> None:
+    """It works as it did."""
+    assert librdkafka_properties(given)["bootstrap.servers"] == given.bootstrap_servers
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (kafka("127.0.0.1:9092"), "PLAINTEXT, on this machine only"),
+        (kafka("broker.example:9093", "SSL"), "SSL: encrypted"),
+        (
+            kafka("broker.example:9092", insecure=True),
+            "WARNING: not encrypted, as kafka.insecure says (PLAINTEXT to broker.example:9092)",
+        ),
+    ],
+    ids=["loopback", "TLS", "insecure"],
+)
+def test_the_doctor_says_how_it_is(given: KafkaSettings, said: str) -> None:
+    """What is meant to be insecure is a warning, not an error."""
+    assert _encryption(Settings(kafka=given)).startswith(said)

@@ -1,0 +1,105 @@
+"""The log of a table in an object store: read by us, committed by deltalake; a real S3 server."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from kit.lake.racing_writer import SCHEMA
+from kit.lake.s3_server import BUCKET, KEY, SECRET, S3Server, running_s3_server, server_binary
+from penstock.model import TopicPartition
+from penstock.pipeline import StaleWriterError
+from penstock.pipeline.checkpoints import CheckpointMaker
+from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.table_with_files import TableWithFiles
+from penstock.settings.sections import LakeSettings
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    if not server_binary().is_file():
+        pytest.skip("no S3 server: `make s3-server` compiles it, where Go is installed")
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("AWS_ACCESS_KEY_ID", KEY)
+        changed.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        with running_s3_server(tmp_path_factory.mktemp("s3")) as server:
+            yield server
+
+
+@pytest.fixture
+def lake(s3: S3Server, tmp_path: Path) -> LakeSettings:
+    place = f"s3://{BUCKET}/{tmp_path.name}"
+    return LakeSettings(root=place, group="g", storage_options=s3.storage_options)
+
+
+def _opened(lake: LakeSettings) -> LakeTable:
+    table = LakeTable(lake, "orders")
+    table.open_for(SCHEMA, ())
+    return table
+
+
+def _move(table: LakeTable, partition: int = 0) -> bool:
+    """Move an entry by ten from where it is; False if another writer was quicker."""
+    name = f"g/id/{partition}"
+    at = table.next_offsets([name])[name]
+    move = LedgerMove(TopicPartition("orders", partition), name, at, (at or 0) + 10)
+    try:
+        table.commit([move], [], batch=f"{id(table)}-{at}-{partition}")
+    except StaleWriterError:
+        return False
+    return True
+
+
+def test_a_table_in_an_object_store_is_read_by_its_log(
+    lake: LakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after checkpoints, after commits of others, and at the first look."""
+    table, other = _opened(lake), _opened(lake)
+    assert all([_move(table), _move(other), _move(table, 1), _move(other)])
+    maker = CheckpointMaker(lake)
+    assert maker._run_child(table.storage) is None
+    assert _move(table)
+
+    def opened(_: Any) -> None:
+        raise AssertionError("opened with its files")
+
+    monkeypatch.setattr(TableWithFiles, "newest", opened)
+    for look in (table, other, LakeTable(lake, "orders")):
+        assert look.next_offsets(["g/id/0", "g/id/1"]) == {"g/id/0": 40, "g/id/1": 10}
+
+
+def test_a_table_that_was_removed_and_made_again_is_read_anew(lake: LakeSettings) -> None:
+    """Nothing of the old ledger is left."""
+    table = _opened(lake)
+    assert _move(table)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 10}
+    names = table.storage.file_names("_delta_log")
+    table.storage.delete_files(f"_delta_log/{name}" for name in names)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": None}
+    assert not table.exists()
+    assert _move(_opened(lake), 1)
+    assert table.next_offsets(["g/id/0", "g/id/1"]) == {"g/id/0": None, "g/id/1": 10}
+
+
+def test_writers_in_an_object_store_lose_nothing(lake: LakeSettings) -> None:
+    """Three race for two entries; every move that was made is in the ledger, and no other."""
+    _opened(lake)
+    barrier = threading.Barrier(3)
+
+    def write(writer: int) -> list[int]:
+        table = _opened(lake)
+        barrier.wait()
+        turns = [(writer + number) % 2 for number in range(8)]
+        return [partition for partition in turns if _move(table, partition)]
+
+    with ThreadPoolExecutor(3) as pool:
+        made = [one for some in pool.map(write, range(3)) for one in some]
+    assert made
+    stored = DeltaTable(f"{lake.root}/orders", storage_options=lake.storage_options)
+    for partition in (0, 1):
+        moved = stored.transaction_version(f"g/id/{partition}") or 0
+        assert moved == 10 * made.count(partition)

@@ -1,0 +1,33 @@
+"""The two ways in which a table is committed to, and how a test disturbs either of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from penstock.pipeline.lake_commit import LakeTable
+from penstock.pipeline.log_commit import WaitingEntry
+
+# By our own entry, on a file system; by deltalake, in object stores.
+WAYS = ("link", "deltalake")
+_PUTS = ((WaitingEntry, "put_at"), (DeltaTable, "create_write_transaction"))
+
+
+def commit_by(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Make all tables commit in this way, although they are on a file system."""
+    is_by_link = way == "link"
+    monkeypatch.setattr(LakeTable, "_commits_by_link", property(lambda _: is_by_link))
+
+
+def disturb_commits(
+    monkeypatch: pytest.MonkeyPatch, disturbed: Callable[[Callable[[], Any]], Any]
+) -> None:
+    """Give the step that makes a commit visible to `disturbed`, in whichever way it is done."""
+    for owner, name in _PUTS:
+        right = getattr(owner, name)
+
+        def put(*given: Any, _right: Any = right, **named: Any) -> Any:
+            return disturbed(lambda: _right(*given, **named))
+
+        monkeypatch.setattr(owner, name, put)

@@ -1,0 +1,45 @@
+# A message names an epoch that no controller has: the broker is asked, and we lead on.
+a controller starts with epoch 1
+  > save
+  > list deployments
+  = Synchronize
+deployed:
+  > list deployments
+deployed:
+  first_start: nothing is deployed: there is nothing to learn
+  = Sentinel
+speeds orders-0=40 orders-1=40 orders-2=40
+  partition_appeared: 3 partitions appeared
+tick +500
+  > pack orders-0=40 orders-1=40 orders-2=40 given Assignment()
+  = Reassign
+packed 1: orders-0 orders-1; 2: orders-2
+  plan_made: plan 2 (unread_partition): no consumer reads orders-0, orders-1, orders-2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 3 starts, 2 to create, 0 to empty
+  consumer_created: consumer 1 is created
+  consumer_created: consumer 2 is created
+  > save
+  > create consumer 1
+  > create consumer 2
+  = Group Management
+consumer 1 reports
+  > save
+  > start at 1: orders-0@1.1 orders-1@1.2 (plan 2)
+consumer 2 reports
+  > save
+  > start at 2: orders-2@1.3 (plan 2)
+consumer 1 started orders-0@1.1 orders-1@1.2
+consumer 2 started orders-2@1.3
+  plan_done: plan 2 is done after 0 ms
+  > save
+  = Sentinel
+consumer 1 has obeyed epoch 999999999
+  > ask who leads
+the broker says that we lead
+  message_refused: a message of consumer 1 names controller epoch 999999999, above our 1, and the broker says that we lead: refused
+consumer 1 has obeyed epoch 999999998
+tick +1000
+consumer 2 has obeyed epoch 999999997
+  > ask who leads
+the broker says that we lead
+  message_refused: a message of consumer 2 names controller epoch 999999997, above our 1, and the broker says that we lead: refused
+tick +500
