@@ -18,6 +18,7 @@ from typing import Any
 
 from kafka.errors import (
     AuthorizationError,
+    CoordinatorNotAvailableError,
     KafkaError,
     TransactionalIdNotFoundError,
     UnsupportedVersionError,
@@ -129,13 +130,21 @@ class LeadersRecords:
 
 
 def may_ask_who_leads(kafka: KafkaSettings, transactional_id: str) -> bool:
-    """Whether the broker lets this principal ask; True where it is too old to be asked."""
+    """Whether the broker lets this principal ask; True where it is too old to be asked.
+
+    A broker without a coordinator for transactions, as before its first one, has looked at the
+    rights when it says so.
+    """
     connection = ProtocolConnection(kafka, "asking who leads")
     try:
         _describe(connection, transactional_id)
     except AuthorizationError:
         return False
-    except (TransactionalIdNotFoundError, UnsupportedVersionError):
+    except (
+        CoordinatorNotAvailableError,
+        TransactionalIdNotFoundError,
+        UnsupportedVersionError,
+    ):
         return True
     except (KafkaError, OSError) as error:
         raise connection.error(error) from error
