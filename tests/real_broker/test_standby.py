@@ -90,6 +90,7 @@ class Group:
         finally:
             process.kill()
             process.wait()
+            sys.stdout.write(f"{log.name}\n{log.read_text(encoding='utf-8')}")  # seen on failure
 
 
 def until(condition: Callable[[], object], what: str, within_s: float = BUSY_S) -> float:

@@ -3,9 +3,12 @@
 `lead` takes the id over, and the broker then fences the controller that had it: its next
 transaction fails. No lease and no clock is involved. `lead` also writes a claim, whose offset is
 the controller's epoch: epochs only rise.
+
+A connection that was lost is made anew, which takes the id over again. `has_successor` is asked
+before and after: a controller that stood still must not take the id from the one that followed it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +46,16 @@ class FencedError(PenstockError):
 
 
 class LeadingProducer:
-    def __init__(self, kafka: KafkaSettings, transactional_id: str) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        transactional_id: str,
+        *,
+        has_successor: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._kafka = kafka
         self._transactional_id = transactional_id
+        self._has_successor = has_successor
         self._producer: Any = None
 
     def lead(self, claim: Outgoing) -> int:
@@ -66,7 +76,9 @@ class LeadingProducer:
         """Send all messages or none. FencedError is final; any other error means none was sent."""
         if messages:
             if self._producer is None:
+                self._require_no_successor()
                 self._connect()
+                self._require_no_successor()
             self._transact(messages, None)
 
     def close(self) -> None:
@@ -108,10 +120,7 @@ class LeadingProducer:
     def _failed(self, error: KafkaError, raised: KafkaException) -> None:
         if error.code() in _FENCING:
             self._producer = None
-            raise FencedError(
-                "A newer controller leads this group, so the broker refuses this one.",
-                remedy="If both were started by mistake, stop one of them.",
-            ) from raised
+            raise _fenced() from raised
         self._abandon()
         raise as_penstock_error(error, self._kafka, "sending commands") from raised
 
@@ -119,6 +128,20 @@ class LeadingProducer:
         """Abort; if that fails, the next transaction begins with a new connection."""
         try:
             self._producer.abort_transaction(TRANSACTION_TIMEOUT_S)
-        except KafkaException:
+        except KafkaException as raised:
             # A new connection takes the id over, and the broker then aborts what the old one left.
             self._producer = None
+            if raised.args[0].code() in _FENCING:
+                raise _fenced() from raised
+
+    def _require_no_successor(self) -> None:
+        if self._has_successor():
+            self._producer = None
+            raise _fenced()
+
+
+def _fenced() -> FencedError:
+    return FencedError(
+        "A newer controller leads this group, so the broker refuses this one.",
+        remedy="If both were started by mistake, stop one of them.",
+    )

@@ -45,7 +45,7 @@ from penstock.controller.process.first_trial import require_that_it_can_work
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.controller.process.kept_settings import KeptSettings
-from penstock.controller.process.prefix_holder import Holder, require_free_prefix
+from penstock.controller.process.prefix_holder import Holder, holder_of, require_free_prefix
 from penstock.controller.process.saved_states import SavedStates, newer
 from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.controller.process.standby import Standby
@@ -114,7 +114,9 @@ class ControllerProcess:
         self._unsent_state: Outgoing | None = None
         self._deployment = deployment
         self._producer = LeadingProducer(
-            settings.kafka, settings.topics.names.transactional_id(settings.lake.group)
+            settings.kafka,
+            settings.topics.names.transactional_id(settings.lake.group),
+            has_successor=self._has_successor,
         )
         self._mailboxes = 0
         self._mailboxes_lock = threading.Lock()
@@ -302,6 +304,10 @@ class ControllerProcess:
         if self._unsent_state in messages:
             self._unsent_state = None
         return True
+
+    def _has_successor(self) -> bool:
+        newest = holder_of(self._settings)
+        return newest is not None and newest.epoch > self._holder.epoch
 
     def _outgoing(self, message: Message) -> Outgoing:
         encoded = encode(message, group=self._settings.lake.group)
