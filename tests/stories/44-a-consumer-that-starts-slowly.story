@@ -54,9 +54,14 @@ packed 1: orders-0; 2: orders-1
 the controller hears itself for 3000 ms
 consumer 1 reports orders-0@1.1
 the controller hears itself for 3000 ms
+  > list deployments
 consumer 1 reports orders-0@1.1
 deployed: 1 2
 the controller hears itself for 3000 ms
-consumer 2 reports
+  consumer_fenced: consumer 2 did not come up within 6000 ms: fenced, 0 partitions to start elsewhere
+  plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost
   > save
-  > start at 2: orders-1@1.2 (plan 3)
+  > delete consumer 2
+  > pack orders-0=40 orders-1=80 given Assignment(1: [orders-0])
+  = Reassign
+consumer 2 reports

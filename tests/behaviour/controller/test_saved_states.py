@@ -187,6 +187,16 @@ def test_a_restart_keeps_what_was_learned(directory: StateDirectory) -> None:
     assert (begun.capacity_size, begun.starts_took_ms) == (3, (2_000, 7_000))
 
 
+def test_a_clock_that_was_put_back_makes_nothing_last_longer(directory: StateDirectory) -> None:
+    """A limit on growth ends as if no time had passed."""
+    state = replace(a_state(), growth_limit=GrowthLimit(3, 9_000, 40.0))
+    with directory:
+        states_of(directory, now_ms=5_000, unix_ms=90_000_000).save(state, TEMPLATE, 1)
+        read = states_of(directory, now_ms=700, unix_ms=3_000_000).in_file().state
+    assert read is not None
+    assert read.growth_limit == GrowthLimit(3, 700 + 4_000, 40.0)
+
+
 def test_a_wrong_date_of_a_save_makes_it_ignored(directory: StateDirectory) -> None:
     """It is a field like any other."""
     with directory:

@@ -27,7 +27,8 @@ def _any_heartbeat_counts(patch: pytest.MonkeyPatch) -> None:
 
     def count_returned(draft: StepDraft, given: Any) -> bool:
         known = draft.state.heartbeats
-        draft.change(heartbeats=dataclasses.replace(known, is_awaited=True))
+        awaited = dataclasses.replace(known, returned=known.heartbeats_sent - 1)
+        draft.change(heartbeats=awaited)
         newest = {"controller_epoch": draft.state.controller_epoch, "number": known.heartbeats_sent}
         return right(draft, dataclasses.replace(given, **newest))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from penstock.controller.core.effects import SendHeartbeat
 from penstock.controller.core.inputs import HeartbeatReturned
-from penstock.controller.core.state import ConsumerRecord, HeartbeatState
+from penstock.controller.core.state import ConsumerRecord
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ConsumerReport, ControllerHeartbeat, WaitsFor
 
@@ -28,23 +28,49 @@ def send_heartbeat(draft: StepDraft) -> None:
     if known.heartbeats_sent and draft.now_ms - known.sent_ms < waits_ms:
         return
     number = known.heartbeats_sent + 1
-    draft.change(
-        heartbeats=HeartbeatState(known.heartbeat_time_ms, number, draft.now_ms, is_awaited=True)
-    )
+    draft.change(heartbeats=replace(known, heartbeats_sent=number, sent_ms=draft.now_ms))
     epoch = draft.state.controller_epoch
     draft.do(SendHeartbeat(ControllerHeartbeat(controller_epoch=epoch, heartbeat_number=number)))
 
 
 def count_returned(draft: StepDraft, given: HeartbeatReturned) -> bool:
-    """Whether the heartbeat that is awaited came back: then heartbeat time has passed."""
+    """Whether heartbeat time has passed: a heartbeat came back, and not one of many together.
+
+    Where a heartbeat needs longer than the next one waits, each comes back after its successor was
+    sent. It still proves that everything before it was read.
+    """
     known = draft.state.heartbeats
     is_ours = given.controller_epoch == draft.state.controller_epoch
-    if not is_ours or not known.is_awaited or given.number != known.heartbeats_sent:
+    if not is_ours or not known.returned < given.number <= known.heartbeats_sent:
         draft.count("other_heartbeat")
         return False
-    heartbeat_time_ms = known.heartbeat_time_ms + draft.state.settings.heartbeat_period_ms
-    draft.change(heartbeats=replace(known, heartbeat_time_ms=heartbeat_time_ms, is_awaited=False))
+    period_ms = draft.state.settings.heartbeat_period_ms
+    since_ms = draft.now_ms - known.passed_ms
+    if given.number < known.heartbeats_sent and since_ms < period_ms:
+        draft.change(heartbeats=replace(known, returned=given.number))
+        return False
+    heartbeat_time_ms = known.heartbeat_time_ms + period_ms
+    draft.change(
+        heartbeats=replace(
+            known,
+            heartbeat_time_ms=heartbeat_time_ms,
+            returned=given.number,
+            passed_ms=draft.now_ms,
+        )
+    )
+    if known.returned and since_ms > LOST_AFTER_PERIODS * period_ms:
+        _hear_everybody_anew(draft)
     return True
+
+
+def _hear_everybody_anew(draft: StepDraft) -> None:
+    """After a while without heartbeats: what was away may have been away for others a bit longer.
+
+    How long a consumer was quiet before does not count together with its way back.
+    """
+    now_ms = draft.heartbeat_time_ms
+    for consumer, record in draft.consumers.now.items():
+        draft.consumers.put(consumer, replace(record, heard_heartbeat_time_ms=now_ms))
 
 
 def explained(draft: StepDraft, record: ConsumerRecord, message: ConsumerReport) -> ConsumerRecord:

@@ -83,9 +83,13 @@ def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) 
 
 
 def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
-    """It is up. How long that took tells how long others may take."""
+    """It is up. How long that took tells how long others may take.
+
+    Counted as `_late_starts` does: a wait for a node or an image is not part of it.
+    """
     record = draft.consumers[consumer]
-    took_ms = draft.heartbeat_time_ms - record.since_heartbeat_time_ms
+    since_ms = max(record.since_heartbeat_time_ms, record.starting_heartbeat_time_ms)
+    took_ms = draft.heartbeat_time_ms - since_ms
     if record.status is ConsumerStatus.CREATING:
         draft.change(starts_took_ms=(*draft.state.starts_took_ms, took_ms)[-STARTS_REMEMBERED:])
     draft.consumers.put(consumer, in_status(draft, record, ConsumerStatus.READY))

@@ -106,13 +106,20 @@ class HeartbeatState:
     """The controller's own heartbeats, and the heartbeat time that they count.
 
     Heartbeat time is the clock by which others are judged. It grows by one heartbeat period with
-    every heartbeat that came back, so it stops while the controller can read nothing.
+    every heartbeat that came back, so it stops while the controller can read nothing. Heartbeats
+    that come back together count as few: all of them were on their way for the same time.
     """
 
     heartbeat_time_ms: int = 0
     heartbeats_sent: int = 0
     sent_ms: int = 0
-    is_awaited: bool = False
+    # The newest one that came back, and when heartbeat time passed last.
+    returned: int = 0
+    passed_ms: int = 0
+
+    @property
+    def is_awaited(self) -> bool:
+        return self.returned < self.heartbeats_sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class SavedStates:
         """With times by this machine's clock: the state may be another machine's."""
         if saved_at is None:  # a file of an older release
             return saved
-        age_ms = self._unix_ms() - saved_at["unix_ms"]
+        # A wall clock that was put back must not keep what ends by itself in force for that long.
+        age_ms = max(0, self._unix_ms() - saved_at["unix_ms"])
         shift_ms = self._now_ms() - age_ms - saved_at["now_ms"]
         limit, avoided = saved.growth_limit, saved.avoided_numbers
         return replace(
