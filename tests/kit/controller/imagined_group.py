@@ -38,6 +38,8 @@ STEP_MS = 500
 REPORT_MS = 2_000
 RECORD_BYTES = 1_000
 MB = 1e6
+# When a consumer comes up for which no node has room.
+NEVER_MS = 10**12
 
 
 @dataclasses.dataclass(slots=True)
@@ -91,6 +93,8 @@ class ImaginedGroup:
         self.most_deployed = 0
         self.decisions: list[tuple[float, str, str]] = []
         self.cannot_start: set[ConsumerId] = set()
+        # New consumers find no node: the deployment says that they still start.
+        self.is_cluster_full = False
         self.measured: Callable[[dict[TopicPartition, float]], Any] = dict
         self._incarnations = 0
         self._waiting: list[inputs.Input] = []
@@ -245,14 +249,18 @@ class ImaginedGroup:
     def _run(self, effects: tuple[act.Effect, ...]) -> None:
         for effect in effects:
             if isinstance(effect, act.ListDeployments):
-                listed = {consumer: inputs.Deployed() for consumer in self.workers}
+                listed = {
+                    consumer: inputs.Deployed(is_starting=worker.up_at_ms == NEVER_MS)
+                    for consumer, worker in self.workers.items()
+                }
                 self._waiting.append(inputs.DeploymentsListed(self.now_ms, listed))
             elif isinstance(effect, act.SendHeartbeat):
                 epoch, number = effect.message.controller_epoch, effect.message.heartbeat_number
                 self._waiting.append(inputs.HeartbeatReturned(self.now_ms, epoch, number))
             elif isinstance(effect, act.CreateConsumer):
                 self._incarnations += 1
-                worker = Worker(self._incarnations, self.now_ms + self.start_ms)
+                up_at_ms = NEVER_MS if self.is_cluster_full else self.now_ms + self.start_ms
+                worker = Worker(self._incarnations, up_at_ms)
                 self.workers[effect.consumer] = worker
                 self.counts["created"] += 1
                 self.most_deployed = max(self.most_deployed, len(self.workers))
@@ -263,9 +271,6 @@ class ImaginedGroup:
             elif isinstance(effect, act.Pack):
                 packing = algorithm_named(effect.algorithm).pack(effect.problem)
                 self._waiting.append(inputs.Packed(self.now_ms, effect.number, packing))
-            elif isinstance(effect, act.SendHeartbeat):
-                epoch, number = effect.message.controller_epoch, effect.message.heartbeat_number
-                self._waiting.append(inputs.HeartbeatReturned(self.now_ms, epoch, number))
             elif isinstance(effect, act.Send):
                 self._obey(effect.message)
 

@@ -29,6 +29,7 @@ class Code(StrEnum):
     ROLLED_BACK = "rolled_back"
     PLAN_OVERTAKEN = "plan_overtaken"
     PLAN_DROPPED = "plan_dropped"
+    READ_MEANWHILE = "read_meanwhile"
 
     PLAN_MADE = "plan_made"
     PLAN_DONE = "plan_done"

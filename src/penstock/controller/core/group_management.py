@@ -5,23 +5,31 @@ as the next one is up, and started there when the stop is acknowledged or the co
 partition without a reader is started at once. Every acknowledged start takes its partition off the
 tracker; when the tracker is empty, consumers that own nothing are removed.
 
-A plan is overtaken when a consumer that it needs is lost, or when another consumer is over
-capacity: an overload does not wait for a slow hand-over. A plan against an overload that ends
-before the plan has moved anything is dropped.
+A partition without a reader does not wait for a consumer that is late to come up: one that is up
+reads it meanwhile.
+
+A plan is overtaken when a consumer that it needs is lost, when a partition that it does not know
+has no reader, or when another consumer is over capacity: neither waits for a slow hand-over. A plan
+against an overload that ends before the plan has moved anything is dropped.
 """
 
 from collections.abc import Iterable
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.housekeeping import remove_the_idle
-from penstock.controller.core.load import group_load, held_by_whom
+from penstock.controller.core.load import available, group_load, held_by_whom
 from penstock.controller.core.membership import AVAILABLE, create_what_is_wanted
 from penstock.controller.core.plan import keep_in_place
-from penstock.controller.core.state import HoldingStatus, Phase, Plan, by_name
+from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase, Plan, by_name
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.model import ConsumerId, TopicPartition
+from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import is_over_capacity
+
+# A new consumer is late after so many times the slowest of the recent starts. No setting: less
+# would be a hand-over too much for a usual start, and more leaves partitions unread.
+LATE_AFTER_STARTS = 2
 
 
 def enter(draft: StepDraft) -> None:
@@ -55,6 +63,66 @@ def _advance_one(draft: StepDraft, plan: Plan, partition: TopicPartition) -> Non
             draft.close(partition)
     elif holding.status is not HoldingStatus.STOPPING and draft.is_ready(target):
         draft.stop(partition)
+
+
+def read_meanwhile(draft: StepDraft) -> None:
+    """Start partitions that wait for a late consumer at the least loaded ones that are up.
+
+    The plan stays: they move on when their own consumer comes up.
+    """
+    plan = draft.state.plan
+    if plan is None:
+        return
+    late = {c for c in set(plan.target.values()) if _is_late(draft, c)}
+    waiting = [
+        partition
+        for partition in draft.open
+        if plan.target[partition] in late
+        and partition not in draft.holdings
+        and partition not in draft.parked
+    ]
+    up = {c: len(draft.held_by(c)) for c in available(draft) if draft.is_ready(c)}
+    if not waiting or not up:
+        return
+    most = draft.state.settings.policy.partitions_per_consumer_max
+    group = group_load(draft, held_by_whom)
+    load = {consumer: group.load_by_consumer.get(consumer, 0.0) for consumer in up}
+    started = 0
+    for partition in sorted(waiting, key=by_name):
+        with_room = [c for c in up if most is None or up[c] < most]
+        if not with_room:
+            break
+        consumer = min(with_room, key=lambda c: (load[c], up[c], c))
+        draft.start(partition, consumer)
+        load[consumer] += group.load_bytes_per_s[partition]
+        up[consumer] += 1
+        started += 1
+    if started:
+        draft.decide(
+            Code.READ_MEANWHILE,
+            f"{counted(started, 'partition')} of consumers that are late to come up "
+            f"({shortened_list([str(c) for c in sorted(late)])}): read by others meanwhile",
+        )
+
+
+def _is_late(draft: StepDraft, consumer: ConsumerId) -> bool:
+    """Whether a consumer that has yet to come up takes longer than others did."""
+    record = draft.consumers.get(consumer)
+    if record is None or record.status is ConsumerStatus.READY:
+        return False
+    slowest_ms = max(draft.state.starts_took_ms, default=0)
+    usual_ms = slowest_ms or draft.state.settings.creation_timeout_ms
+    waited_ms = draft.heartbeat_time_ms - record.since_heartbeat_time_ms
+    return waited_ms >= LATE_AFTER_STARTS * usual_ms
+
+
+def has_unknown_unread(draft: StepDraft) -> bool:
+    """Whether a partition that the plan does not know has no reader."""
+    plan = draft.state.plan
+    return plan is not None and any(
+        p not in plan.target and p not in draft.holdings and p not in draft.parked
+        for p in draft.state.write_speeds
+    )
 
 
 def drop_without_reason(draft: StepDraft) -> bool:

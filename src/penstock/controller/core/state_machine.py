@@ -210,11 +210,17 @@ def _tick_managing(draft: StepDraft, given: Tick) -> None:
         plan is not None
         and draft.now_ms - plan.made_ms >= draft.state.settings.overtake_after_ms
         and (due := sentinel.repack_due(draft)) is not None
-        and due.reason is Reason.OVER_CAPACITY
+        and (
+            due.reason is Reason.OVER_CAPACITY
+            or (
+                due.reason is Reason.UNREAD_PARTITION and group_management.has_unknown_unread(draft)
+            )
+        )
     ):
-        overtake(draft, Code.OVER_CAPACITY, due.explanation)
+        overtake(draft, Code(due.reason.value), due.explanation)
     elif not group_management.drop_without_reason(draft):
         group_management.advance(draft, draft.open)
+        group_management.read_meanwhile(draft)
 
 
 def _message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
