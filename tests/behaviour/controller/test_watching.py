@@ -43,6 +43,25 @@ def test_a_partition_that_is_missing_once_is_held() -> None:
     assert "  partition_vanished: 1 partition vanished" in lines
 
 
+def test_a_topic_loses_no_partition_while_it_is_the_same_one() -> None:
+    """A measurement that names one of three is wrong about the others; a new topic has fewer."""
+    teller = after(*TWO_CONSUMERS)
+
+    def measured(number: int, topic_id: str) -> list[str]:
+        speeds: dict[TopicPartition, float | None] = {
+            TopicPartition("orders", n): 40.0 for n in range(number)
+        }
+        given = inputs.SpeedsMeasured(teller.now_ms, speeds, topic_ids={"orders": topic_id})
+        return teller.give(given)
+
+    measured(3, "one")
+    for _ in range(10):
+        assert measured(1, "one") == []
+    assert len(state_of(teller).write_speeds) == 3
+    lines = [line for _ in range(3) for line in measured(1, "another")]
+    assert "  partition_vanished: 2 partitions vanished" in lines
+
+
 def test_a_stopped_partition_of_a_topic_made_again_is_tried_at_once() -> None:
     """What was wrong with the old topic says nothing about the new one; others stay stopped."""
     teller = after(*TWO_CONSUMERS)

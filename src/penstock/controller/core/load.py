@@ -158,9 +158,10 @@ def remembered_speeds(
 ) -> KnownSpeeds:
     """The new measurement, with the last known speed where it has none.
 
-    A partition that is not named at all stays until it was missing often enough. One whose speed
-    was never known counts with the mean of its topic, because a consumer must read it. A speed that
-    is not a finite number of zero or more counts as unknown.
+    A partition that is not named at all stays until it was missing often enough. While its topic is
+    named under the same id it stays for ever: Kafka takes no partition from a topic. One whose
+    speed was never known counts with the mean of its topic, because a consumer must read it. A
+    speed that is not a finite number of zero or more counts as unknown.
     """
     former = {} if known is None else known.bytes_per_s
     missing_before = {} if known is None else known.missing
@@ -178,12 +179,15 @@ def remembered_speeds(
         total, number = sums.get(partition.topic, (0.0, 1))
         speeds[partition] = former.get(partition, total / number)
     missing: dict[TopicPartition, int] = {}
+    former_ids = {} if known is None else known.topic_ids
+    same = {topic for topic in topic_ids if topic_ids[topic] == former_ids.get(topic)}
     for partition in former.keys() - speeds.keys():
-        times = missing_before.get(partition, 0) + 1
+        before = missing_before.get(partition, 0)
+        # Once it was missing under another id, or with its topic, it must be seen again.
+        times = 0 if partition.topic in same and not before else before + 1
         if times < vanish_after:
             missing[partition] = times
             speeds[partition] = former[partition]
-    former_ids = {} if known is None else known.topic_ids
     # A topic that is missing for a moment keeps its id: it may come back with another one.
     kept = {one.topic: former_ids[one.topic] for one in missing if one.topic in former_ids}
     return KnownSpeeds(measured_ms, speeds, missing, {**kept, **topic_ids})
