@@ -1,14 +1,16 @@
-"""A cluster without room: what is unread does not wait for consumers that do not come up."""
+"""Consumers that do not come up, or do not stay up: what they have does not stay unread."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kit.controller.imagined_group import MB, NEVER_MS, ImaginedGroup, Log, constant, partitions
-from penstock.model import TopicPartition
+from penstock.controller.core.inputs import ConsumerIncident
+from penstock.model import ConsumerId, TopicPartition
 
 
-def a_group(**options: object) -> ImaginedGroup:
+def a_group(**options: Any) -> ImaginedGroup:
     """Two consumers, and then there is room for no more."""
     group = ImaginedGroup(partitions(6, 0.5 * MB), controller__spare_consumers=0, **options)
     group.run(120)
@@ -95,3 +97,44 @@ def test_no_consumer_gets_more_partitions_than_it_may_have() -> None:
     assert [len(worker.owned) for worker in group.workers.values() if worker.owned] == [4]
     assert group.state.plan is not None
     assert len(group.state.plan.open) == 3  # one of the four is to move on
+
+
+def die_again_and_again(group: ImaginedGroup, victim: ConsumerId, lives: int) -> int:
+    """It ends every ten seconds, before its first commit; returns how many lives it had."""
+    for life in range(lives):
+        worker = group.workers.get(victim)
+        if worker is None:
+            return life
+        worker.owned.clear()
+        worker.incarnation += 1_000
+        worker.sequence, worker.carried_bytes = 0, 0.0
+        worker.up_at_ms = group.now_ms + 4_000
+        group.give(ConsumerIncident(group.now_ms, victim, "it ended", has_ended=True))
+        group.can_carry = {c for c in group.workers if c != victim}
+        group.run(10)
+    return lives
+
+
+def test_a_consumer_that_does_not_stay_up_is_given_up() -> None:
+    """Its partitions are read by another one, and its number is not used again for a while."""
+    group = ImaginedGroup(partitions(6, 0.5 * MB), controller__spare_consumers=0)
+    group.run(60)
+    victim = next(c for c, worker in group.workers.items() if worker.owned)
+    most = group.settings.controller.restarts_max
+    assert most < die_again_and_again(group, victim, 20) <= most + 2
+    assert "without carrying anything" in group.said("consumer_fenced")[0]
+    group.run(60)
+    assert victim not in group.workers
+    assert group.working == 2
+
+
+def test_who_has_carried_may_start_again_often() -> None:
+    """A process that works between its ends is better than none."""
+    group = ImaginedGroup(partitions(6, 0.5 * MB), controller__spare_consumers=0)
+    group.run(60)
+    victim = next(c for c, worker in group.workers.items() if worker.owned)
+    for _ in range(2 * group.settings.controller.restarts_max):
+        assert die_again_and_again(group, victim, 1) == 1
+        group.can_carry = None
+        group.run(20)
+    assert not group.said("consumer_fenced")

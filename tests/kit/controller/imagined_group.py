@@ -95,6 +95,8 @@ class ImaginedGroup:
         self.cannot_start: set[ConsumerId] = set()
         # New consumers find no node: the deployment says that they still start.
         self.is_cluster_full = False
+        # None: all of them.
+        self.can_carry: set[ConsumerId] | None = None
         self.measured: Callable[[dict[TopicPartition, float]], Any] = dict
         self._incarnations = 0
         self._waiting: list[inputs.Input] = []
@@ -156,7 +158,13 @@ class ImaginedGroup:
         seconds = STEP_MS / 1_000
         for log in self.logs.values():
             log.written_bytes += log.bytes_per_s(self.second) * seconds
-        at_work = [w for w in self.workers.values() if self._behind(w) and self._is_up(w)]
+        at_work = [
+            worker
+            for consumer, worker in self.workers.items()
+            if self._behind(worker)
+            and self._is_up(worker)
+            and (self.can_carry is None or consumer in self.can_carry)
+        ]
         share = self.shared_bytes_per_s / max(1, len(at_work))
         can_carry = min(self.carries_bytes_per_s, share) * seconds
         for worker in at_work:

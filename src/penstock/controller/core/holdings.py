@@ -170,6 +170,9 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     )
     if message.cycle is not None:
         draft.change(carried_bytes=draft.state.carried_bytes + message.cycle.log_bytes)
+        if message.cycle.log_bytes:
+            carrying = replace(draft.consumers[consumer], has_carried=True, restarts_in_vain=0)
+            draft.consumers.put(consumer, carrying)
     if message.phase is ConsumerPhase.RUNNING and record.status in {
         ConsumerStatus.WANTED,
         ConsumerStatus.CREATING,

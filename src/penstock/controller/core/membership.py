@@ -75,8 +75,17 @@ def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) 
             Code.CONSUMER_RESTARTED,
             f"consumer {consumer} started again; {counted(len(held), 'partition')} to start anew",
         )
+    record = draft.consumers[consumer]
+    in_vain = bool(record.incarnation) and not record.has_carried
     draft.consumers.put(
-        consumer, replace(draft.consumers[consumer], incarnation=incarnation, sequence=0)
+        consumer,
+        replace(
+            record,
+            incarnation=incarnation,
+            sequence=0,
+            has_carried=False,
+            restarts_in_vain=record.restarts_in_vain + 1 if in_vain else 0,
+        ),
     )
     draft.floor.put(consumer, incarnation)
     draft.save()

@@ -48,6 +48,7 @@ class ControllerSettings:
     spare_consumers: int
     creations_per_minute_max: int
     creation_timeout_ms: int
+    restarts_max: int
     creation_slack: float
     creation_retry_ms: int
     number_retry_ms: int
@@ -106,6 +107,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         spare_consumers=own.spare_consumers,
         creations_per_minute_max=own.creations_per_minute_max,
         creation_timeout_ms=_ms(own.creation_timeout),
+        restarts_max=own.restarts_max,
         creation_slack=own.creation_slack,
         creation_retry_ms=_ms(own.creation_retry),
         number_retry_ms=_ms(own.number_retry),

@@ -1,4 +1,4 @@
-"""Who is given up: the silent, those that do not come up, and those that do not acknowledge.
+"""Who is given up: the silent, and those that do not come up, stay up or acknowledge.
 
 Everything is judged in heartbeat time, when a heartbeat of the controller came back (see
 `heartbeats`). A consumer that reports what it waits for or works on, and one that the deployment
@@ -30,13 +30,19 @@ QUIET_SHARE = 0.5
 
 def give_up_the_silent(draft: StepDraft) -> None:
     """Give up consumers that are silent, or late without an explanation."""
-    late = {**_late_acknowledgements(draft), **_late_starts(draft), **_silent(draft)}
+    not_staying = _not_staying(draft)
+    late = {
+        **_late_acknowledgements(draft),
+        **_late_starts(draft),
+        **_silent(draft),
+        **not_staying,
+    }
     creating = {
         consumer for consumer in late if draft.consumers[consumer].status is ConsumerStatus.CREATING
     }
     for consumer in now_given_up(draft, late, _quiet(draft)):
         fence(draft, consumer, late[consumer])
-        if consumer in creating:
+        if consumer in creating or consumer in not_staying:
             avoid_number(draft, consumer)
             hold_creations_back(draft)
 
@@ -87,6 +93,16 @@ def _silent(draft: StepDraft) -> dict[ConsumerId, str]:
         consumer: why
         for consumer, record in draft.consumers.now.items()
         if record.status in UP and has_been_quiet(draft, record, silence_ms)
+    }
+
+
+def _not_staying(draft: StepDraft) -> dict[ConsumerId, str]:
+    """What ends it again and again may be bound to its place: a node, a volume."""
+    most = draft.state.settings.restarts_max
+    return {
+        consumer: f"started again {record.restarts_in_vain} times without carrying anything"
+        for consumer, record in draft.consumers.now.items()
+        if record.restarts_in_vain > most
     }
 
 

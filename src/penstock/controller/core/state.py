@@ -90,6 +90,9 @@ class ConsumerRecord:
     deployment_version: int = 0
     # The topics that it has shown since its start to carry; a roll-out waits for all it has.
     proven_topics: frozenset[str] = frozenset()
+    # How often in a row it started again before it had carried anything.
+    restarts_in_vain: int = 0
+    has_carried: bool = False
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0

@@ -105,6 +105,12 @@ class ControllerSection(Section):
         "that is more than `creation_timeout`.",
         ge=1,
     )
+    restarts_max: int = option(
+        5,
+        "How often in a row a consumer may start again without having carried anything; then it is "
+        "given up, and another number takes its place.",
+        ge=1,
+    )
     creation_retry: Duration = option(
         10.0, "How long to wait after a consumer could not be created before creating another."
     )
