@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kit.controller.imagined_group import MB, ImaginedGroup, partitions
+from kit.controller.imagined_group import MB, ImaginedGroup, constant, partitions
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
 from penstock.controller.core.growth import judge, most_consumers
 from penstock.controller.core.load import group_load, usual_capacity
@@ -144,3 +144,21 @@ def test_growth_that_was_held_up_has_its_time_anew() -> None:
     judge(draft, group_load(draft), is_settled=True)
     assert draft.state.growth_trial == replace(trial, settled_since_ms=teller.now_ms)
     assert draft.decisions == []
+
+
+def test_an_outage_is_not_blamed_on_growth() -> None:
+    """Nothing is carried while the lake is away: the group keeps the size that its load needs."""
+    group = ImaginedGroup(
+        partitions(12, 0.5 * MB), carries_bytes_per_s=2.2 * MB, controller__spare_consumers=0
+    ).run(200)
+    for log in group.logs.values():
+        log.bytes_per_s = constant(0.9 * MB)
+    group.run(8)
+    group.carries_bytes_per_s = 0.0
+    group.run(120)
+    grown = group.working
+    group.carries_bytes_per_s = 2.2 * MB
+    group.run(120)
+    assert not group.said("growth_did_not_help")
+    assert group.working == grown >= 6
+    assert group.behind_bytes < 10 * MB

@@ -19,6 +19,9 @@ SAMPLES = 12
 QUARTER = SAMPLES // 4
 # For so many times `growth_settle` is it remembered what the group carried.
 REMEMBERED = 2
+# A group that carries less than this share of what it carried before stands still: what it shares is
+# away. Contention costs less.
+STANDSTILL_SHARE = 0.1
 
 
 def note_carried(draft: StepDraft) -> None:
@@ -106,10 +109,17 @@ def _go_on(draft: StepDraft, group: GroupLoad, trial: GrowthTrial) -> None:
     elif passed_ms > REMEMBERED * settle_ms:
         # Plans or an outage held the group up, and what it carried before is not known any more.
         draft.change(growth_trial=replace(trial, settled_since_ms=draft.now_ms))
+    elif passed_ms > settle_ms and group.is_behind and _stands_still(draft, trial, since_ms):
+        draft.change(growth_trial=replace(trial, settled_since_ms=draft.now_ms))
     elif passed_ms > settle_ms:
         draft.change(growth_trial=None)
         if group.is_behind:
             _compare(draft, trial, since_ms)
+
+
+def _stands_still(draft: StepDraft, trial: GrowthTrial, since_ms: int) -> bool:
+    carried = _carried_bytes_per_s(draft, since_ms) or 0.0
+    return carried < STANDSTILL_SHARE * (trial.carried_bytes_per_s or 0.0)
 
 
 def _has_changed(draft: StepDraft, former_bytes_per_s: float) -> bool:
