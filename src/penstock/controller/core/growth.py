@@ -19,8 +19,8 @@ SAMPLES = 12
 QUARTER = SAMPLES // 4
 # For so many times `growth_settle` is it remembered what the group carried.
 REMEMBERED = 2
-# A group that carries less than this share of what it carried before stands still: what it shares is
-# away. Contention costs less.
+# A group that carries less than this share of what it carried before stands still: something that
+# it shares is away. Contention costs less.
 STANDSTILL_SHARE = 0.1
 
 
