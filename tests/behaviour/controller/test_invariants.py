@@ -133,6 +133,8 @@ def test_s9_durable_first() -> None:
     state = good()
     later = replace(state, plan_number=3)
     assert broken_by(state, later, (DeleteConsumer(ConsumerId(9)),)) == "S9"
+    leaving = replace(state, departing={ConsumerId(9): 0})
+    assert broken_by(state, leaving, (DeleteConsumer(ConsumerId(9)),)) == "S9"
 
 
 def test_s11_everything_is_bounded() -> None:

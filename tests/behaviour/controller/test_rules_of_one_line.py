@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 from kit.controller.story import TWO_CONSUMERS, after
-from penstock.controller.core import housekeeping, sentinel
+from penstock.controller.core import housekeeping, roll_out, sentinel
+from penstock.controller.core.backlog import catch_up_load
 from penstock.controller.core.effects import DeleteConsumer
+from penstock.controller.core.growth import SAMPLES
+from penstock.controller.core.growth import begin as begin_growth
 from penstock.controller.core.membership import STARTS_REMEMBERED, delete_again, make_ready
 from penstock.controller.core.state import ConsumerRecord, ConsumerStatus, RollOut, State
 from penstock.controller.core.step_draft import StepDraft
@@ -51,8 +54,8 @@ def test_the_replacement_of_a_roll_out_is_not_idle() -> None:
     """It has no partitions yet, and there are more spares than wanted."""
     state = state_with({7: ConsumerStatus.READY, 8: ConsumerStatus.READY, 9: ConsumerStatus.READY})
     update = UpdateDeployments(request_id="u")
-    roll_out = RollOut(update, 1, 2, replacing=ConsumerId(1), replacement=ConsumerId(9))
-    draft = StepDraft(replace(state, roll_out=roll_out), 0)
+    under_way = RollOut(update, 1, 2, replacing=ConsumerId(1), replacement=ConsumerId(9))
+    draft = StepDraft(replace(state, roll_out=under_way), 0)
     housekeeping.remove_the_idle(draft)
     assert ConsumerId(9) in draft.consumers
     assert ConsumerId(8) not in draft.consumers
@@ -89,3 +92,47 @@ def test_the_grace_of_the_idle_begins_anew() -> None:
     later = StepDraft(replace(state_with(spares), idle_since_ms=draft.state.idle_since_ms), 10**9)
     sentinel._let_the_idle_go(later)
     assert set(spares) <= set(later.consumers)
+
+
+def test_a_partition_that_no_plan_can_help_raises_no_bound() -> None:
+    """What is written to it does not let the backlogs of others add more."""
+    state = state_with({})
+    hot, other = sorted(state.write_speeds)[:2]
+    speeds = {hot: 1_000.0, other: 10.0}
+    memory = replace(state.speed_memory, established=speeds)
+    settings = replace(state.settings, catch_up_ms=1_000, catch_up_share=0.5)
+    draft = StepDraft(replace(state, speed_memory=memory, settings=settings), 0)
+    assert catch_up_load(draft, {other: 1e9}, {hot}) == {other: 5.0}
+
+
+def test_growth_is_compared_with_what_was_carried_lately() -> None:
+    """Not with a better hour."""
+    state = state_with({})
+    settle_ms = state.settings.growth_settle_ms
+    step_ms = settle_ms // SAMPLES
+    quick = [(n * step_ms, 1_000 * n * step_ms) for n in range(SAMPLES)]
+    since = quick[-1]
+    slow = [(since[0] + n * step_ms, since[1] + n * step_ms) for n in range(1, 2 * SAMPLES)]
+    now_ms = slow[-1][0]
+    draft = StepDraft(replace(state, carried_samples=(*quick, *slow)), now_ms)
+    begin_growth(draft, 1, 2)
+    trial = draft.state.growth_trial
+    assert trial is not None
+    assert trial.carried_bytes_per_s == 1_000.0
+
+
+def test_a_new_consumer_has_its_time_for_the_newest_of_its_partitions() -> None:
+    """One that it got a moment ago is not late because it has others for long."""
+    state = state_with({})
+    bound_ms = state.settings.creation_timeout_ms
+    first = min(state.held_by[ConsumerId(1)])
+    heartbeats = replace(state.heartbeats, heartbeat_time_ms=bound_ms)
+    holdings = {
+        partition: replace(
+            holding, since_heartbeat_time_ms=bound_ms - 1 if partition == first else 0
+        )
+        for partition, holding in state.holdings.items()
+    }
+    draft = StepDraft(replace(state, heartbeats=heartbeats, holdings=holdings), 0)
+    assert len(draft.held_by(ConsumerId(1))) > 1
+    assert not roll_out._is_late(draft, ConsumerId(1))
