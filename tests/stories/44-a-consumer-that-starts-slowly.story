@@ -54,14 +54,21 @@ packed 1: orders-0; 2: orders-1
 the controller hears itself for 3000 ms
 consumer 1 reports orders-0@1.1
 the controller hears itself for 3000 ms
+  read_meanwhile: 1 partition of consumers that are late to come up (2): read by others meanwhile
+  > save
+  > start at 1: orders-1@1.2 (plan 3)
+  > start at 1: orders-1@1.2 (plan 3)
   > list deployments
 consumer 1 reports orders-0@1.1
 deployed: 1 2
 the controller hears itself for 3000 ms
+  > start at 1: orders-1@1.2 (plan 3)
   consumer_fenced: consumer 2 did not come up within 6000 ms: fenced, 0 partitions to start elsewhere
   plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost
   > save
   > delete consumer 2
   > pack orders-0=40 orders-1=80 given Assignment(1: [orders-0])
   = Reassign
+  > start at 1: orders-1@1.2 (plan 3)
+  > start at 1: orders-1@1.2 (plan 3)
 consumer 2 reports
