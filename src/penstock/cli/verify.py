@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say, whole
+from penstock.cli.lake import require_root
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -53,6 +54,7 @@ def verify(
     Example: `penstock verify --topic orders -o json`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
+    require_root(loaded.settings.lake)
     verdict = verify_lake(loaded.settings, topic or [], offsets_only=offsets_only, on_progress=say)
     print_data(verdict.as_data(), output, _as_table(verdict))
     if not verdict.partitions:

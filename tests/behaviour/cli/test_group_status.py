@@ -326,10 +326,3 @@ def test_names_are_not_cut_at_80_columns(tmp_path: Path, monkeypatch: pytest.Mon
         assert "..." not in shown
         assert "partition_appeared" in shown
     assert "80 of 100 B/s" in " ".join(invoked("status", *where).stdout.split())
-
-
-def test_compacting_a_lake_that_is_not_there_fails(tmp_path: Path) -> None:
-    """It said nothing and ended with 0."""
-    error = invoked("lake", "compact", "--set", f"lake.root={tmp_path / 'nowhere'}").exception
-    assert isinstance(error, PenstockError)
-    assert "nowhere does not exist" in error.message
