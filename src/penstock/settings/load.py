@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import yaml
 from pydantic import ValidationError
@@ -201,7 +201,12 @@ def _typed(path: OptionPath, value: Any) -> Any:
         try:
             return yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise SettingsError(f"{'.'.join(path)}: {value!r} is not valid YAML.") from error
+            name, is_list = ".".join(path), get_origin(kind.annotation) is list
+            example = '["orders.*", "payments"]' if is_list else '{"name": "value"}'
+            raise SettingsError(
+                f"{name}: {value!r} is not valid YAML.",
+                remedy=f"Write it with quotes inside of quotes: {name}='{example}'.",
+            ) from error
     return value
 
 

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import field_validator, model_validator
 
 from penstock.model.consumer_id import CONSUMER_ID_MAX
-from penstock.settings.sections.base import Section, checked_patterns, option
+from penstock.settings.sections.base import Section, checked_patterns, listed_patterns, option
 from penstock.settings.units import Duration
 
 # The most consumers where nothing else bounds them: not set, and not on one machine.
@@ -217,6 +217,11 @@ class ControllerSection(Section):
                 f"four for each core of this machine, and on Kubernetes {CONSUMERS_MAX_ELSE}"
             )
         return value
+
+    @field_validator("allowed_images", "allowed_transformations", mode="before")
+    @classmethod
+    def _are_lists(cls, value: object) -> object:
+        return listed_patterns(value)
 
     @field_validator("allowed_images", "allowed_transformations")
     @classmethod
