@@ -13,6 +13,7 @@ from typing import Any
 from penstock.controller.core.snapshot import seconds_behind
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
+from penstock.model.sentences import age_text
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings
 from penstock.state_directory import holder_of
@@ -131,10 +132,3 @@ def require_news(status: dict[str, Any]) -> None:
             silence_text(status),
             remedy="Check that it runs; `penstock status` shows what was last known.",
         )
-
-
-def age_text(seconds: float) -> str:
-    for size_s, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size_s:
-            return f"{seconds / size_s:.0f} {unit}"
-    return f"{seconds:.0f} s"

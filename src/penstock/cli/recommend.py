@@ -24,7 +24,7 @@ from penstock.controller.core.settings import ControllerSettings, controller_set
 from penstock.errors import PenstockError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
-from penstock.model.sentences import counted, speed_text
+from penstock.model.sentences import counted, duration_text, speed_text
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingAlgorithm, PackingProblem, algorithm_named
@@ -133,7 +133,7 @@ def recommend(
     watched = _watch(loaded.settings, chosen, watch_s, stop)
     if not watched.samples:
         raise PenstockError(
-            f"No speed is known after {watched.seconds:.0f} s.",
+            f"No speed is known after {duration_text(round(watched.seconds))}.",
             remedy="Watch longer (--for 1m), or run `penstock doctor`; `monitor.include` says "
             "which topics count.",
         )
@@ -164,7 +164,8 @@ class Watched:
 def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop: Event) -> Watched:
     group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
     watched = Watched()
-    say(f"Watching for {watch_s:.0f} s: nothing is created, sent or started. Ctrl-C ends it early.")
+    how_long = duration_text(watch_s)
+    say(f"Watching for {how_long}: nothing is created, sent or started. Ctrl-C ends it early.")
     began_s = time.monotonic()
     reported_ms: int | None = None
     with closing(BrokerQuestions(settings.kafka)) as questions:
@@ -179,7 +180,7 @@ def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop:
             if is_change or reported_ms is None or now_ms - reported_ms >= REPORT_EVERY_MS:
                 reported_ms = now_ms
                 left_s = max(0.0, watch_s - watched.seconds)
-                say(f"{text} {left_s:.0f} s left.")
+                say(f"{text} {duration_text(round(left_s))} left.")
     return watched
 
 
@@ -251,7 +252,7 @@ class Recommendation:
         changes, moves = counted(self.changes, "time"), counted(self.moves, "partition")
         fixed = self.consumers_of_a_fixed_group
         lines = [
-            f"Watched {partitions} for {self.watched_s:.0f} s: {seen}.",
+            f"Watched {partitions} for {duration_text(round(self.watched_s))}: {seen}.",
             f"One consumer carries {capacity} (packing.capacity, {source}).",
             f"Needed: {needed}. No packing could do with fewer than {self.consumers_at_least}.",
             f"Of their capacity {self.capacity_used:.0%} is used on average.",

@@ -46,8 +46,17 @@ def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
     assert [one["behind_s"] for one in found["consumers"]] == [10.0, 2.5]
     shown = invoked("status", *where)
     assert shown.exit_code == 0
-    assert "8, 10.0 s" in shown.stdout
+    assert "8, 10 s" in shown.stdout
     assert "behind 9, 7.5 s (records, time)" in shown.stdout
+
+
+def test_long_times_are_in_minutes(tmp_path: Path) -> None:
+    """`behind ... 2303.0 s` is no time that a person knows; data keeps the seconds."""
+    report = "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=184240"
+    where = written(tmp_path, *TWO_CONSUMERS, f"{report} behind_records=8")
+    shown = invoked("status", *where).stdout
+    assert "8, 38 min 23 s" in shown
+    assert as_data("status", *where)["consumers"][0]["behind_s"] == 2303.0
 
 
 UNREAD = (
