@@ -29,7 +29,13 @@ _HOLDER_BYTES_MAX = 500
 
 
 class DirectoryTakenError(PenstockError):
-    """Another process holds the directory."""
+    """Another process holds the directory; `holder` is what it says about itself."""
+
+    def __init__(self, path: Path, holder: str, *, remedy: str) -> None:
+        super().__init__(
+            f"The state directory {path} is held by another process ({holder}).", remedy=remedy
+        )
+        self.holder = holder
 
 
 def holder_of(path: Path) -> str | None:
@@ -99,10 +105,7 @@ class StateDirectory:
                 os.read(self._lock, _HOLDER_BYTES_MAX).decode(errors="replace").strip() or "unknown"
             )
             self.close()
-            raise DirectoryTakenError(
-                f"The state directory {self.path} is held by another process ({holder}).",
-                remedy=self._remedy,
-            )
+            raise DirectoryTakenError(self.path, holder, remedy=self._remedy)
         with contextlib.suppress(OSError):  # only information for people
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{self._holder}\n".encode()[:_HOLDER_BYTES_MAX], 0)
