@@ -20,7 +20,7 @@ class FolderTakenError(PenstockError):
     exit_code = PrefixTakenError.exit_code
 
 
-def take_folder(until: ExitStack, directory: Path) -> None:
+def take_folder(until: ExitStack, directory: Path) -> StateDirectory:
     """Hold the folder until the stack ends. FolderTakenError while another group does.
 
     The controller's own lock is only looked at: the controller, a child, takes it itself.
@@ -42,3 +42,4 @@ def take_folder(until: ExitStack, directory: Path) -> None:
             remedy="Stop that one first, or take another folder: --set controller.directory="
             "DIR. Nothing of the other was touched.",
         ) from None
+    return own

@@ -238,6 +238,22 @@ def test_who_starts_the_group_is_named(tmp_path: Path) -> None:
     assert nobody.remedy.startswith("Start `penstock up`")
 
 
+def test_a_group_that_is_being_stopped_is_not_called_starting(tmp_path: Path) -> None:
+    """After Ctrl-C the controller ends first; consumers and servers take their time."""
+    where = ["--set", f"controller.directory={tmp_path}"]
+    with StateDirectory(tmp_path / "up", "up", holder="process 7") as held:
+        held.say_ending()
+        missing = str(invoked("status", *where).exception)
+        assert "the group is being stopped (process 7)" in missing
+        assert "being started" not in missing
+        where = written(tmp_path, *TWO_CONSUMERS, age_s=2, has_ended=True)
+        shown = " ".join(invoked("status", *where).stdout.split())
+        assert "The group is being stopped (process 7)." in shown
+        assert "being started" not in shown
+        found = as_data("status", *where)
+        assert (found["starts_now"], found["stops_now"]) == (None, "process 7")
+
+
 def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
     """A pause shows its direction, its end and its reason."""
     pause = "request r1: pause direction=down until_unix_ms=4102444800000 reason=sale"

@@ -17,7 +17,7 @@ from penstock.local_group.taken_folder import FolderTakenError, take_folder
 from penstock.model import ConsumerId
 from penstock.processes import is_alive, stop
 from penstock.settings import Settings, changed_settings
-from penstock.state_directory import StateDirectory
+from penstock.state_directory import StateDirectory, holder_of
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 ONE, TWO = ConsumerId(1), ConsumerId(2)
@@ -101,3 +101,31 @@ def test_the_holder_of_a_folder_says_where_it_is(tmp_path: Path) -> None:
     where = f"process {os.getpid()} on {socket.gethostname()}, since 20"
     assert said.startswith(f"Another group runs in {tmp_path} ({where}")
     assert said.endswith(" UTC).")
+
+
+def test_others_are_told_while_a_group_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it starts and runs they are not; a folder that another holds is left as it is."""
+    seen: list[bool] = []
+
+    def look(_: object, name: str = "") -> None:
+        holder = holder_of(tmp_path / "up")
+        assert holder is not None
+        seen.append(holder.is_ending)
+
+    monkeypatch.setattr(group_module, "require_free_prefix", lambda _: None)
+    monkeypatch.setattr(group_module, "run_trial", lambda _: TrialOutcome())
+    monkeypatch.setattr(group_module, "make_control_topics", lambda _: [])
+    monkeypatch.setattr(LocalGroup, "_launch", look)
+    monkeypatch.setattr(LocalGroup, "_stop_child", look)
+    settings = settings_in(tmp_path)
+    with LocalGroup(settings, start_broker=None, embedded_spark=False):
+        assert seen == [False, False]
+        second = LocalGroup(settings, start_broker=None, embedded_spark=False)
+        with pytest.raises(FolderTakenError):
+            second.start()
+        look(None)
+        assert seen[-1] is False
+    assert seen[3:] == [True, True]
+    assert holder_of(tmp_path / "up") is None
