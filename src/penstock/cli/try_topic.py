@@ -76,10 +76,19 @@ def try_topic(
     if not spark.uses_connect_server:
         fetch_with_progress(spark_sets(spark.object_store))
     with foreign_output_to_stderr():
+        say("starting Spark")
         session = start_session(spark)
         try:
             with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
-                trial = tried(loaded, session, topic, Path(folder), count=count, is_oldest=oldest)
+                trial = tried(
+                    loaded,
+                    session,
+                    topic,
+                    Path(folder),
+                    count=count,
+                    is_oldest=oldest,
+                    on_progress=say,
+                )
         finally:
             session.stop()
     if output is OutputFormat.TABLE:
@@ -105,7 +114,7 @@ def _findings(settings: Settings) -> "list[Finding]":
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
     with foreign_output_to_stderr():
-        return list(try_out(settings, lambda: start_session(settings.spark)))
+        return list(try_out(settings, lambda: start_session(settings.spark), say))
 
 
 def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
