@@ -139,7 +139,7 @@ def _consumers(found: dict[str, Any]) -> Table:
     colours = {
         topic: _TOPIC_COLOURS[place % len(_TOPIC_COLOURS)] for place, topic in enumerate(topics)
     }
-    table = whole(Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None))
+    table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
     table.columns[1].no_wrap = True
     for one in found["consumers"]:
         share = one["load_bytes_per_s"] / one["capacity_bytes_per_s"]
@@ -152,7 +152,7 @@ def _consumers(found: dict[str, Any]) -> Table:
             _behind(one),
             _state_text(one),
         )
-    return table
+    return whole(table)
 
 
 def _state_text(one: dict[str, Any]) -> str:
@@ -176,10 +176,10 @@ def _bar(
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:
-    table = whole(Table("when", "what", "why", box=None))
+    table = Table("when", "what", "why", box=None)
     for one in history:
         table.add_row(_when(one), one["code"], _why(one))
-    return table
+    return whole(table)
 
 
 def history(

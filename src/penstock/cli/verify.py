@@ -76,8 +76,8 @@ def _as_table(verdict: VerificationResult) -> Table:
         if any(getattr(one, name) != 0 for one in verdict.partitions)
     ]
     columns = (*_COLUMNS, *found)
-    table = whole(Table(*columns, box=None))
+    table = Table(*columns, box=None)
     for one in verdict.partitions:
         values = (getattr(one, name) for name in columns)
         table.add_row(*("-" if value is None else str(value) for value in values))
-    return table
+    return whole(table)
