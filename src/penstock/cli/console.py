@@ -87,16 +87,16 @@ def whole(table: Table) -> Table:
 
     Names keep to one line if they leave room for the headers of the others.
     """
-    room = data_console().width
+    left = data_console().width
     for column in table.columns:
         column.overflow = "fold"
         column.min_width = len(str(column.header))
-        room -= column.min_width + _PADDING
+        left -= column.min_width + _PADDING
     for column in table.columns:
         if str(column.header) in _NAMES:
             longest = max((cell_len(_plain(cell)) for cell in column.cells), default=0)
-            room -= max(0, longest - (column.min_width or 0))
-            column.no_wrap = room >= 0
+            left -= max(0, longest - (column.min_width or 0))
+            column.no_wrap = left >= 0
     return table
 
 

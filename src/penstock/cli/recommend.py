@@ -50,7 +50,7 @@ from penstock.settings.units import format_duration, format_speed
 REPORT_EVERY_MS = 10_000
 SHORT_WATCH_S = 600
 # How much higher than what was seen the load may be.
-ROOM = 0.5
+LOAD_RESERVE = 0.5
 _CAPACITY_AS_SET = "what one consumer carries, in bytes of log a second, as you have set it."
 _CAPACITY_BY_DEFAULT = (
     "what one consumer carries, in bytes of log a second. This default is low on purpose; with "
@@ -306,6 +306,7 @@ def recommendation(
     capacity = policy.capacity_bytes_per_s
     used = sum(written) / (capacity * max(1, sum(watched.consumers)))
     most = max(watched.consumers)
+    more = ceil(LOAD_RESERVE * most)
     return Recommendation(
         watched_s=round(watched.seconds, 1),
         measurements=len(watched.samples),
@@ -329,12 +330,12 @@ def recommendation(
         ),
         settings={
             "packing.capacity": format_speed(capacity),
-            "controller.consumers_max": ceil((1 + ROOM) * most) + chosen.spare_consumers,
+            "controller.consumers_max": most + more + chosen.spare_consumers,
         },
         reasons={
             "packing.capacity": _CAPACITY_BY_DEFAULT if capacity_is_default else _CAPACITY_AS_SET,
             "controller.consumers_max": f"the most consumers at a time: {most} that were needed "
-            f"at most, {ceil((1 + ROOM) * most) - most} for a load that is {ROOM:.0%} higher, and "
+            f"at most, {more} for a load that is {LOAD_RESERVE:.0%} higher, and "
             f"{chosen.spare_consumers} for spares.",
         },
     )

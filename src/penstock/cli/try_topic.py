@@ -198,7 +198,7 @@ def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> Non
     names = list(trial.schema)
     width = sum(max(len(name), len(kind)) + 2 for name, kind in trial.schema.items())
     if trial.rows and (is_whole or width > console.width):
-        _show_in_turn(console, "row", trial.rows, trial.schema, is_whole=is_whole)
+        _show_one_by_one(console, "row", trial.rows, trial.schema, is_whole=is_whole)
     else:
         heads = (f"{escape(n)}\n[dim]{escape(t)}[/]" for n, t in trial.schema.items())
         rows = Table(*heads, box=None)
@@ -207,7 +207,7 @@ def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> Non
         console.print(rows)
     shown = dict.fromkeys(("partition", "offset", "reason", "value"), "")
     if trial.dead_letters and is_whole:
-        _show_in_turn(console, "dead letter", trial.dead_letters, shown, is_whole=True)
+        _show_one_by_one(console, "dead letter", trial.dead_letters, shown, is_whole=True)
     elif trial.dead_letters:
         letters = Table("partition", "offset", "dead letter because", "value", box=None)
         for row in trial.dead_letters:
@@ -228,7 +228,7 @@ def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> Non
     say(_change_said(trial))
 
 
-def _show_in_turn(
+def _show_one_by_one(
     console: Console,
     what: str,
     rows: Sequence[Mapping[str, Any]],
