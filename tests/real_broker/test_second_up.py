@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -73,12 +74,12 @@ def test_a_second_up_is_refused_and_touches_nothing(kafka: EmbeddedKafka, tmp_pa
             assert time.monotonic() - began_s < AT_ONCE_S
             assert second.returncode == 8, second.stderr
             assert "since 20" in second.stderr
-            assert "penstock" in second.stderr
+            assert "-m penstock" not in second.stderr
+            assert "--ends-with" not in second.stderr
             assert "stopping" not in second.stderr + second.stdout
+            assert str(folder) in second.stderr
             if place == folder:
-                assert f"process {first.pid} since" in second.stderr
-            else:
-                assert str(folder) in second.stderr
+                assert f"process {first.pid} on {socket.gethostname()}" in second.stderr
         assert first.poll() is None
         os.kill(consumer, 0)  # still there
         assert "died" not in (folder / "up.log").read_text()

@@ -216,10 +216,11 @@ def test_given_records_look_as_those_of_kafka(
 
 @pytest.mark.timeout(300)  # starts a Spark of its own
 def test_the_example_of_the_docs_passes_on_a_spark_of_its_own(tmp_path: Path) -> None:
-    """docs/transformations.md as written: its module and its tests, with nothing fetched."""
+    """docs/transformations.md as written: its modules and their tests, with nothing fetched."""
     text = (ROOT / "docs/transformations.md").read_text(encoding="utf-8")
     files = dict(EXAMPLE.findall(text))
-    assert set(files) == {"shop/orders.py", "test_orders.py"}
+    tests = {"test_orders.py", "test_visits.py"}
+    assert set(files) == {"shop/orders.py", "shop/visits.py", *tests}
     (tmp_path / "shop").mkdir()
     for name, code in files.items():
         (tmp_path / name).write_text(code, encoding="utf-8")
@@ -233,4 +234,4 @@ def test_the_example_of_the_docs_passes_on_a_spark_of_its_own(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout

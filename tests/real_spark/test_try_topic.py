@@ -96,6 +96,10 @@ def test_the_table_for_people_and_the_oldest_records(trials: Trials) -> None:
     assert done.returncode == 0, done.stderr
     assert "first" in done.stdout
     assert "last" not in done.stdout
+    said = done.stderr.splitlines()
+    steps = ["starting Spark", f"looking for records of {topic}"]
+    assert [line for line in said if line in steps] == steps
+    assert "carrying 1 record into a temporary folder" in said
     assert "timestamp" in done.stdout
     assert f"The table {topic} would be made, with" in done.stderr
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import typer
 import yaml
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from penstock.errors import PenstockError
 
@@ -27,6 +29,12 @@ class OutputFormat(StrEnum):
 OUTPUT_OPTION: Any = typer.Option(
     OutputFormat.TABLE, "-o", "--output", help="The output format: a table, JSON or YAML."
 )
+
+# The columns by which people know and copy something.
+_NAMES = frozenset(
+    {"check", "id", "name", "option", "partition", "set", "table", "topic", "TOPIC", "what", "when"}
+)
+_PADDING = 2  # around each cell
 
 # rich itself respects NO_COLOR and turns colour off when the stream is not a terminal.
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -75,8 +83,22 @@ def print_data(
 
 
 def whole(table: Table) -> Table:
-    """The table, with long names folded where it is too wide: a name that is cut is no name."""
+    """The table with its rows, so that no name is cut: what explains is folded where it is wide.
+
+    Names keep to one line if they leave room for the headers of the others.
+    """
+    left = data_console().width
     for column in table.columns:
         column.overflow = "fold"
         column.min_width = len(str(column.header))
+        left -= column.min_width + _PADDING
+    for column in table.columns:
+        if str(column.header) in _NAMES:
+            longest = max((cell_len(_plain(cell)) for cell in column.cells), default=0)
+            left -= max(0, longest - (column.min_width or 0))
+            column.no_wrap = left >= 0
     return table
+
+
+def _plain(cell: Any) -> str:
+    return cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain

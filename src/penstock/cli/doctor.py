@@ -15,6 +15,7 @@ from penstock.cli.console import (
     OutputFormat,
     foreign_output_to_stderr,
     print_data,
+    say,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.process.prefix_holder import prefix_state
@@ -31,6 +32,15 @@ from penstock.topics import TopicState, control_topics
 
 CONNECT_TIMEOUT_S = 3.0
 CLUSTER_RIGHTS = frozenset({"DESCRIBE"})
+_CHECKED = {
+    "java": "Java",
+    "ports": "whether a broker's port answers",
+    "encryption": "encryption",
+    "broker": "whether the brokers answer",
+    "topics": "the control topics",
+    "prefix": "whether another group has the control topics",
+    "rights": "the rights in Kafka",
+}
 CONTROL_TOPIC_RIGHTS = frozenset({"DESCRIBE", "READ", "WRITE"})
 
 
@@ -57,7 +67,8 @@ def doctor(
     The lake gets a file in a folder of its own, which is removed again. Each transformation of the
     settings runs on a few records of its topic.
 
-    The exit code is 0 when all checks pass, else that of the first check that fails.
+    What is being checked is said on stderr, for it takes a while. The exit code is 0 when all
+    checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     with foreign_output_to_stderr():
@@ -112,7 +123,7 @@ def _trials(settings: Settings) -> Iterator[Check]:
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
-    for one in try_out(settings, lambda: start_session(settings.spark)):
+    for one in try_out(settings, lambda: start_session(settings.spark), say):
         wrong = one.error
         yield (
             Check(one.name, one.explanation)
@@ -122,6 +133,7 @@ def _trials(settings: Settings) -> Iterator[Check]:
 
 
 def _tried(name: str, check: Callable[[], str]) -> Check:
+    say(f"checking {_CHECKED.get(name, name)}")
     try:
         return Check(name, check())
     except PenstockError as error:

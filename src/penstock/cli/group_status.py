@@ -13,9 +13,10 @@ from typing import Any
 from penstock.controller.core.snapshot import seconds_behind
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
+from penstock.model.sentences import age_text
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings
-from penstock.state_directory import holder_of
+from penstock.state_directory import DirectoryHolder, holder_of
 
 STATUS_NAME = "status.json"
 # The controller writes every second.
@@ -34,16 +35,12 @@ def read_status(settings: Settings) -> dict[str, Any]:
         status["age_s"] = max(0.0, time.time() - status["at_unix_ms"] / 1000)
         status["is_stale"] = is_stale(status)
         _age(status)
-        status["starts_now"] = who_starts(settings) if status["is_stale"] else None
+        holder = holder_of_group(settings) if status["is_stale"] else None
+        is_ending = holder is not None and holder.is_ending
+        status["starts_now"] = None if holder is None or is_ending else holder.name
+        status["stops_now"] = holder.name if holder is not None and is_ending else None
     except FileNotFoundError:
-        starting = who_starts(settings)
-        raise PenstockError(
-            f"No controller has written {file}"
-            + (f" yet: it is being started ({starting})." if starting else "."),
-            remedy="Ask again in a moment."
-            if starting
-            else "Start `penstock up`, or name its directory: --set controller.directory=DIR.",
-        ) from None
+        raise _no_status(file, holder_of_group(settings)) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PenstockError(f"{file} cannot be read: {error}.") from error
     return status
@@ -64,14 +61,33 @@ def is_stale(status: dict[str, Any]) -> bool:
     return bool(status.get("has_ended") or status["age_s"] > STALE_AFTER_S)
 
 
-def who_starts(settings: Settings) -> str | None:
-    """The `penstock up` that runs in the folder, where no controller writes."""
+def holder_of_group(settings: Settings) -> DirectoryHolder | None:
+    """The `penstock up` that runs in the folder: where no controller writes, it starts or stops."""
     return holder_of(Path(settings.controller.directory).absolute() / "up")
 
 
+def _no_status(file: Path, holder: DirectoryHolder | None) -> PenstockError:
+    if holder is None:
+        return PenstockError(
+            f"No controller has written {file}.",
+            remedy="Start `penstock up`, or name its directory: --set controller.directory=DIR.",
+        )
+    if holder.is_ending:
+        return PenstockError(
+            f"No controller has written {file}, and the group is being stopped ({holder.name}).",
+            remedy="Start `penstock up` again when it has ended.",
+        )
+    return PenstockError(
+        f"No controller has written {file} yet: it is being started ({holder.name}).",
+        remedy="Ask again in a moment.",
+    )
+
+
 def silence_text(status: dict[str, Any]) -> str:
-    """Why there is no news: it was stopped, it is being started, or it is silent."""
+    """Why there is no news: it was stopped, is being stopped or started, or is silent."""
     ago = age_text(status["age_s"])
+    if status.get("stops_now"):
+        return f"The group is being stopped ({status['stops_now']})."
     if status.get("starts_now"):
         return f"The group is being started ({status['starts_now']})."
     if status.get("has_ended"):
@@ -131,10 +147,3 @@ def require_news(status: dict[str, Any]) -> None:
             silence_text(status),
             remedy="Check that it runs; `penstock status` shows what was last known.",
         )
-
-
-def age_text(seconds: float) -> str:
-    for size_s, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size_s:
-            return f"{seconds / size_s:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -27,12 +27,19 @@ TableNames = Annotated[
 
 
 def require_root(lake: LakeSettings) -> None:
-    """Refuse a folder that is not there: there is nothing to compact, and probably a wrong name."""
-    if "://" not in lake.root and not Path(lake.root).is_dir():
-        raise PenstockError(
-            f"The lake {Path(lake.root).absolute()} does not exist.",
-            remedy="Set lake.root, or run it in the directory where the group was started.",
-        )
+    """Refuse a root that is no folder: there is no table in it, and probably a wrong name."""
+    scheme, separator, path = lake.root.partition("://")
+    if separator and scheme != "file":
+        return  # an object store has no folders
+    root = Path(path if separator else lake.root).expanduser().absolute()
+    if root.is_dir():
+        return
+    problem = "is a file, not a folder" if root.exists() else "does not exist"
+    raise PenstockError(
+        f"The lake {root} {problem}.",
+        remedy="Set lake.root, or run it in the directory where the group was started. A new group "
+        "makes the folder with its first records.",
+    )
 
 
 @app.command()
@@ -92,6 +99,7 @@ def ledger(
     from penstock.pipeline.ledger import next_offsets  # noqa: PLC0415 -- slow: PySpark
 
     loaded = effective_settings(settings, overrides, bootstrap_server)
+    require_root(loaded.settings.lake)
     kafka = Administration(loaded.settings.kafka)
     control = loaded.settings.topics.names.all
     names = topic or [

@@ -24,7 +24,7 @@ from penstock.controller.core.settings import ControllerSettings, controller_set
 from penstock.errors import PenstockError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
-from penstock.model.sentences import counted, speed_text
+from penstock.model.sentences import counted, duration_text, speed_text
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingAlgorithm, PackingProblem, algorithm_named
@@ -48,6 +48,14 @@ from penstock.settings.units import format_duration, format_speed
 
 # How often a calm group is reported.
 REPORT_EVERY_MS = 10_000
+SHORT_WATCH_S = 600
+# How much higher than what was seen the load may be.
+LOAD_RESERVE = 0.5
+_CAPACITY_AS_SET = "what one consumer carries, in bytes of log a second, as you have set it."
+_CAPACITY_BY_DEFAULT = (
+    "what one consumer carries, in bytes of log a second. This default is low on purpose; with "
+    "your own figure the group is probably smaller. docs/sizing.md says how to measure it."
+)
 
 
 @dataclass(slots=True)
@@ -133,7 +141,7 @@ def recommend(
     watched = _watch(loaded.settings, chosen, watch_s, stop)
     if not watched.samples:
         raise PenstockError(
-            f"No speed is known after {watched.seconds:.0f} s.",
+            f"No speed is known after {duration_text(round(watched.seconds))}.",
             remedy="Watch longer (--for 1m), or run `penstock doctor`; `monitor.include` says "
             "which topics count.",
         )
@@ -164,7 +172,8 @@ class Watched:
 def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop: Event) -> Watched:
     group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
     watched = Watched()
-    say(f"Watching for {watch_s:.0f} s: nothing is created, sent or started. Ctrl-C ends it early.")
+    how_long = duration_text(watch_s)
+    say(f"Watching for {how_long}: nothing is created, sent or started. Ctrl-C ends it early.")
     began_s = time.monotonic()
     reported_ms: int | None = None
     with closing(BrokerQuestions(settings.kafka)) as questions:
@@ -179,7 +188,7 @@ def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop:
             if is_change or reported_ms is None or now_ms - reported_ms >= REPORT_EVERY_MS:
                 reported_ms = now_ms
                 left_s = max(0.0, watch_s - watched.seconds)
-                say(f"{text} {left_s:.0f} s left.")
+                say(f"{text} {duration_text(round(left_s))} left.")
     return watched
 
 
@@ -229,41 +238,55 @@ class Recommendation:
     moves: int
     hot_partitions: tuple[HotPartition, ...]
     settings: dict[str, Any]
+    # Why, by the name of the setting.
+    reasons: dict[str, str]
 
     def text(self, chosen: ControllerSettings) -> str:
         """For a person; every figure with its meaning."""
-        capacity = speed_text(self.capacity_bytes_per_s)
-        source = (
-            "the default, which nobody measured: docs/sizing.md says how to find yours"
-            if self.capacity_is_default
-            else "as set"
-        )
         mean, highest = (
             speed_text(self.written_mean_bytes_per_s),
             speed_text(self.written_highest_bytes_per_s),
         )
         partitions = counted(self.partitions, "partition")
         seen = f"{mean} written on average, {highest} at most"
+        capacity = speed_text(self.capacity_bytes_per_s)
+        source = "the default, which nobody measured" if self.capacity_is_default else "as set"
         now = counted(self.consumers_at_the_end, "consumer")
         needed = (
             f"{now} now, {self.consumers_mean:.3g} on average, {self.consumers_highest} at most"
         )
         changes, moves = counted(self.changes, "time"), counted(self.moves, "partition")
-        fixed = self.consumers_of_a_fixed_group
+        fixed, filled = self.consumers_of_a_fixed_group, chosen.policy.target_utilisation
         lines = [
-            f"Watched {partitions} for {self.watched_s:.0f} s: {seen}.",
+            (
+                f"Watched {partitions} for {duration_text(round(self.watched_s))}: {seen}, "
+                "counted in bytes of the broker's log (after compression)."
+            ),
             f"One consumer carries {capacity} (packing.capacity, {source}).",
             f"Needed: {needed}. No packing could do with fewer than {self.consumers_at_least}.",
-            f"Of their capacity {self.capacity_used:.0%} is used on average.",
+            (
+                f"Of their capacity {self.capacity_used:.0%} is used on average. Up to "
+                f"{filled:.0%} is filled (packing.target_utilisation); the rest is room to rise."
+            ),
             f"A group of fixed size would need {fixed} all the time.",
-            f"The group would change {changes} and move {moves} in this time.",
+            (
+                f"The group would change {changes} and move {moves} in this time. If that is too "
+                "often, raise packing.knob (0 is fewest consumers, 1 is fewest moves)."
+            ),
             _kept_besides(chosen),
         ]
+        if self.watched_s < SHORT_WATCH_S:
+            lines.append(
+                "This was a short look: watch a busy hour (--for 1h) before you rely on it."
+            )
         lines += [
             f"Hot: {hot.partition} alone is written at {speed_text(hot.highest_bytes_per_s)}, more "
             "than one consumer carries. More partitions, or a key that spreads the records, help; "
             "more consumers do not."
             for hot in self.hot_partitions
+        ]
+        lines += [
+            f"Set {name} to {value}: {self.reasons[name]}" for name, value in self.settings.items()
         ]
         start = " ".join(f"--set {name}={value}" for name, value in self.settings.items())
         lines.append(f"To start with: penstock up {start}")
@@ -283,6 +306,7 @@ def recommendation(
     capacity = policy.capacity_bytes_per_s
     used = sum(written) / (capacity * max(1, sum(watched.consumers)))
     most = max(watched.consumers)
+    more = ceil(LOAD_RESERVE * most)
     return Recommendation(
         watched_s=round(watched.seconds, 1),
         measurements=len(watched.samples),
@@ -306,8 +330,13 @@ def recommendation(
         ),
         settings={
             "packing.capacity": format_speed(capacity),
-            # Room for a load that is half as large again, and for the spares.
-            "controller.consumers_max": ceil(1.5 * most) + chosen.spare_consumers,
+            "controller.consumers_max": most + more + chosen.spare_consumers,
+        },
+        reasons={
+            "packing.capacity": _CAPACITY_BY_DEFAULT if capacity_is_default else _CAPACITY_AS_SET,
+            "controller.consumers_max": f"the most consumers at a time: {most} that were needed "
+            f"at most, {more} for a load that is {LOAD_RESERVE:.0%} higher, and "
+            f"{chosen.spare_consumers} for spares.",
         },
     )
 

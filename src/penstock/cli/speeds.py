@@ -20,7 +20,7 @@ from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import PartitionSpeed
 from penstock.model import TopicPartition
-from penstock.model.sentences import counted
+from penstock.model.sentences import counted, duration_text
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.process import SpeedMeasuring, stop_on_signals
 from penstock.settings import Settings
@@ -175,7 +175,7 @@ def _measured(measuring: SpeedMeasuring, period_s: float, over_s: float) -> Read
     end_s = time.monotonic() + over_s
     found = measuring.run_round()
     while (left_s := end_s - time.monotonic()) > 0:
-        say(f"measuring, {left_s:.0f} s left")
+        say(f"measuring, {duration_text(round(left_s))} left")
         time.sleep(min(period_s, left_s))  # until the next round is due
         found = measuring.run_round() or found
     if found is None:
@@ -243,7 +243,7 @@ def _table(
         shown = f"{len(known)} of {shown}"
     table.title = (
         f"{shown}, {_speed(summed)} in those shown, "
-        f"measured by {reading.measured_by} {reading.age_s:.1f} s ago"
+        f"measured by {reading.measured_by} {duration_text(reading.age_s)} ago"
     )
     for name in ("TOPIC", "PARTITION", "BYTES/S", "", "RECORDS/S", "END-OFFSET", "SOURCE"):
         table.add_column(name, justify="left" if name in {"TOPIC", "", "SOURCE"} else "right")

@@ -9,14 +9,13 @@ from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
 from penstock.cli.group_status import (
-    age_text,
     is_stale,
     read_status,
     silence_text,
     with_ledger,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.model.sentences import counted, load_of_capacity, speed_text
+from penstock.model.sentences import age_text, counted, duration_text, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
 # Exit codes, for scripts.
@@ -39,8 +38,8 @@ def status(
     """Show the group: the controller's state, consumers with their load, moves, last decisions.
 
     A bar is a consumer's capacity, filled with its partitions, in one colour per topic. `behind` is
-    what is written and not in the lake yet, as the consumers last reported it: in records, and in
-    seconds of writing at the present speed.
+    what is written and not in the lake yet, as the consumers last reported it: in records, and as
+    time of writing at the present speed.
 
     It counts every partition, also those that nobody reads: there the end of the log and the
     ledger in the lake say it.
@@ -92,7 +91,7 @@ def _headline(found: dict[str, Any]) -> Text:
     text = Text(f"{found['phase']}", style="bold")
     text.append(f"  plan {found['plan_number']}  epoch {found['controller_epoch']}", style="dim")
     age = found["measurement_age_ms"]
-    speeds = "no measurement yet" if age is None else f"speeds {age / 1000:.1f} s old"
+    speeds = "no measurement yet" if age is None else f"speeds {duration_text(age / 1000)} old"
     text.append(f"  {speeds}")
     if is_stale(found):
         text = Text(f"{silence_text(found)} ", style="bold red")
@@ -131,7 +130,8 @@ def _why(decision: dict[str, Any]) -> Text:
 def _behind(one: dict[str, Any]) -> str:
     seconds = one["behind_s"]
     at_most = "at most " if one.get("behind_is_at_most") else ""
-    return f"{at_most}{one['behind_records']:,}, {'?' if seconds is None else f'{seconds:.1f}'} s"
+    time = "? s" if seconds is None else duration_text(seconds)
+    return f"{at_most}{one['behind_records']:,}, {time}"
 
 
 def _consumers(found: dict[str, Any]) -> Table:
@@ -139,7 +139,7 @@ def _consumers(found: dict[str, Any]) -> Table:
     colours = {
         topic: _TOPIC_COLOURS[place % len(_TOPIC_COLOURS)] for place, topic in enumerate(topics)
     }
-    table = whole(Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None))
+    table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
     table.columns[1].no_wrap = True
     for one in found["consumers"]:
         share = one["load_bytes_per_s"] / one["capacity_bytes_per_s"]
@@ -152,7 +152,7 @@ def _consumers(found: dict[str, Any]) -> Table:
             _behind(one),
             _state_text(one),
         )
-    return table
+    return whole(table)
 
 
 def _state_text(one: dict[str, Any]) -> str:
@@ -176,10 +176,10 @@ def _bar(
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:
-    table = whole(Table("when", "what", "why", box=None))
+    table = Table("when", "what", "why", box=None)
     for one in history:
         table.add_row(_when(one), one["code"], _why(one))
-    return table
+    return whole(table)
 
 
 def history(

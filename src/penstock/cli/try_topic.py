@@ -1,11 +1,12 @@
 """`penstock try`: what a topic's records would become, or whether a group could work at all."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -43,6 +44,10 @@ def try_topic(
     oldest: Annotated[
         bool, typer.Option("--oldest", help="The oldest records instead of the newest ones.")
     ] = False,
+    whole_values: Annotated[
+        bool,
+        typer.Option("--whole", help="Show every value whole, record by record; -o json does too."),
+    ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -61,6 +66,8 @@ def try_topic(
     Examples:
     `penstock try orders`
 
+    `penstock try orders -n 1 --whole`
+
     `penstock try orders --oldest -n 50 --set lake.tables='{"orders": {"transformation": "a:b"}}'`
 
     """
@@ -76,14 +83,23 @@ def try_topic(
     if not spark.uses_connect_server:
         fetch_with_progress(spark_sets(spark.object_store))
     with foreign_output_to_stderr():
+        say("starting Spark")
         session = start_session(spark)
         try:
             with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
-                trial = tried(loaded, session, topic, Path(folder), count=count, is_oldest=oldest)
+                trial = tried(
+                    loaded,
+                    session,
+                    topic,
+                    Path(folder),
+                    count=count,
+                    is_oldest=oldest,
+                    on_progress=say,
+                )
         finally:
             session.stop()
     if output is OutputFormat.TABLE:
-        _show(trial, is_oldest=oldest)
+        show(trial, is_oldest=oldest, is_whole=whole_values)
     else:
         print_data(_as_data(trial), output)
     if trial.refuses_everything or trial.change.refusal is not None:
@@ -105,7 +121,7 @@ def _findings(settings: Settings) -> "list[Finding]":
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
     with foreign_output_to_stderr():
-        return list(try_out(settings, lambda: start_session(settings.spark)))
+        return list(try_out(settings, lambda: start_session(settings.spark), say))
 
 
 def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
@@ -171,23 +187,39 @@ def _text_of(value: Any) -> Any:
     return _readable(value) if isinstance(value, dict) else value
 
 
-def _show(trial: "TopicTrial", *, is_oldest: bool) -> None:
+def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> None:
+    """For a person: the rows as a table if they fit, else one after the other."""
     console = data_console()
     which = "oldest" if is_oldest else "newest"
     if trial.records:
         say(f"{trial.records} of the {which} records of {trial.topic}:")
     else:
         say(f"{trial.topic} has no records; these are the columns that they would have:")
-    rows = Table(*(f"{escape(n)}\n[dim]{escape(t)}[/]" for n, t in trial.schema.items()), box=None)
-    for row in trial.rows:
-        rows.add_row(*(_cell(row.get(name)) for name in trial.schema))
-    console.print(rows)
-    if trial.dead_letters:
+    names = list(trial.schema)
+    width = sum(max(len(name), len(kind)) + 2 for name, kind in trial.schema.items())
+    if trial.rows and (is_whole or width > console.width):
+        _show_one_by_one(console, "row", trial.rows, trial.schema, is_whole=is_whole)
+    else:
+        heads = (f"{escape(n)}\n[dim]{escape(t)}[/]" for n, t in trial.schema.items())
+        rows = Table(*heads, box=None)
+        for row in trial.rows:
+            rows.add_row(*(_cell(row.get(name)) for name in names))
+        console.print(rows)
+    shown = dict.fromkeys(("partition", "offset", "reason", "value"), "")
+    if trial.dead_letters and is_whole:
+        _show_one_by_one(console, "dead letter", trial.dead_letters, shown, is_whole=True)
+    elif trial.dead_letters:
         letters = Table("partition", "offset", "dead letter because", "value", box=None)
         for row in trial.dead_letters:
-            cells = (_cell(row[name]) for name in ("partition", "offset", "reason", "value"))
-            letters.add_row(*cells)
+            letters.add_row(*(_cell(row[name]) for name in shown))
         console.print(letters)
+    cells = [row.get(name) for row in trial.rows for name in names]
+    cells += [row[name] for row in trial.dead_letters for name in shown]
+    if not is_whole and any(_cell(one) != _cell(one, is_whole=True) for one in cells):
+        say(
+            f"Values are cut after {_VALUE_CHARACTERS_MAX} characters; --whole (or -o json) shows "
+            "them whole."
+        )
     for place, error in trial.failures.items():
         say(f"{place} would stop: {error}")
     if trial.dead_letters and not trial.rows:
@@ -196,10 +228,29 @@ def _show(trial: "TopicTrial", *, is_oldest: bool) -> None:
     say(_change_said(trial))
 
 
-def _cell(value: Any) -> str:
+def _show_one_by_one(
+    console: Console,
+    what: str,
+    rows: Sequence[Mapping[str, Any]],
+    schema: Mapping[str, str],
+    *,
+    is_whole: bool,
+) -> None:
+    """One line for each value: for rows that are wider than the terminal."""
+    for number, row in enumerate(rows, start=1):
+        table = Table(box=None, show_header=False, title=f"{what} {number}", title_justify="left")
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, style="dim")
+        table.add_column(overflow="fold")
+        for name, kind in schema.items():
+            table.add_row(escape(name), escape(kind), _cell(row.get(name), is_whole=is_whole))
+        console.print(table)
+
+
+def _cell(value: Any, *, is_whole: bool = False) -> str:
     text = "null" if value is None else str(_text_of(value))
-    short = text if len(text) <= _VALUE_CHARACTERS_MAX else text[:_VALUE_CHARACTERS_MAX] + "..."
-    return escape(short)
+    is_short = is_whole or len(text) <= _VALUE_CHARACTERS_MAX
+    return escape(text if is_short else text[:_VALUE_CHARACTERS_MAX] + "...")
 
 
 def _change_said(trial: "TopicTrial") -> str:

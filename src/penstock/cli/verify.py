@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say, whole
+from penstock.cli.lake import require_root
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -53,6 +54,7 @@ def verify(
     Example: `penstock verify --topic orders -o json`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
+    require_root(loaded.settings.lake)
     verdict = verify_lake(loaded.settings, topic or [], offsets_only=offsets_only, on_progress=say)
     print_data(verdict.as_data(), output, _as_table(verdict))
     if not verdict.partitions:
@@ -74,8 +76,8 @@ def _as_table(verdict: VerificationResult) -> Table:
         if any(getattr(one, name) != 0 for one in verdict.partitions)
     ]
     columns = (*_COLUMNS, *found)
-    table = whole(Table(*columns, box=None))
+    table = Table(*columns, box=None)
     for one in verdict.partitions:
         values = (getattr(one, name) for name in columns)
         table.add_row(*("-" if value is None else str(value) for value in values))
-    return table
+    return whole(table)

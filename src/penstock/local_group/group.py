@@ -54,6 +54,7 @@ from penstock.processes.restart_pace import pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
 from penstock.settings.snapshot import CURRENT, FOLDER, replace_file
+from penstock.state_directory import StateDirectory
 
 SERVER_RESTART_PAUSE_S = 10.0
 _SPARK = "Spark server"
@@ -130,6 +131,7 @@ class LocalGroup:
         self._warming: ProcessIdentity | None = None
         self._server_tried_s: dict[str, float] = {}
         self._parts = ExitStack()
+        self._held: StateDirectory | None = None
         self._children: dict[str, _Child] = {}
         me = identity_of(os.getpid())
         if me is None:
@@ -153,7 +155,7 @@ class LocalGroup:
     def _start_parts(self) -> None:
         require_folder(self.settings.lake)
         self.directory.mkdir(parents=True, exist_ok=True)
-        take_folder(self._parts, self.directory)
+        self._held = take_folder(self._parts, self.directory)
         if self._snapshot is not None:
             file = replace_file(self.directory / FOLDER / CURRENT, self._snapshot)
             self._flags = ["--settings", str(file), *self._flags]
@@ -343,6 +345,8 @@ class LocalGroup:
 
     def stop(self) -> None:
         """Shut everything down. Safe to call twice."""
+        if self._held is not None:
+            self._held.say_ending()  # `penstock status` would take it for a start
         self._parts.close()
 
     def _stop_child(self, name: str) -> None:

@@ -1,14 +1,13 @@
 """Allows one group for each folder: a second one is refused, and is told who holds the folder."""
 
 import os
-import sys
+import socket
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from penstock.controller.process.prefix_holder import PrefixTakenError
 from penstock.errors import PenstockError
-from penstock.processes.command_line import command_line
 from penstock.state_directory import DirectoryTakenError, StateDirectory
 
 # The controller of a group that was killed ends within this.
@@ -21,14 +20,14 @@ class FolderTakenError(PenstockError):
     exit_code = PrefixTakenError.exit_code
 
 
-def take_folder(until: ExitStack, directory: Path) -> None:
+def take_folder(until: ExitStack, directory: Path) -> StateDirectory:
     """Hold the folder until the stack ends. FolderTakenError while another group does.
 
     The controller's own lock is only looked at: the controller, a child, takes it itself.
     """
     since = datetime.now(UTC)
-    holder = f"process {os.getpid()} since {since:%Y-%m-%d %H:%M:%S} UTC: "
-    holder += command_line(sys.argv)
+    holder = f"process {os.getpid()} on {socket.gethostname()}, "
+    holder += f"since {since:%Y-%m-%d %H:%M:%S} UTC"
     own = StateDirectory(directory / "up", "up", holder=holder)
     controllers = StateDirectory(
         directory / "controller", "controller", wait_s=_FORMER_CONTROLLER_ENDS_S
@@ -39,7 +38,8 @@ def take_folder(until: ExitStack, directory: Path) -> None:
             pass
     except DirectoryTakenError as error:
         raise FolderTakenError(
-            f"Another group runs in {directory}. {error.message}",
+            f"Another group runs in {directory} ({error.holder}).",
             remedy="Stop that one first, or take another folder: --set controller.directory="
             "DIR. Nothing of the other was touched.",
         ) from None
+    return own

@@ -1,7 +1,10 @@
-"""Lists, counts and speeds in sentences for people."""
+"""Lists, counts, speeds and durations in sentences for people."""
 
 from collections.abc import Sequence
 
+_TIMES = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
+# Shorter durations have a tenth of a second.
+_WHOLE_SECONDS_FROM_S = 10
 _UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
@@ -27,6 +30,27 @@ def load_of_capacity(load_bytes_per_s: float, capacity_bytes_per_s: float) -> st
     size, unit = _unit(capacity_bytes_per_s)
     load, capacity = load_bytes_per_s / size, capacity_bytes_per_s / size
     return f"{_figure(load)} of {_figure(capacity)} {unit}"
+
+
+def duration_text(seconds: float) -> str:
+    """`4.2 s`, `45 s`, `38 min 23 s`, `2 h 5 min`, `3 d 4 h`."""
+    tenths = round(max(0.0, seconds), 1)
+    if tenths < _WHOLE_SECONDS_FROM_S:
+        return f"{tenths:g} s"
+    whole = round(seconds)
+    for size_s, unit, next_size_s, next_unit in _TIMES:
+        if whole >= size_s:
+            rest = whole % size_s // next_size_s
+            return f"{whole // size_s} {unit}" + (f" {rest} {next_unit}" if rest else "")
+    return f"{whole} s"
+
+
+def age_text(seconds: float) -> str:
+    """`3 min`, `2 h`: short, for the age of something that grows older while it is read."""
+    for size_s, unit, _, _ in _TIMES:
+        if seconds >= 2 * size_s:
+            return f"{seconds / size_s:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _unit(bytes_per_s: float) -> tuple[float, str]:

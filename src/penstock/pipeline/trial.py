@@ -111,12 +111,14 @@ def try_topic(
     *,
     count: int,
     is_oldest: bool = False,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> TopicTrial:
     """Carry a few records of the topic into a lake of their own below `folder`.
 
     Raises for a topic that is not there, and for a function that cannot be imported or fails
     without any record.
     """
+    on_progress(f"looking for records of {topic}")
     source = KafkaSource(settings, session)
     table = settings.lake.table_of(topic)
     sample = sample_of(settings.kafka, source, topic, count=count, is_oldest=is_oldest)
@@ -124,9 +126,11 @@ def try_topic(
     change = _change(settings.lake, topic, schema)
     lake = _lake_at(settings.lake, str(folder / "lake"))
     carry = _carry(settings, session, lake)
+    on_progress(f"carrying {counted(sample.records, 'record')} into a temporary folder")
     failures = dict(carry(sample.planned))
     for place, failure in failures.items():
         if isinstance(failure, TransformationFailedError):
+            on_progress(f"looking for the record on which the transformation fails in {place}")
             failures[place] = _named(settings, session, folder, sample, place, failure)
     return TopicTrial(
         topic=topic,
@@ -140,8 +144,13 @@ def try_topic(
     )
 
 
-def try_out(settings: Settings, open_session: Callable[[], Any]) -> Iterator[Finding]:
+def try_out(
+    settings: Settings,
+    open_session: Callable[[], Any],
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[Finding]:
     """The lake, then each transformation. Spark is started only for a transformation."""
+    on_progress(f"trying the lake {settings.lake.root}")
     yield _tried("lake", lambda: _lake(settings.lake))
     topics = []
     for topic, table in sorted(settings.lake.tables.items()):
@@ -153,6 +162,7 @@ def try_out(settings: Settings, open_session: Callable[[], Any]) -> Iterator[Fin
                 yield Finding(_name_of(topic), missing.message, missing)
     if not topics:
         return
+    on_progress("starting Spark")
     try:
         session = open_session()
     except PenstockError as error:
@@ -160,6 +170,7 @@ def try_out(settings: Settings, open_session: Callable[[], Any]) -> Iterator[Fin
         return
     try:
         for topic in topics:
+            on_progress(f"trying the {_name_of(topic)} on a few records")
             try:
                 yield _transformation(settings, session, topic)
             except PenstockError as error:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import yaml
 from pydantic import ValidationError
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from penstock.errors import SettingsError
 from penstock.settings.secret import Secret
 from penstock.settings.sections import Settings, TableSettings
+from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
 from penstock.settings.snapshot_mark import snapshot_mark
 from penstock.settings.tree import OptionPath, known_options, secret_options
 
@@ -113,11 +114,14 @@ def load_settings(
 def _for_this_machine(settings: Settings, cores: int) -> tuple[Settings, dict[OptionPath, str]]:
     """Local consumers share the machine: unless told otherwise, its cores bound their number."""
     own = settings.controller
-    if own.deployment != "local" or own.consumers_max:
+    if own.consumers_max is not None:
         return settings, {}
-    most = max(LOCAL_CONSUMERS_PER_CORE * cores, own.consumers_min)
+    if own.deployment == "local":
+        most = max(LOCAL_CONSUMERS_PER_CORE * cores, own.consumers_min)
+        why = f"default: {LOCAL_CONSUMERS_PER_CORE} for each of {cores} cores of this machine"
+    else:
+        most, why = CONSUMERS_MAX_ELSE, "default: the bound where consumers are not local"
     bounded = own.model_copy(update={"consumers_max": most})
-    why = f"default: {LOCAL_CONSUMERS_PER_CORE} for each of {cores} cores of this machine"
     return settings.model_copy(update={"controller": bounded}), {_CONSUMERS_MAX: why}
 
 
@@ -197,7 +201,12 @@ def _typed(path: OptionPath, value: Any) -> Any:
         try:
             return yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise SettingsError(f"{'.'.join(path)}: {value!r} is not valid YAML.") from error
+            name, is_list = ".".join(path), get_origin(kind.annotation) is list
+            example = '["orders.*", "payments"]' if is_list else '{"name": "value"}'
+            raise SettingsError(
+                f"{name}: {value!r} is not valid YAML.",
+                remedy=f"Write it with quotes inside of quotes: {name}='{example}'.",
+            ) from error
     return value
 
 

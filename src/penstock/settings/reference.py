@@ -46,5 +46,5 @@ def reference_yaml() -> str:
                 lines.append(f"  # {option.path[-1]}_file: /path/to/file")
             else:
                 shown = '""' if option.default == "" else option.default_text
-                lines.append(f"  # {option.path[-1]}: {shown}")
+                lines.append(f"  # {option.path[-1]}: {shown}".rstrip())
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,14 +27,29 @@ STATE_NAME = "state"
 _PARTIAL_NAME = "state.partial"
 _LOOK_AGAIN_S = 0.1
 _HOLDER_BYTES_MAX = 500
+_ENDING = "ending"
 
 
 class DirectoryTakenError(PenstockError):
-    """Another process holds the directory."""
+    """Another process holds the directory; `holder` is what it says about itself."""
+
+    def __init__(self, path: Path, holder: str, *, remedy: str) -> None:
+        super().__init__(
+            f"The state directory {path} is held by another process ({holder}).", remedy=remedy
+        )
+        self.holder = holder
 
 
-def holder_of(path: Path) -> str | None:
-    """What the holder of the directory says about itself; None while nobody holds it."""
+@dataclass(frozen=True, slots=True)
+class DirectoryHolder:
+    """What the holder of a directory says about itself."""
+
+    name: str
+    is_ending: bool
+
+
+def holder_of(path: Path) -> DirectoryHolder | None:
+    """Who holds the directory; None while nobody does."""
     try:
         lock = os.open(path / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -41,10 +57,15 @@ def holder_of(path: Path) -> str | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return os.read(lock, _HOLDER_BYTES_MAX).decode(errors="replace").strip() or "unknown"
+        return _told_in(lock)
     finally:
         os.close(lock)
     return None
+
+
+def _told_in(lock: int) -> DirectoryHolder:
+    name, _, more = os.pread(lock, _HOLDER_BYTES_MAX, 0).decode(errors="replace").partition("\n")
+    return DirectoryHolder(name.strip() or "unknown", is_ending=more.startswith(_ENDING))
 
 
 class StateDirectory:
@@ -95,17 +116,22 @@ class StateDirectory:
             self.close()
             return
         if not self._is_ours(self._lock):
-            holder = (
-                os.read(self._lock, _HOLDER_BYTES_MAX).decode(errors="replace").strip() or "unknown"
-            )
+            holder = _told_in(self._lock).name
             self.close()
-            raise DirectoryTakenError(
-                f"The state directory {self.path} is held by another process ({holder}).",
-                remedy=self._remedy,
-            )
+            raise DirectoryTakenError(self.path, holder, remedy=self._remedy)
+        self._tell("")
+
+    def say_ending(self) -> None:
+        """Tell others that this holder is about to end. It holds the directory until `close`."""
+        self._tell(f"{_ENDING}\n")
+
+    def _tell(self, more: str) -> None:
+        if self._lock is None:
+            return
+        first = self._holder.encode()[: _HOLDER_BYTES_MAX - len(more) - 1]
         with contextlib.suppress(OSError):  # only information for people
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{self._holder}\n".encode()[:_HOLDER_BYTES_MAX], 0)
+            os.pwrite(self._lock, first + f"\n{more}".encode(), 0)
 
     def _is_ours(self, lock: int) -> bool:
         """Take the lock; wait up to `wait_s` for a holder that is about to end."""

@@ -46,8 +46,17 @@ def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
     assert [one["behind_s"] for one in found["consumers"]] == [10.0, 2.5]
     shown = invoked("status", *where)
     assert shown.exit_code == 0
-    assert "8, 10.0 s" in shown.stdout
+    assert "8, 10 s" in shown.stdout
     assert "behind 9, 7.5 s (records, time)" in shown.stdout
+
+
+def test_long_times_are_in_minutes(tmp_path: Path) -> None:
+    """`behind ... 2303.0 s` is no time that a person knows; data keeps the seconds."""
+    report = "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=184240"
+    where = written(tmp_path, *TWO_CONSUMERS, f"{report} behind_records=8")
+    shown = invoked("status", *where).stdout
+    assert "8, 38 min 23 s" in shown
+    assert as_data("status", *where)["consumers"][0]["behind_s"] == 2303.0
 
 
 UNREAD = (
@@ -229,6 +238,22 @@ def test_who_starts_the_group_is_named(tmp_path: Path) -> None:
     assert nobody.remedy.startswith("Start `penstock up`")
 
 
+def test_a_group_that_is_being_stopped_is_not_called_starting(tmp_path: Path) -> None:
+    """After Ctrl-C the controller ends first; consumers and servers take their time."""
+    where = ["--set", f"controller.directory={tmp_path}"]
+    with StateDirectory(tmp_path / "up", "up", holder="process 7") as held:
+        held.say_ending()
+        missing = str(invoked("status", *where).exception)
+        assert "the group is being stopped (process 7)" in missing
+        assert "being started" not in missing
+        where = written(tmp_path, *TWO_CONSUMERS, age_s=2, has_ended=True)
+        shown = " ".join(invoked("status", *where).stdout.split())
+        assert "The group is being stopped (process 7)." in shown
+        assert "being started" not in shown
+        found = as_data("status", *where)
+        assert (found["starts_now"], found["stops_now"]) == (None, "process 7")
+
+
 def test_pauses_are_shown_with_their_end_and_reason(tmp_path: Path) -> None:
     """A pause shows its direction, its end and its reason."""
     pause = "request r1: pause direction=down until_unix_ms=4102444800000 reason=sale"
@@ -326,10 +351,3 @@ def test_names_are_not_cut_at_80_columns(tmp_path: Path, monkeypatch: pytest.Mon
         assert "..." not in shown
         assert "partition_appeared" in shown
     assert "80 of 100 B/s" in " ".join(invoked("status", *where).stdout.split())
-
-
-def test_compacting_a_lake_that_is_not_there_fails(tmp_path: Path) -> None:
-    """It said nothing and ended with 0."""
-    error = invoked("lake", "compact", "--set", f"lake.root={tmp_path / 'nowhere'}").exception
-    assert isinstance(error, PenstockError)
-    assert "nowhere does not exist" in error.message

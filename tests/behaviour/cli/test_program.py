@@ -130,6 +130,9 @@ def test_doctor_without_a_broker() -> None:
     assert checks["java"]["ok"]
     assert not checks["ports"]["ok"]
     assert "penstock broker start" in checks["ports"]["remedy"]
+    said = done.stderr.splitlines()
+    assert said.index("checking Java") < said.index("trying the lake lake")
+    assert said[-2:] == ["checking whether a broker's port answers", "checking encryption"]
     assert done.returncode in {1, 4}  # 1 where the jars were never fetched
 
 

@@ -135,6 +135,30 @@ def test_a_hot_partition_and_a_default_are_named() -> None:
     assert "the default, which nobody measured" in text
 
 
+def test_every_setting_has_its_value_and_its_reason() -> None:
+    """A newcomer read figures and did not know what to set, in which unit, and why."""
+    chosen = controller_settings(SETTINGS)
+    seen = watched(speeds(80, 80))
+    found = recommendation(seen, chosen, capacity_is_default=True)
+    lines = found.text(chosen).splitlines()
+    assert lines[0].endswith("counted in bytes of the broker's log (after compression).")
+    (capacity,) = [line for line in lines if line.startswith("Set packing.capacity to 100kB/s: ")]
+    assert "in bytes of log a second. This default is low on purpose" in capacity
+    assert "docs/sizing.md says how to measure it." in capacity
+    assert (
+        "Set controller.consumers_max to 4: the most consumers at a time: 2 that were needed at "
+        "most, 1 for a load that is 50% higher, and 1 for spares."
+    ) in lines
+    assert found.settings.keys() == found.reasons.keys()
+    assert any("raise packing.knob (0 is fewest consumers" in line for line in lines)
+    assert "short look" in found.text(chosen)
+    seen.seconds = 3_600
+    long = recommendation(seen, chosen, capacity_is_default=False).text(chosen)
+    assert "for 1 h:" in long
+    assert "short look" not in long
+    assert "as you have set it" in long
+
+
 def test_simulate_reads_what_was_recorded(tmp_path: Path) -> None:
     """A partition that appeared later has 0 before."""
     file = tmp_path / "speeds.csv"

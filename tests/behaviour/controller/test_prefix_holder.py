@@ -25,7 +25,12 @@ from penstock.telemetry import Health, get_logger
 SETTINGS = Settings()
 OWN = Holder.of_this_process(SETTINGS)
 ELSEWHERE = replace(
-    OWN, host="other-host", place="other-host:/g", folder="/g", processes_of="another machine"
+    OWN,
+    host="other-host",
+    place="other-host:/g",
+    folder="/g",
+    processes_of="another machine",
+    command="penstock controller --settings /g/current.yaml --ends-with 7:8",
 )
 Stage = Callable[[bytes | None], list[Holder]]
 
@@ -56,6 +61,7 @@ def test_a_holder_elsewhere_is_named(stage: Stage) -> None:
     assert asked == [ELSEWHERE]
     for part in ("group penstock", f"process {OWN.pid} on other-host", "folder /g", "since 20"):
         assert part in refused.value.message
+    assert "--ends-with" not in refused.value.message, "nobody typed that command"
     assert refused.value.exit_code == 8
     assert "topics.prefix=NAME" in refused.value.remedy
 

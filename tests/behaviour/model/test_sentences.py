@@ -1,8 +1,15 @@
-"""Counts and speeds as people read them."""
+"""Counts, speeds and durations as people read them."""
 
 import pytest
 
-from penstock.model.sentences import counted, load_of_capacity, shortened_list, speed_text
+from penstock.model.sentences import (
+    age_text,
+    counted,
+    duration_text,
+    load_of_capacity,
+    shortened_list,
+    speed_text,
+)
 
 
 def test_counts_agree_with_their_noun() -> None:
@@ -25,6 +32,33 @@ def test_counts_agree_with_their_noun() -> None:
 def test_a_speed_has_the_unit_that_fits(bytes_per_s: float, text: str) -> None:
     """Four figures at most, and no powers of ten."""
     assert speed_text(bytes_per_s) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 s"),
+        (0.04, "0 s"),
+        (4.21, "4.2 s"),
+        (7, "7 s"),
+        (9.96, "10 s"),
+        (45.4, "45 s"),
+        (59.7, "1 min"),
+        (2303.0, "38 min 23 s"),
+        (3_600, "1 h"),
+        (7_300, "2 h 1 min"),
+        (86_400 * 3 + 4 * 3_600 + 59, "3 d 4 h"),
+    ],
+)
+def test_a_duration_has_the_units_that_fit(seconds: float, text: str) -> None:
+    """Nobody knows at a glance how long 2303.0 s are."""
+    assert duration_text(seconds) == text
+
+
+def test_an_age_is_short() -> None:
+    """One unit: it grows while it is read."""
+    ages = [age_text(seconds) for seconds in (1.4, 119, 2303, 7_300, 200_000)]
+    assert ages == ["1 s", "119 s", "38 min", "2 h", "2 d"]
 
 
 def test_a_load_stands_beside_its_capacity() -> None:

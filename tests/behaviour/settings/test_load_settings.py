@@ -82,6 +82,24 @@ def test_sections_may_be_empty(tmp_path: Path) -> None:
         ("topics: {prefix: 'a/b'}", "is not a valid prefix of a Kafka topic name"),
         ("log: {level: loud}", "log.level"),
         ("lake: {root: /data/50%20}", "lake.root"),
+        ("lake: {root: ''}", "lake.root: it is empty; name a folder"),
+        ("lake: {root: ' '}", "lake.root: it is empty; name a folder"),
+        (
+            "controller: {consumers_min: 0, consumers_max: 0}",
+            "controller.consumers_max: with 0 consumers nobody would read; set 1 or more",
+        ),
+        (
+            "lake: {tables: {a: {table: b, partition_by: [date]}, b: {partition_by: [topic]}}}",
+            "a and b both go to the table b, but a has partition_by ['date'] and b has ['topic']",
+        ),
+        (
+            "lake: {tables: {a: {table: t, partition_by: [date]}, b: {table: t}}}",
+            "lake.tables: topics a and b both go to the table t, but a has partition_by ['date']",
+        ),
+        (
+            "lake: {tables: {a: {table: t, columns: [id]}, b: {table: t, columns: [x, ID]}}}",
+            "lake.tables: topics a and b both go to the table t, but a has the column 'id' and",
+        ),
         ("just text", "unknown setting"),
         ("a: [unclosed", "line 1, column"),
     ],
@@ -171,8 +189,18 @@ def test_a_local_consumer_is_not_killed_before_its_batch_may_end() -> None:
     load_settings(flags={**short, "controller.consumer_grace": "61s"}, environment={})
 
 
-def test_local_consumers_are_bounded_by_the_cores() -> None:
-    """Four for each, and the reason is told; a value that is set, and Kubernetes, have no part."""
+def test_topics_may_share_a_table(tmp_path: Path) -> None:
+    """With the same partitioning; columns that one of them lacks are empty in its rows."""
+    tables = (
+        "a: {table: t, partition_by: [date], columns: [id, date]}, "
+        "b: {table: t, partition_by: [date], columns: [date, total]}, c: {partition_by: [x]}"
+    )
+    file = written(tmp_path, f"lake: {{tables: {{{tables}}}}}")
+    assert len(load_settings(file, environment={}).settings.lake.tables) == 3
+
+
+def test_consumers_are_bounded_where_nothing_is_set() -> None:
+    """Locally by the cores, elsewhere by a number; the reason is told. A value that is set wins."""
     path = ("controller", "consumers_max")
     local = load_settings(environment={}, cores=2)
     assert local.settings.controller.consumers_max == 8
@@ -180,13 +208,14 @@ def test_local_consumers_are_bounded_by_the_cores() -> None:
     assert path not in local.origin
     at_least = load_settings(flags={"controller.consumers_min": 9}, environment={}, cores=2)
     assert at_least.settings.controller.consumers_max == 9
-    for flags, expected in (
-        ({"controller.consumers_max": 50}, 50),
-        ({"controller.deployment": "kubernetes"}, 0),
-    ):
-        loaded = load_settings(flags=flags, environment={}, cores=2)
-        assert loaded.settings.controller.consumers_max == expected
-        assert loaded.derived == {}
+    elsewhere = load_settings(
+        flags={"controller.deployment": "kubernetes"}, environment={}, cores=2
+    )
+    assert elsewhere.settings.controller.consumers_max == 100
+    assert elsewhere.derived == {path: "default: the bound where consumers are not local"}
+    loaded = load_settings(flags={"controller.consumers_max": 50}, environment={}, cores=2)
+    assert loaded.settings.controller.consumers_max == 50
+    assert loaded.derived == {}
 
 
 def test_an_unknown_key_of_a_table_is_named(tmp_path: Path) -> None:

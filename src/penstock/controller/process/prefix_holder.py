@@ -92,10 +92,11 @@ class Holder:
         return replace(self, has_ended=True)
 
     def __str__(self) -> str:
+        """Where to look for it. Its command is not told: `penstock up` made it, nobody typed it."""
         since = datetime.fromtimestamp(self.since_unix_ms / 1000, UTC)
         return (
             f"group {self.group}, process {self.pid} on {self.host}, folder {self.folder}, "
-            f"since {since:%Y-%m-%d %H:%M:%S} UTC: {self.command}"
+            f"since {since:%Y-%m-%d %H:%M:%S} UTC"
         )
 
 

@@ -1,5 +1,6 @@
 """The base of all sections: frozen, unknown names refused, a sentence for every option."""
 
+import json
 import re
 from typing import Any
 
@@ -17,14 +18,36 @@ def option(default: Any, sentence: str, **constraints: Any) -> Any:
     return Field(default=default, description=sentence, **constraints)
 
 
+def listed_patterns(value: object) -> object:
+    """ValueError for one text where a list is meant, with how to write it."""
+    if isinstance(value, str):
+        right = json.dumps([value])
+        raise ValueError(f"{value!r} is one text; write a list: {right}")  # noqa: TRY004 -- pydantic catches only this
+    return value
+
+
 def checked_patterns(value: list[str]) -> list[str]:
-    """Regular expressions as they are; ValueError for what is none."""
+    """Regular expressions as they are; ValueError for what is none, with what was meant."""
     for pattern in value:
+        if not pattern:
+            raise ValueError("'' is the name of nothing; write .* for all names, or take it out")
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+            raise ValueError(
+                f"{pattern!r} is not a regular expression ({error}). {_meant_by(pattern)}"
+            ) from None
     return value
+
+
+def _meant_by(pattern: str) -> str:
+    """What somebody probably means who writes file names' wildcards."""
+    any_text = re.sub(r"(?<![.\])\]])\*", ".*", pattern)
+    try:
+        re.compile(any_text)
+    except re.error:
+        return r"Write \ before a character that is meant as itself, such as \( or \["
+    return f"Any characters are .* there: write {any_text}"
 
 
 def is_among(text: str, patterns: list[str]) -> bool:

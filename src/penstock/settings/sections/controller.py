@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import field_validator, model_validator
 
 from penstock.model.consumer_id import CONSUMER_ID_MAX
-from penstock.settings.sections.base import Section, checked_patterns, option
+from penstock.settings.sections.base import Section, checked_patterns, listed_patterns, option
 from penstock.settings.units import Duration
 
 # The most consumers where nothing else bounds them: not set, and not on one machine.
@@ -36,11 +36,11 @@ class ControllerSection(Section):
         "`lake.tables`: regular expressions, each for a whole name.",
     )
     consumers_min: int = option(1, "The fewest consumers that are kept.", ge=0, le=CONSUMER_ID_MAX)
-    consumers_max: int = option(
-        0,
-        "The most consumers. When they cannot carry the load, the overload is spread evenly. 0 is "
-        "four for each core of the machine where consumers are local, and else 100.",
-        ge=0,
+    consumers_max: int | None = option(
+        None,
+        "The most consumers. When they cannot carry the load, the overload is spread evenly. Left "
+        "out, it is four for each core of the machine where consumers are local, and else 100.",
+        ge=1,
         le=CONSUMER_ID_MAX,
     )
     spare_consumers: int = option(
@@ -213,6 +213,21 @@ class ControllerSection(Section):
     vanish_after_measurements: int = option(
         3, "A partition is gone when this many measurements in a row do not name it.", ge=1
     )
+
+    @field_validator("consumers_max", mode="before")
+    @classmethod
+    def _somebody_reads(cls, value: object) -> object:
+        if str(value).strip() == "0":
+            raise ValueError(
+                "with 0 consumers nobody would read; set 1 or more, or leave it out: then it is "
+                f"four for each core of this machine, and on Kubernetes {CONSUMERS_MAX_ELSE}"
+            )
+        return value
+
+    @field_validator("allowed_images", "allowed_transformations", mode="before")
+    @classmethod
+    def _are_lists(cls, value: object) -> object:
+        return listed_patterns(value)
 
     @field_validator("allowed_images", "allowed_transformations")
     @classmethod

@@ -47,13 +47,17 @@ SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECRET_PROPERTIES = {"sasl.password": "sasl_password", "ssl.key.password": "ssl_key_password"}
 
 
+PORT_MAX = 65_535
+_WRITE_ADDRESSES = "write host:port, several with commas: broker-1:9092,broker-2:9092"
+
+
 class KafkaSettings(Section):
     """The connection to Kafka: addresses, security and client properties."""
 
     bootstrap_servers: str = option(
         "127.0.0.1:9092",
         "The brokers' addresses, as host:port; several with commas.",
-        pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$",
+        json_schema_extra={"pattern": r"^[^\s,/]+:\d{1,5}(,[^\s,/]+:\d{1,5})*$"},
     )
     properties: dict[str, str] = option(
         {}, "Kafka client properties under their librdkafka names; only safe ones are allowed."
@@ -79,6 +83,29 @@ class KafkaSettings(Section):
         if not self.security_protocol.endswith("PLAINTEXT"):
             return []
         return [one for one in self.bootstrap_servers.split(",") if not _is_here(one)]
+
+    @field_validator("bootstrap_servers", mode="before")
+    @classmethod
+    def _is_one_text(cls, value: object) -> object:
+        if isinstance(value, list):
+            right = ",".join(str(one) for one in value)
+            raise ValueError(f"it is a list; write one text with commas: {right}")  # noqa: TRY004 -- pydantic catches only this
+        return value
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        """Each mistake with what to write instead: clients only say that no broker answers."""
+        if not value.strip():
+            raise ValueError(f"it is empty; {_WRITE_ADDRESSES}")
+        without = ",".join(one for one in "".join(value.split()).split(",") if one)
+        if "".join(value.split()) != value:
+            raise ValueError(f"{value!r} has a blank; write {without}")
+        if without != value:
+            raise ValueError(f"{value!r} has an empty entry; write {without or 'host:port'}")
+        for address in value.split(","):
+            _require_address(address)
+        return value
 
     @field_validator("properties", mode="before")
     @classmethod
@@ -142,6 +169,30 @@ class KafkaSettings(Section):
                 "a client certificate needs both ssl.certificate.location and ssl.key.location"
             )
         return value
+
+
+def _require_address(address: str) -> None:
+    scheme, separator, rest = address.rpartition("://")
+    if separator:
+        raise ValueError(
+            f"{address!r} begins with {scheme}://; write {rest.partition('/')[0]} alone. Whether "
+            "it is encrypted is said by security.protocol in kafka.properties"
+        )
+    bare, slash, _ = address.partition("/")
+    if slash:
+        raise ValueError(f"{address!r} has a path; write {bare} alone")
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        raise ValueError(
+            f"{address!r} has no port; write {address}:9092, or the port at which it listens"
+        )
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= PORT_MAX):
+        raise ValueError(
+            f"{address!r} ends with {port!r}, which is no port; write a number from 1 to "
+            f"{PORT_MAX}, such as {host or 'host'}:9092"
+        )
+    if not host:
+        raise ValueError(f"{address!r} has no host; write host:{port}")
 
 
 def _is_here(address: str) -> bool:

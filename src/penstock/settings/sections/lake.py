@@ -125,8 +125,39 @@ class LakeSettings(Section):
     @field_validator("root")
     @classmethod
     def _means_itself(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError(
+                "it is empty; name a folder, which is made where it does not exist, or a URL such "
+                "as s3://bucket/path"
+            )
         if "%" in value:
             raise ValueError("a percent sign is not allowed: readers decode it differently")
+        return value
+
+    @field_validator("tables")
+    @classmethod
+    def _topics_of_one_table_agree(
+        cls, value: dict[str, TableSettings]
+    ) -> dict[str, TableSettings]:
+        """A table has one partitioning, and Delta knows a column by its name in any case."""
+        by_table: dict[str, str] = {}
+        for topic, own in sorted(value.items()):
+            table = own.table or topic
+            first = by_table.setdefault(table, topic)
+            other = value[first]
+            both = f"topics {first} and {topic} both go to the table {table}, but"
+            if own.partition_by != other.partition_by:
+                raise ValueError(
+                    f"{both} {first} has partition_by {other.partition_by} and {topic} has "
+                    f"{own.partition_by}; give both the same, or one of them another table"
+                )
+            names = {name.lower(): name for name in other.columns}
+            for name in own.columns:
+                if names.get(name.lower(), name) != name:
+                    raise ValueError(
+                        f"{both} {first} has the column {names[name.lower()]!r} and {topic} has "
+                        f"{name!r}; write it the same in both"
+                    )
         return value
 
     @field_validator("group", "dead_letters")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from penstock.settings.sections.base import Section, checked_patterns, option
+from penstock.settings.sections.base import Section, checked_patterns, listed_patterns, option
 from penstock.settings.units import Duration
 
 
@@ -76,6 +76,18 @@ class MonitorSettings(Section):
         ge=1,
         le=10_000,
     )
+
+    @field_validator("include", "exclude", mode="before")
+    @classmethod
+    def _is_list(cls, value: object) -> object:
+        return listed_patterns(value)
+
+    @field_validator("include")
+    @classmethod
+    def _includes_some(cls, value: list[str]) -> list[str]:
+        if not value:
+            raise ValueError("it is empty, so no topic would count; write ['.*'] for all topics")
+        return value
 
     @field_validator("include", "exclude")
     @classmethod
