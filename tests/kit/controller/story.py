@@ -271,7 +271,10 @@ class Storyteller:
 
     def answers(self, consumer: str, text: str) -> list[str]:
         assert self.state is not None
-        rows = tuple(OwnedPartition(**row) for row in partition_rows(text))
+        owned, _, starting = text.partition(" and starts ")
+        read = [{"next_offset": 0, **row} for row in partition_rows(owned)]
+        # Of a partition that only starts, the ledger is not read yet.
+        rows = tuple(OwnedPartition(**row) for row in [*read, *partition_rows(starting)])
         head = self._head(consumer)
         return self.reads(
             StateQueryResponse(

@@ -54,7 +54,9 @@ def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, ep
     if holding is not None and _is_of(holding, consumer, epoch):
         if holding.status is HoldingStatus.STARTING:
             owned = HoldingStatus.OWNED
-            draft.hold(partition, replace(holding, status=owned, is_acknowledged=True))
+            draft.hold(
+                partition, replace(holding, status=owned, is_acknowledged=True, is_overdue=False)
+            )
         elif not holding.is_acknowledged:
             draft.hold(partition, replace(holding, is_acknowledged=True))
     elif holding is None and partition in draft.state.write_speeds:

@@ -56,6 +56,9 @@ class Holding:
     # Whether its consumer ever confirmed the start. Only then does a report without the partition
     # mean that it stopped: before, the start may still be on its way.
     is_acknowledged: bool = False
+    # Its start takes longer than `acknowledge`, and its consumer says what it waits for: no plan
+    # waits for it any more.
+    is_overdue: bool = False
 
 
 class ConsumerStatus(StrEnum):

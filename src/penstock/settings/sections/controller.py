@@ -190,7 +190,7 @@ class ControllerSection(Section):
     acknowledge: Duration = option(
         20.0,
         "How long a stop or start may stay unacknowledged, without an explanation from its "
-        "consumer, before that consumer is fenced.",
+        "consumer, before that consumer is fenced. With one, no plan waits longer for a start.",
         gt=0,
     )
     synchronise: Duration = option(
