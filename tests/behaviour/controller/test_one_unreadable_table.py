@@ -150,6 +150,20 @@ def test_a_plan_that_moves_it_stops_it_first() -> None:
     assert "  > start at 1: bad-0@1.6 (plan 4)" in teller.tell("consumer 2 stopped bad-0@1.4")
 
 
+def test_a_plan_that_moves_it_later_still_does() -> None:
+    """It becomes overdue while its next consumer is not up yet, and stays open in the plan."""
+    teller = after(*BEGUN)
+    waits(teller, 2)
+    teller.tell("speeds orders-0=40 orders-1=40 orders-2=140 bad-0=1")
+    waits(teller, 1)
+    teller.tell("tick +3000")
+    teller.tell("packed 1: orders-0 orders-1; 2: orders-2; 3: bad-0")
+    lines = waits(teller, 2)
+    assert state_of(teller).holdings[BAD].is_overdue
+    assert (told(lines, "plan_done"), len(told(lines, "partition_failed"))) == ([], 1)
+    assert "  > stop at 2: bad-0@1.4 (plan 4)" in teller.tell("consumer 3 reports")
+
+
 def test_after_patience_it_is_stopped_and_started_anew() -> None:
     """Perhaps another consumer can read its table. The one that cannot is not fenced."""
     teller = after(*BEGUN)

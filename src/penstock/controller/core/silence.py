@@ -167,7 +167,7 @@ def _set_explained_starts_aside(draft: StepDraft) -> None:
     acknowledged: perhaps another consumer can read the table.
     """
     settings, now_ms = draft.state.settings, draft.heartbeat_time_ms
-    longest_ms = max(settings.acknowledge_ms, settings.patience_ms)
+    longest_ms, plan = max(settings.acknowledge_ms, settings.patience_ms), draft.state.plan
     overdue: dict[ConsumerId, list[TopicPartition]] = {}
     stopped: dict[ConsumerId, list[TopicPartition]] = {}
     for partition in sorted(draft.in_flight, key=by_name):
@@ -183,7 +183,8 @@ def _set_explained_starts_aside(draft: StepDraft) -> None:
             stopped.setdefault(holding.consumer, []).append(partition)
         elif waited_ms >= settings.acknowledge_ms and not holding.is_overdue:
             draft.hold(partition, replace(holding, is_overdue=True))
-            draft.close(partition)
+            if plan is not None and plan.target.get(partition) == holding.consumer:
+                draft.close(partition)  # else the plan moves it, once its next consumer is up
             overdue.setdefault(holding.consumer, []).append(partition)
     rest = f"not started within {settings.acknowledge_ms} ms; nothing else waits for that"
     _tell_of_starts(draft, Code.PARTITION_FAILED, overdue, rest)
