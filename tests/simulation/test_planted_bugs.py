@@ -73,6 +73,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     ),
     "broken table holds answers back": (
         "test_a_query_does_not_wait_for_a_table_that_cannot_be_read",
+        "seed 481 S14",
     ),
     "named start counts as read": ("test_a_new_controller_learns_that_it_only_starts",),
     "wait not told": ("test_a_partition_that_kafka_does_not_answer_for_is_waited_for",),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from penstock.controller.core.backlog import backlog_of, next_offsets_of, unread_records_of
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import learned_capacity
-from penstock.controller.core.heartbeats import explained
+from penstock.controller.core.heartbeats import explained, note_carried_records
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.roll_out_signs import note_failure, proven_topics
 from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
@@ -172,6 +172,8 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     )
     if message.cycle is not None:
         draft.change(carried_bytes=draft.state.carried_bytes + message.cycle.log_bytes)
+        if message.cycle.log_bytes:
+            note_carried_records(draft)
     if message.phase is ConsumerPhase.RUNNING and record.status in {
         ConsumerStatus.WANTED,
         ConsumerStatus.CREATING,

@@ -162,8 +162,9 @@ def _late_acknowledgements(draft: StepDraft) -> dict[ConsumerId, str]:
 def _set_explained_starts_aside(draft: StepDraft) -> None:
     """A start that its consumer explains says nothing against the consumer.
 
-    The partition's table may be the only one that cannot be read. After `acknowledge` no plan
-    waits for it any more. After `patience` it is stopped, and started anew when that is
+    The partition's table may be the only one that cannot be read. When others have carried for
+    `acknowledge` meanwhile, no plan waits for it any more; a lake that is away for all holds plans
+    up, because no move would help. After `patience` it is stopped, and started anew when that is
     acknowledged: perhaps another consumer can read the table.
     """
     settings, now_ms = draft.state.settings, draft.heartbeat_time_ms
@@ -176,12 +177,13 @@ def _set_explained_starts_aside(draft: StepDraft) -> None:
         is_explained = now_ms - explained_ms < settings.acknowledge_ms
         if holding.status is not HoldingStatus.STARTING or not is_explained:
             continue
-        waited_ms = now_ms - holding.since_heartbeat_time_ms
-        if waited_ms >= longest_ms:
+        asked_ms, seen = holding.since_heartbeat_time_ms, draft.state.lake_seen
+        others_ms = seen.until_heartbeat_time_ms - max(asked_ms, seen.since_heartbeat_time_ms)
+        if now_ms - asked_ms >= longest_ms:
             draft.stop(partition)
             draft.reopen(partition)
             stopped.setdefault(holding.consumer, []).append(partition)
-        elif waited_ms >= settings.acknowledge_ms and not holding.is_overdue:
+        elif others_ms >= settings.acknowledge_ms and not holding.is_overdue:
             draft.hold(partition, replace(holding, is_overdue=True))
             if plan is not None and plan.target.get(partition) == holding.consumer:
                 draft.close(partition)  # else the plan moves it, once its next consumer is up
