@@ -67,6 +67,15 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "confirmed death not used": ("story 46",),
     "who starts must answer": ("story 47",),
     "who waits must answer": ("story 47",),
+    "broken table blamed on its consumer": (
+        "test_after_patience_it_is_stopped_and_started_anew",
+        "seed 34 S14",
+    ),
+    "broken table holds answers back": (
+        "test_a_query_does_not_wait_for_a_table_that_cannot_be_read",
+        "seed 481 S14",
+    ),
+    "named start counts as read": ("test_a_new_controller_learns_that_it_only_starts",),
     "wait not told": ("test_a_partition_that_kafka_does_not_answer_for_is_waited_for",),
     "batch not told": ("test_a_report_names_the_running_batch",),
     "wait never ends": ("test_a_partition_that_kafka_does_not_answer_for_is_waited_for",),

@@ -71,7 +71,7 @@ class RefusedPartition(EpochRow):
 
 
 class OwnedPartition(EpochRow):
-    """One partition that the consumer owns."""
+    """One partition that the consumer owns. Without `next_offset` its ledger is not read yet."""
 
     next_offset: Offset | None = None
 
@@ -107,7 +107,10 @@ class CommandRefusedEvent(FromConsumer):
 
 
 class StateQueryResponse(FromConsumer):
-    """What this consumer owns, after every command before the query has taken effect."""
+    """What this consumer owns, after every command before the query has taken effect.
+
+    A start whose ledger cannot be read is named without `next_offset`.
+    """
 
     query_controller_epoch: Ordinal
     query_number: Ordinal

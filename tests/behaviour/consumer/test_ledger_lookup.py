@@ -7,7 +7,12 @@ from penstock.consumer.core import inputs, ledger_lookup, owned_partitions
 from penstock.consumer.core.effects import Log, ReadEnds, ReadLedger, ReadLogSizes
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.errors import UnreachableError
-from penstock.messages import StartConsumingEvent, StopConsumingEvent, StopReason
+from penstock.messages import (
+    StartConsumingEvent,
+    StateQueryResponse,
+    StopConsumingEvent,
+    StopReason,
+)
 from penstock.model import Epoch, TopicPartition
 
 
@@ -108,6 +113,35 @@ def test_planted_bugs_about_failures_are_caught(monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setattr(ledger_lookup, "_put_off", lambda draft, p, *_: draft.lookups.pop(p))
     with pytest.raises(AssertionError):
         others_start_beside_one_that_cannot_be_asked_about()
+
+
+def test_a_query_does_not_wait_for_a_table_that_cannot_be_read() -> None:
+    """The answer names the start without an offset: one table must not hold up a new controller."""
+    script = Script().owning(A)
+    script.start((B, "1.2"))
+    assert script.query(number=1) == [], "the ledger may answer at once"
+    failures = {B: UnreachableError("broken")}
+    (answer,) = script.take(inputs.LedgerRead(script.now_ms, {B: Epoch(1, 2)}, {}, failures))
+    (again,) = script.query(number=2)
+    for one, number in ((answer, 1), (again, 2)):
+        assert isinstance(one, StateQueryResponse)
+        assert one.query_number == number
+        rows = [(row.topic_partition, row.epoch, row.next_offset) for row in one.owned]
+        assert rows == [(A, "1.1", 10), (B, "1.2", None)]
+    script.wait(500)
+    assert isinstance(script.ledger(B, "1.2", 3)[0], StartConsumingEvent), "it starts all the same"
+
+
+def test_a_stop_that_waits_for_a_batch_still_holds_the_answer_back() -> None:
+    """Only a start can be named before it has taken effect."""
+    script = Script().owning(A).carrying(A)
+    script.start((B, "1.2"))
+    not_read(script, {B: Epoch(1, 2)})
+    script.stop((A, "1.1"))
+    assert script.query(plan=2) == []
+    said = script.batch_ends({A: 12})
+    (answer,) = [one for one in said if isinstance(one, StateQueryResponse)]
+    assert [str(row.topic_partition) for row in answer.owned] == ["orders-1"]
 
 
 def test_an_answer_for_an_older_start_is_ignored_and_asked_again() -> None:

@@ -93,8 +93,8 @@ def _waits_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def _answers_before_commands(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commands, "is_unsettled", lambda _: False)
-    patch.setattr(consumer_step_draft, "is_unsettled", lambda _: False)
+    patch.setattr(commands, "is_unsettled", lambda *_: False)
+    patch.setattr(consumer_step_draft, "is_unsettled", lambda *_: False)
 
 
 def _stops_in_mid_batch(patch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import ledger_lookup, reports
+from penstock.consumer.core.state import LedgerLookup
 from penstock.controller.core import (
     heartbeats,
     holdings,
@@ -118,6 +119,18 @@ def _wait_never_ends(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledger_lookup, "end_wait", lambda *_: None)
 
 
+def _broken_table_blamed_on_its_consumer(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(silence, "_set_explained_starts_aside", lambda _: None)
+
+
+def _broken_table_holds_answers_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LedgerLookup, "was_put_off", property(lambda _: False))
+
+
+def _named_start_counts_as_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(synchronisation, "replace", lambda holding, **_: holding)
+
+
 SILENCE_BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "silence by the clock",
@@ -154,6 +167,21 @@ SILENCE_BUGS: tuple[PlantedBug, ...] = (
         "who waits must answer",
         "a new controller ends consumers that wait for the lake",
         _who_waits_must_answer,
+    ),
+    PlantedBug(
+        "broken table blamed on its consumer",
+        "a table that cannot be read gets a healthy consumer fenced",
+        _broken_table_blamed_on_its_consumer,
+    ),
+    PlantedBug(
+        "broken table holds answers back",
+        "a query waits for a table that cannot be read",
+        _broken_table_holds_answers_back,
+    ),
+    PlantedBug(
+        "named start counts as read",
+        "a new controller frees a start that waits for its table",
+        _named_start_counts_as_read,
     ),
     PlantedBug("wait not told", "reports do not say what is waited for", _wait_not_told),
     PlantedBug("batch not told", "reports do not say that a batch runs", _batch_not_told),

@@ -24,6 +24,7 @@ from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
     ConsumerReport,
+    CycleMeasurement,
     Direction,
     FromConsumer,
     OwnedPartition,
@@ -59,6 +60,8 @@ CATALOGUE = changed_settings(
         "controller.catch_up": "0s",
     },
 )
+
+CYCLE = tuple(CycleMeasurement.model_fields)
 
 
 class Storyteller:
@@ -252,6 +255,8 @@ class Storyteller:
             if name in extra:
                 what, ago = extra[name], extra.pop(since_ms_ago, 0)
                 extra[name] = {"what": what, "since_ms_ago": ago}
+        if "carried" in extra:
+            extra["cycle"] = {**dict.fromkeys(CYCLE, 0), "log_bytes": extra.pop("carried")}
         # A consumer of which nothing waits has read the ends of its logs.
         is_at_the_end = extra.get("behind_records") == 0
         ends: dict[str, Any] = {"next_offset": 9, "end_offset": 9} if is_at_the_end else {}
@@ -271,7 +276,10 @@ class Storyteller:
 
     def answers(self, consumer: str, text: str) -> list[str]:
         assert self.state is not None
-        rows = tuple(OwnedPartition(**row) for row in partition_rows(text))
+        owned, _, starting = text.partition(" and starts ")
+        read = [{"next_offset": 0, **row} for row in partition_rows(owned)]
+        # Of a partition that only starts, the ledger is not read yet.
+        rows = tuple(OwnedPartition(**row) for row in [*read, *partition_rows(starting)])
         head = self._head(consumer)
         return self.reads(
             StateQueryResponse(

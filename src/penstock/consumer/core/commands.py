@@ -2,7 +2,8 @@
 
 It obeys what the leading controller has written for this consumer, in this incarnation, by the
 newest controller and plan it has seen. An epoch that has ended here never begins again. A query is
-answered only when every command before it has taken effect.
+answered only when every command before it has taken effect, or waits for a ledger that cannot be
+read.
 """
 
 from dataclasses import replace
@@ -139,7 +140,7 @@ def _accept_query(draft: StepDraft, query: StateQuery) -> None:
         )
         return
     _accept_orders(draft, query.controller_epoch, query.plan_number)
-    waiting_for = frozenset(p for p, owned in draft.owned.items() if is_unsettled(owned))
+    waiting_for = frozenset(p for p in draft.owned if is_unsettled(draft, p))
     pending = PendingQuery(query.controller_epoch, query.query_number, waiting_for)
     # Only the newest query matters to the controller that asked it.
     draft.own = replace(draft.own, queries=(pending,))

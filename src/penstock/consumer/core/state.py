@@ -22,6 +22,11 @@ class LedgerLookup:
     # What was away for all when it failed last; None if the failure was its own.
     shared: WaitsFor | None = None
 
+    @property
+    def was_put_off(self) -> bool:
+        """Whether it was tried in vain."""
+        return self.not_before_ms > 0
+
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:

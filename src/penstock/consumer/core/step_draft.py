@@ -144,12 +144,15 @@ class StepDraft:
         return after, tuple(self.effects)
 
     def _answer_queries(self) -> None:
-        """A query is answered when every command before it has taken effect."""
+        """A query is answered when every command before it has taken effect.
+
+        A start whose ledger cannot be read is named without an offset.
+        """
         if not self.own.queries:
             return
         left = []
         for query in self.own.queries:
-            pending = frozenset(p for p in query.waiting_for if is_unsettled(self.owned.get(p)))
+            pending = frozenset(p for p in query.waiting_for if is_unsettled(self, p))
             if pending:
                 left.append(replace(query, waiting_for=pending))
                 continue
@@ -171,8 +174,15 @@ class StepDraft:
         self.do(EndControlled(max(_LAST_MESSAGES_MS_MIN, left_ms)))
 
 
-def is_unsettled(owned: Owned | None) -> bool:
-    return owned is not None and owned.is_unsettled
+def is_unsettled(draft: StepDraft, partition: TopicPartition) -> bool:
+    """Whether a query waits for a command for it.
+
+    Not for a start whose ledger was asked for in vain: one table would hold up the controller.
+    """
+    owned, lookup = draft.owned.get(partition), draft.lookups.get(partition)
+    if owned is None or (lookup is not None and lookup.was_put_off):
+        return False
+    return owned.is_unsettled
 
 
 def _kept(before: Mapping[Key, Value], now: dict[Key, Value]) -> Mapping[Key, Value]:

@@ -12,7 +12,7 @@ from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import QUARTER
 from penstock.controller.core.state import PauseRecord, State, by_name
 from penstock.controller.core.waiting import Waiting
-from penstock.model import TopicPartition
+from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import counted, load_of_capacity, shortened_list, speed_text
 from penstock.packing.trigger import GroupLoad, is_over_capacity
 
@@ -93,6 +93,20 @@ def _stopped(state: State) -> Iterator[Condition]:
     for (reason, detail), partitions in sorted(by_reason.items()):
         why = f"{reason}: {detail}" if detail else reason
         yield Condition(ConditionName.STOPPED, f"{_names(partitions)}: {why}")
+    yield from _overdue(state)
+
+
+def _overdue(state: State) -> Iterator[Condition]:
+    """Starts that only their own consumers wait for."""
+    by_consumer: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition in state.in_flight:
+        holding = state.holdings[partition]
+        if holding.is_overdue:
+            by_consumer.setdefault(holding.consumer, []).append(partition)
+    for consumer, partitions in sorted(by_consumer.items()):
+        why = state.consumers[consumer].occupation or "does not say why"
+        reason = f"{_names(partitions)}: not started yet: consumer {consumer} {why}"
+        yield Condition(ConditionName.STOPPED, reason)
 
 
 def _falling_behind(state: State, waiting: Waiting) -> Iterator[Condition]:

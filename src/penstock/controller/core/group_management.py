@@ -131,7 +131,7 @@ def drop_without_reason(draft: StepDraft) -> bool:
     Else an absurd measurement would go on creating consumers long after it was corrected.
     """
     plan = draft.state.plan
-    if plan is None or plan.code is not Code.OVER_CAPACITY or draft.in_flight:
+    if plan is None or plan.code is not Code.OVER_CAPACITY or draft.awaits_answers:
         return False
     if any(p not in draft.holdings and p not in draft.parked for p in plan.target):
         return False

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from penstock.controller.core.effects import SendHeartbeat
 from penstock.controller.core.inputs import HeartbeatReturned
-from penstock.controller.core.state import ConsumerRecord
+from penstock.controller.core.state import ConsumerRecord, LakeSeen
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ConsumerReport, ControllerHeartbeat, WaitsFor
 
@@ -71,6 +71,14 @@ def _hear_everybody_anew(draft: StepDraft) -> None:
     now_ms = draft.heartbeat_time_ms
     for consumer, record in draft.consumers.now.items():
         draft.consumers.put(consumer, replace(record, heard_heartbeat_time_ms=now_ms))
+
+
+def note_carried_records(draft: StepDraft) -> None:
+    """A consumer has carried something: the lake is there. A gap of `acknowledge` ends a period."""
+    now_ms, seen = draft.heartbeat_time_ms, draft.state.lake_seen
+    is_gap = now_ms - seen.until_heartbeat_time_ms >= draft.state.settings.acknowledge_ms
+    since_ms = now_ms if is_gap else seen.since_heartbeat_time_ms
+    draft.change(lake_seen=LakeSeen(since_ms, now_ms))
 
 
 def explained(draft: StepDraft, record: ConsumerRecord, message: ConsumerReport) -> ConsumerRecord:

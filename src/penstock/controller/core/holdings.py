@@ -10,7 +10,7 @@ from dataclasses import replace
 from penstock.controller.core.backlog import backlog_of, next_offsets_of, unread_records_of
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import learned_capacity
-from penstock.controller.core.heartbeats import explained
+from penstock.controller.core.heartbeats import explained, note_carried_records
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.roll_out_signs import note_failure, proven_topics
 from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
@@ -54,7 +54,9 @@ def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, ep
     if holding is not None and _is_of(holding, consumer, epoch):
         if holding.status is HoldingStatus.STARTING:
             owned = HoldingStatus.OWNED
-            draft.hold(partition, replace(holding, status=owned, is_acknowledged=True))
+            draft.hold(
+                partition, replace(holding, status=owned, is_acknowledged=True, is_overdue=False)
+            )
         elif not holding.is_acknowledged:
             draft.hold(partition, replace(holding, is_acknowledged=True))
     elif holding is None and partition in draft.state.write_speeds:
@@ -173,6 +175,7 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
         if message.cycle.log_bytes:
             carrying = replace(draft.consumers[consumer], has_carried=True, restarts_in_vain=0)
             draft.consumers.put(consumer, carrying)
+            note_carried_records(draft)
     if message.phase is ConsumerPhase.RUNNING and record.status in {
         ConsumerStatus.WANTED,
         ConsumerStatus.CREATING,

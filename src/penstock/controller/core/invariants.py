@@ -221,5 +221,6 @@ def check_whole(state: State) -> None:
         if partition in plan.open or partition in state.parked:
             continue
         found = state.holdings.get(partition)
-        if found is None or found.consumer != consumer or found.status is not HoldingStatus.OWNED:
+        is_settled = found is not None and (found.status is HoldingStatus.OWNED or found.is_overdue)
+        if found is None or found.consumer != consumer or not is_settled:
             raise InvariantError("S6", f"{partition} is not where it belongs, and is not open")

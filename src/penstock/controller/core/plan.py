@@ -77,11 +77,12 @@ def open_partitions(
     """The tracker of the notes: partitions that are not in their final state.
 
     These are the starts of `future - current`, and starts that are sent and not acknowledged yet.
-    A partition that failed and has no reader waits for its own time instead.
+    A partition that failed and has no reader waits for its own time instead, and an overdue start
+    for its consumer.
     """
     diff = difference(draft, target)
     started = {partition for partitions in diff.start.values() for partition in partitions}
-    unfinished = {partition for partition in draft.in_flight if partition in target}
+    unfinished = {p for p in draft.in_flight if p in target and not draft.holdings[p].is_overdue}
     waiting = {p for p in started if p not in draft.holdings and p in draft.parked}
     return frozenset((started | unfinished) - waiting)
 

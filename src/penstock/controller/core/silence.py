@@ -2,8 +2,9 @@
 
 Everything is judged in heartbeat time, when a heartbeat of the controller came back (see
 `heartbeats`). A consumer that reports what it waits for or works on, and one that the deployment
-still starts, is waited for up to `patience`. Many in trouble together is a fault of what they
-share: they are waited for together, and given up a few at a time.
+still starts, is waited for up to `patience`; a start that it explains is waited for beside all
+plans. Many in trouble together is a fault of what they share: they are waited for together, and
+given up a few at a time.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +20,7 @@ from penstock.controller.core.state import (
     by_name,
 )
 from penstock.controller.core.step_draft import StepDraft
-from penstock.model import ConsumerId
+from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import counted, shortened_list
 
 UP = frozenset({ConsumerStatus.READY, ConsumerStatus.LEAVING})
@@ -30,6 +31,7 @@ QUIET_SHARE = 0.5
 
 def give_up_the_silent(draft: StepDraft) -> None:
     """Give up consumers that are silent, or late without an explanation."""
+    _set_explained_starts_aside(draft)
     not_staying = _not_staying(draft)
     late = {
         **_late_acknowledgements(draft),
@@ -154,7 +156,7 @@ def _late_starts(draft: StepDraft) -> dict[ConsumerId, str]:
 def _late_acknowledgements(draft: StepDraft) -> dict[ConsumerId, str]:
     """A stop or start that is not acknowledged, while its consumer says nothing that explains it.
 
-    Whatever it says, `patience` after the command is the end.
+    Whatever it says, `patience` after a stop is the end.
     """
     settings, late = draft.state.settings, dict[ConsumerId, str]()
     for partition in sorted(draft.in_flight, key=by_name):
@@ -171,3 +173,48 @@ def _late_acknowledgements(draft: StepDraft) -> dict[ConsumerId, str]:
             bound_ms = longest_ms if is_over else settings.acknowledge_ms
             late[holding.consumer] = f"did not {verb} {partition} within {bound_ms} ms"
     return late
+
+
+def _set_explained_starts_aside(draft: StepDraft) -> None:
+    """A start that its consumer explains says nothing against the consumer.
+
+    The partition's table may be the only one that cannot be read. When others have carried for
+    `acknowledge` meanwhile, no plan waits for it any more; a lake that is away for all holds plans
+    up, because no move would help. After `patience` it is stopped, and started anew when that is
+    acknowledged: perhaps another consumer can read the table.
+    """
+    settings, now_ms = draft.state.settings, draft.heartbeat_time_ms
+    longest_ms, plan = max(settings.acknowledge_ms, settings.patience_ms), draft.state.plan
+    overdue: dict[ConsumerId, list[TopicPartition]] = {}
+    stopped: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition in sorted(draft.in_flight, key=by_name):
+        holding = draft.holdings[partition]
+        explained_ms = draft.consumers[holding.consumer].explained_heartbeat_time_ms
+        is_explained = now_ms - explained_ms < settings.acknowledge_ms
+        if holding.status is not HoldingStatus.STARTING or not is_explained:
+            continue
+        asked_ms, seen = holding.since_heartbeat_time_ms, draft.state.lake_seen
+        others_ms = seen.until_heartbeat_time_ms - max(asked_ms, seen.since_heartbeat_time_ms)
+        if now_ms - asked_ms >= longest_ms:
+            draft.stop(partition)
+            draft.reopen(partition)
+            stopped.setdefault(holding.consumer, []).append(partition)
+        elif others_ms >= settings.acknowledge_ms and not holding.is_overdue:
+            draft.hold(partition, replace(holding, is_overdue=True))
+            if plan is not None and plan.target.get(partition) == holding.consumer:
+                draft.close(partition)  # else the plan moves it, once its next consumer is up
+            overdue.setdefault(holding.consumer, []).append(partition)
+    rest = f"not started within {settings.acknowledge_ms} ms; nothing else waits for that"
+    _tell_of_starts(draft, Code.PARTITION_FAILED, overdue, rest)
+    rest = f"not started within {longest_ms} ms: stopped, and then started anew"
+    _tell_of_starts(draft, Code.PARTITION_GIVEN_UP, stopped, rest)
+
+
+def _tell_of_starts(
+    draft: StepDraft, code: Code, found: Mapping[ConsumerId, list[TopicPartition]], rest: str
+) -> None:
+    """One line for each consumer: a lake that is away concerns many partitions."""
+    for consumer, partitions in found.items():
+        names = shortened_list([str(partition) for partition in partitions])
+        why = draft.consumers[consumer].occupation or "does not say why any more"
+        draft.decide(code, f"{names} {rest}: consumer {consumer} {why}")

@@ -56,6 +56,9 @@ class Holding:
     # Whether its consumer ever confirmed the start. Only then does a report without the partition
     # mean that it stopped: before, the start may still be on its way.
     is_acknowledged: bool = False
+    # Its start takes longer than `acknowledge` while others carry, and its consumer says what it
+    # waits for: no plan waits for it any more.
+    is_overdue: bool = False
 
 
 class ConsumerStatus(StrEnum):
@@ -123,6 +126,14 @@ class HeartbeatState:
     @property
     def is_awaited(self) -> bool:
         return self.returned < self.heartbeats_sent
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSeen:
+    """From when to when consumers carried without a gap, in heartbeat time: the lake was there."""
+
+    since_heartbeat_time_ms: int = 0
+    until_heartbeat_time_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +268,7 @@ class State:
 
     heartbeats: HeartbeatState = HeartbeatState()
     shared_silence: SharedSilence | None = None
+    lake_seen: LakeSeen = LakeSeen()
     # How long the latest starts of consumers took, in heartbeat time.
     starts_took_ms: tuple[int, ...] = ()
 

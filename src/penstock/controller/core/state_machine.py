@@ -147,7 +147,7 @@ class Machine:
         return self._finished(draft)
 
     def _finished(self, draft: StepDraft) -> tuple[State, tuple[Effect, ...]]:
-        is_calm = draft.state.phase is Phase.SENTINEL and not draft.in_flight
+        is_calm = draft.state.phase is Phase.SENTINEL and not draft.awaits_answers
         wait_ms = self.tick_idle_ms if is_calm else self.tick_busy_ms
         # Counted from the last tick, not from now: many messages must not delay the next tick.
         after, effects = draft.finish(max(draft.now_ms, draft.state.ticked_ms + wait_ms))

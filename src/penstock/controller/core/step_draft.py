@@ -166,6 +166,11 @@ class StepDraft:
     def in_flight(self) -> set[TopicPartition] | frozenset[TopicPartition]:
         return self.state.in_flight if self._in_flight is None else self._in_flight
 
+    @property
+    def awaits_answers(self) -> bool:
+        """Whether commands are not acknowledged; a start that is overdue holds nothing up."""
+        return any(not self.holdings[partition].is_overdue for partition in self.in_flight)
+
     def hold(self, partition: TopicPartition, holding: Holding) -> None:
         self.holdings.put(partition, holding)
         self._own_held(holding.consumer).add(partition)
@@ -244,6 +249,7 @@ class StepDraft:
             replace(
                 holding,
                 status=HoldingStatus.STOPPING,
+                is_overdue=False,
                 since_heartbeat_time_ms=self.heartbeat_time_ms,
                 sent_ms=self.now_ms,
             ),

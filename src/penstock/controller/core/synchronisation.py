@@ -3,8 +3,9 @@
 List the deployments, query each consumer, take nothing but answers, and go on when all have
 answered. The notes would wait for ever for a dead consumer; here consumers that say nothing for
 `synchronise` are fenced. One that reports is waited for up to `patience`: its answer follows the
-commands before the query. One that still starts owns nothing, and is not waited for. When nothing
-is deployed this is the first start, and there is nothing to learn.
+commands before the query. A start that waits for its ledger is named as one, and goes on. One that
+still starts owns nothing, and is not waited for. When nothing is deployed this is the first start,
+and there is nothing to learn.
 """
 
 from dataclasses import replace
@@ -26,6 +27,7 @@ from penstock.controller.core.state import (
     ConsumerRecord,
     ConsumerStatus,
     Holding,
+    HoldingStatus,
     Phase,
 )
 from penstock.controller.core.step_draft import StepDraft
@@ -277,6 +279,8 @@ def _take_over(
             draft.count("impossible_claim")
             continue
         holding = acknowledged(draft, consumer, row.partition_epoch)
+        if row.next_offset is None:  # its ledger is not read yet, so it will still be acknowledged
+            holding = replace(holding, status=HoldingStatus.STARTING, is_acknowledged=False)
         other = claims.get(row.topic_partition)
         loser = holding
         if other is None or other.epoch < holding.epoch:

@@ -274,17 +274,25 @@ def _controller_pause(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     return leader is not None
 
 
-def _lake_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
-    until_ms = group.clock.now_ms + outage_ms(fault)
-    group.lake_away_until_ms = max(group.lake_away_until_ms, until_ms)
-    return True
+def _away(name: str) -> Callable[[SimulatedGroup, SimulatedFault], bool]:
+    """The lake, or the Spark server that all consumers share."""
+
+    def inject(group: SimulatedGroup, fault: SimulatedFault) -> bool:
+        setattr(group, name, max(getattr(group, name), group.clock.now_ms + outage_ms(fault)))
+        return True
+
+    return inject
 
 
-def _spark_away(group: SimulatedGroup, fault: SimulatedFault) -> bool:
-    """The Spark server that all consumers share is away."""
-    until_ms = group.clock.now_ms + outage_ms(fault)
-    group.spark_away_until_ms = max(group.spark_away_until_ms, until_ms)
-    return True
+def _table_unreadable(group: SimulatedGroup, fault: SimulatedFault) -> bool:
+    """One of several tables is broken; and the load asks for moves."""
+    topics = sorted({partition.topic for partition in group.logs})
+    if len(topics) < 2:
+        return False
+    topic = topics[fault.pick % len(topics)]
+    group.unreadable_tables.add(topic)
+    group.clock.after(outage_ms(fault), lambda: group.unreadable_tables.discard(topic))
+    return _load_changes(group, SimulatedFault(fault.at_ms, fault.kind, fault.pick, 3))
 
 
 def _slow_starts(group: SimulatedGroup, fault: SimulatedFault) -> bool:
@@ -382,8 +390,9 @@ _INJECTIONS: dict[FaultKind, Callable[[SimulatedGroup, SimulatedFault], bool]] =
     FaultKind.LISTING_FAILS: _listing_fails,
     FaultKind.BROKER_AWAY: _broker_away,
     FaultKind.CONTROLLER_PAUSE: _controller_pause,
-    FaultKind.LAKE_AWAY: _lake_away,
-    FaultKind.SPARK_AWAY: _spark_away,
+    FaultKind.LAKE_AWAY: _away("lake_away_until_ms"),
+    FaultKind.TABLE_UNREADABLE: _table_unreadable,
+    FaultKind.SPARK_AWAY: _away("spark_away_until_ms"),
     FaultKind.SLOW_STARTS: _slow_starts,
     FaultKind.LONG_BATCHES: _long_batches,
     FaultKind.FORGED_ORDERS: _forged_orders,

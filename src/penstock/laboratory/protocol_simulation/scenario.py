@@ -57,6 +57,7 @@ class FaultKind(StrEnum):
     BROKER_AWAY = "broker_away"
     CONTROLLER_PAUSE = "controller_pause"
     LAKE_AWAY = "lake_away"
+    TABLE_UNREADABLE = "table_unreadable"
     SPARK_AWAY = "spark_away"
     SLOW_STARTS = "slow_starts"
     LONG_BATCHES = "long_batches"
@@ -83,6 +84,7 @@ OUTAGES_MS: dict[FaultKind, tuple[int, int]] = {
     FaultKind.BROKER_AWAY: (5_000, 60_000),
     FaultKind.CONTROLLER_PAUSE: (5_000, 60_000),
     FaultKind.LAKE_AWAY: (0, 180_000),
+    FaultKind.TABLE_UNREADABLE: (10_000, 90_000),
     FaultKind.SPARK_AWAY: (5_000, 120_000),
     FaultKind.SLOW_STARTS: (0, 300_000),
     FaultKind.LONG_BATCHES: (5_000, 60_000),
@@ -114,6 +116,7 @@ class Scenario:
     # The most that backlogs add to the load that is planned for.
     catch_up_share: float = 0.5
     growth_settle_s: int = 6
+    patience_s: int = 900
     lasting_load: LastingLoad | None = None
     # When a deployment is asked for whose consumers carry nothing; 0 is never.
     bad_update_ms: int = 0
@@ -164,7 +167,9 @@ _KINDS = tuple(kind for kind in FaultKind if kind not in {*OUTAGES_MS, *_FORGERI
 # Of the scenarios: those in which messages are forged, and how many of each kind.
 FORGERY_SHARE = 0.08
 FORGERIES_EACH = 2
-_OUTAGES_OF_OTHERS = tuple(kind for kind in OUTAGES_MS if kind is not FaultKind.SPARK_AWAY)
+_OUTAGES_OF_OTHERS = tuple(
+    kind for kind in OUTAGES_MS if kind not in {FaultKind.SPARK_AWAY, FaultKind.TABLE_UNREADABLE}
+)
 # Of the small scenarios: those in which something that all consumers share is away. A minute of a
 # larger one costs too much.
 OUTAGE_SHARE = 0.4
@@ -172,6 +177,11 @@ OUTAGE_SHARE = 0.4
 AFTER_OUTAGES_MS = 10_000
 # Of the outages: those of the Spark server that all consumers share.
 SPARK_AWAY_SHARE = 0.2
+# Of the small scenarios without an outage: one table cannot be read in these. The controller's
+# patience is short then, so that the table is away for longer.
+UNREADABLE_SHARE = 0.15
+UNREADABLE_PARTITIONS_MAX = 8
+UNREADABLE_PATIENCE_S = 20
 # Of the scenarios: those with a lasting load. It needs few faults and a group that can grow.
 LASTING_LOAD_SHARE = 0.045
 LASTING_LOAD_FAULTS = 4
@@ -236,7 +246,7 @@ def scenario(seed: int) -> Scenario:
         carried_by_all=chance.choice((0.0, 0.0, 0.0, 0.4)) * consumers_max,
         capacity_is_learned=chance.random() < 0.3,
     )
-    drawn = _with_forgeries(drawn)
+    drawn = _with_unreadable_table(_with_forgeries(drawn))
     # Draws of its own, so that all other scenarios stay the same.
     lasting = random.Random(f"lasting load {seed}")
     if lasting.random() < LASTING_LOAD_SHARE:
@@ -261,6 +271,29 @@ def _with_forgeries(drawn: Scenario) -> Scenario:
     ]
     return replace(
         drawn, faults=tuple(sorted((*drawn.faults, *forged), key=lambda fault: fault.at_ms))
+    )
+
+
+def _with_unreadable_table(drawn: Scenario) -> Scenario:
+    """Draws of its own, so that all other scenarios stay the same."""
+    chance = random.Random(f"unreadable table {drawn.seed}")
+    has_outages = any(fault.kind in OUTAGES_MS for fault in drawn.faults)
+    is_small = sum(drawn.topics) <= UNREADABLE_PARTITIONS_MAX and len(drawn.topics) > 1
+    if chance.random() >= UNREADABLE_SHARE or has_outages or not is_small:
+        return drawn
+    fault = SimulatedFault(
+        at_ms=chance.randint(1_000, drawn.faults_until_ms),
+        kind=FaultKind.TABLE_UNREADABLE,
+        pick=chance.randint(0, 1_000),
+        size=chance.randint(0, SIZE_MAX),
+    )
+    return replace(
+        drawn,
+        faults=tuple(sorted((*drawn.faults, fault), key=lambda one: one.at_ms)),
+        faults_until_ms=max(
+            drawn.faults_until_ms, fault.at_ms + outage_ms(fault) + AFTER_OUTAGES_MS
+        ),
+        patience_s=UNREADABLE_PATIENCE_S,
     )
 
 

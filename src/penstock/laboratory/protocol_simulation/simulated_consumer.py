@@ -24,6 +24,7 @@ from penstock.messages import (
     StateQuery,
     StopConsumingCommand,
     StopReason,
+    WaitsFor,
 )
 from penstock.model import ConsumerId, TopicPartition
 from penstock.settings import Settings, changed_settings
@@ -194,8 +195,11 @@ class SimulatedConsumer(SimulatedProcess):
         settled = self.outcome_unknown & asked.keys()
 
         def answer() -> inputs.Input:
-            self.outcome_unknown -= settled
-            return inputs.LedgerRead(self._now_ms, asked, entries)
+            bad = {p for p in asked if p.topic in self.group.unreadable_tables}
+            self.outcome_unknown -= settled - bad
+            good = {p: entry for p, entry in entries.items() if p not in bad}
+            failures = {p: _away("the table") for p in sorted(bad)}
+            return inputs.LedgerRead(self._now_ms, asked, good, failures, WaitsFor.LAKE)
 
         self._answer(
             answer,
@@ -316,6 +320,8 @@ class SimulatedConsumer(SimulatedProcess):
             key = self.group.ledger_key(one.range.partition)
             if key is None:
                 failures[one.range.partition] = PartitionFailure(_away("the topic"))
+            elif one.range.partition.topic in self.group.unreadable_tables:
+                failures[one.range.partition] = PartitionFailure(_away("the table"))
             elif key[0] != one.topic_id:
                 error = PenstockError("another topic id")
                 failure = PartitionFailure(error, StopReason.TOPIC_MADE_AGAIN)

@@ -73,6 +73,7 @@ class SimulatedGroup:
                 "controller.capacity_is_learned": scenario.capacity_is_learned,
                 "controller.catch_up_share": scenario.catch_up_share,
                 "controller.growth_settle": f"{scenario.growth_settle_s}s",
+                "controller.patience": f"{scenario.patience_s}s",
             },
         )
         self.settings = controller_settings(self.chosen)
@@ -89,6 +90,8 @@ class SimulatedGroup:
         self.topic.on_harm = self._harm
         self.lake_away_until_ms = 0
         self.spark_away_until_ms = 0
+        # Topics whose tables cannot be read or written.
+        self.unreadable_tables: set[str] = set()
         self.long_batches_until_ms = 0
         self.long_batch_ms = 0
         # When the limit that all consumers share is free for one more batch.
@@ -313,6 +316,7 @@ class SimulatedGroup:
         self.topic.delivery_faults = self._heartbeats.delivery_faults = NO_FAULTS
         self.topic.away_until_ms = self._heartbeats.away_until_ms = 0
         self.lake_away_until_ms = self.spark_away_until_ms = self.long_batches_until_ms = 0
+        self.unreadable_tables.clear()
         self.deployment.end_slow_starts()
         self.monitor_silent_until_ms = self.monitor_late_until_ms = 0
         self.lies_next = []

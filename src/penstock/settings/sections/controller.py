@@ -196,7 +196,8 @@ class ControllerSection(Section):
     acknowledge: Duration = option(
         20.0,
         "How long a stop or start may stay unacknowledged, without an explanation from its "
-        "consumer, before that consumer is fenced.",
+        "consumer, before that consumer is fenced. With one, no plan waits longer for a start "
+        "while others carry.",
         gt=0,
     )
     synchronise: Duration = option(
