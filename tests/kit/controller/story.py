@@ -11,7 +11,14 @@ from functools import partial
 from typing import Any
 
 from kit.controller.story_trace import said_effect
-from kit.controller.story_words import as_value, full_option, name_values, partition_rows
+from kit.controller.story_words import (
+    answered_rows,
+    as_value,
+    full_option,
+    name_values,
+    partition_rows,
+    report_values,
+)
 from penstock.controller.core import effects as act
 from penstock.controller.core import inputs
 from penstock.controller.core.decisions import Decision, told_since
@@ -24,7 +31,6 @@ from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
     ConsumerReport,
-    CycleMeasurement,
     Direction,
     FromConsumer,
     OwnedPartition,
@@ -60,8 +66,6 @@ CATALOGUE = changed_settings(
         "controller.catch_up": "0s",
     },
 )
-
-CYCLE = tuple(CycleMeasurement.model_fields)
 
 
 class Storyteller:
@@ -249,14 +253,8 @@ class Storyteller:
         return self.give(inputs.ConsumerMessageRead(self.now_ms, message))
 
     def reports(self, consumer: str, text: str | None, rest: str | None) -> list[str]:
-        extra = {name: as_value(value) for name, value in name_values(rest or "")}
+        extra = report_values(rest or "")
         phase = ConsumerPhase(extra.pop("phase", "running"))
-        for name, since_ms_ago in (("waits_for", "waits_ms"), ("works_on", "works_ms")):
-            if name in extra:
-                what, ago = extra[name], extra.pop(since_ms_ago, 0)
-                extra[name] = {"what": what, "since_ms_ago": ago}
-        if "carried" in extra:
-            extra["cycle"] = {**dict.fromkeys(CYCLE, 0), "log_bytes": extra.pop("carried")}
         # A consumer of which nothing waits has read the ends of its logs.
         is_at_the_end = extra.get("behind_records") == 0
         ends: dict[str, Any] = {"next_offset": 9, "end_offset": 9} if is_at_the_end else {}
@@ -276,10 +274,7 @@ class Storyteller:
 
     def answers(self, consumer: str, text: str) -> list[str]:
         assert self.state is not None
-        owned, _, starting = text.partition(" and starts ")
-        read = [{"next_offset": 0, **row} for row in partition_rows(owned)]
-        # Of a partition that only starts, the ledger is not read yet.
-        rows = tuple(OwnedPartition(**row) for row in [*read, *partition_rows(starting)])
+        rows = tuple(OwnedPartition(**row) for row in answered_rows(text))
         head = self._head(consumer)
         return self.reads(
             StateQueryResponse(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from penstock.messages import CycleMeasurement
 from penstock.model import TopicPartition
 from penstock.settings.tree import known_options
 
@@ -19,6 +20,13 @@ def partition_rows(text: str | None) -> list[dict[str, Any]]:
             row |= {"end_offset": int(end_offset)} if end_offset else {}
             rows.append(row)
     return rows
+
+
+def answered_rows(text: str) -> list[dict[str, Any]]:
+    """The rows of an answer. Of a partition that only starts, the ledger is not read yet."""
+    owned, _, starting = text.partition(" and starts ")
+    read = [{"next_offset": 0, **row} for row in partition_rows(owned)]
+    return [*read, *partition_rows(starting)]
 
 
 def full_option(name: str) -> str:
@@ -42,3 +50,15 @@ def as_value(text: str) -> Any:
         return float(text)
     except ValueError:
         return text
+
+
+def report_values(text: str) -> dict[str, Any]:
+    """What a report says beside its partitions."""
+    values = {name: as_value(value) for name, value in name_values(text)}
+    for name, since_ms_ago in (("waits_for", "waits_ms"), ("works_on", "works_ms")):
+        if name in values:
+            values[name] = {"what": values[name], "since_ms_ago": values.pop(since_ms_ago, 0)}
+    if "carried" in values:
+        nothing = dict.fromkeys(CycleMeasurement.model_fields, 0)
+        values["cycle"] = {**nothing, "log_bytes": values.pop("carried")}
+    return values
