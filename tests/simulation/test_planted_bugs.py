@@ -55,7 +55,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "stops are not sent": ("story 06",),
     "stop events ignored": ("story 06",),
     "listing not repeated": ("story 35", "seed 2"),
-    "silence by the clock": ("story 40", "story 41"),
+    "silence by the clock": ("test_silence_is_counted_in_heartbeats_that_came_back",),
     "any heartbeat counts": ("test_a_heartbeat_of_another_controller_does_not_let_time_pass",),
     "nobody is excused": ("story 42", "story 45", "seed 73"),
     "excused for ever": ("test_who_says_why_is_waited_for_and_no_longer_than_patience",),

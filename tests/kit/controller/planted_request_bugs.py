@@ -192,7 +192,9 @@ def _any_transition(patch: pytest.MonkeyPatch) -> None:
 
 
 def _answers_not_recorded(patch: pytest.MonkeyPatch) -> None:
-    def answer(draft: StepDraft, request_id: str, outcome: Any, detail: str, *_: Any) -> None:
+    def answer(
+        draft: StepDraft, request_id: str, outcome: Any, detail: str, *_: Any, **__: Any
+    ) -> None:
         epoch = draft.state.controller_epoch
         answered = ServiceAnswer(
             request_id=request_id, controller_epoch=epoch, outcome=outcome, detail=detail

@@ -89,10 +89,10 @@ def read_meanwhile(draft: StepDraft) -> None:
     load = {consumer: group.load_by_consumer.get(consumer, 0.0) for consumer in up}
     started = 0
     for partition in sorted(waiting, key=by_name):
-        with_room = [c for c in up if most is None or up[c] < most]
-        if not with_room:
+        not_full = [c for c in up if most is None or up[c] < most]
+        if not not_full:
             break
-        consumer = min(with_room, key=lambda c: (load[c], up[c], c))
+        consumer = min(not_full, key=lambda c: (load[c], up[c], c))
         draft.start(partition, consumer)
         load[consumer] += group.load_bytes_per_s[partition]
         up[consumer] += 1

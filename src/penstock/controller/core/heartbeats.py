@@ -59,11 +59,11 @@ def count_returned(draft: StepDraft, given: HeartbeatReturned) -> bool:
         )
     )
     if known.returned and since_ms > LOST_AFTER_PERIODS * period_ms:
-        _hear_everybody_anew(draft)
+        _give_everybody_time(draft)
     return True
 
 
-def _hear_everybody_anew(draft: StepDraft) -> None:
+def _give_everybody_time(draft: StepDraft) -> None:
     """After a while without heartbeats: what was away may have been away for others a bit longer.
 
     How long a consumer was quiet before does not count together with its way back.
