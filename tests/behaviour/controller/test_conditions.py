@@ -30,7 +30,7 @@ def test_a_controller_without_measurements_is_blind() -> None:
     first = reasons(seen("a controller starts with epoch 1"))
     assert first["blind"].startswith("there is no measurement yet: check that `penstock monitor`")
     later = reasons(seen(*TWO_CONSUMERS, "tick +90000"))
-    assert later["blind"].startswith("the newest measurement is 90 s old")
+    assert later["blind"].startswith("the newest measurement is 1 min 30 s old")
 
 
 def test_a_partition_that_moves_is_not_called_unread() -> None:

@@ -13,7 +13,13 @@ from penstock.controller.core.growth import QUARTER
 from penstock.controller.core.state import PauseRecord, State, by_name
 from penstock.controller.core.waiting import Waiting
 from penstock.model import ConsumerId, TopicPartition
-from penstock.model.sentences import counted, load_of_capacity, shortened_list, speed_text
+from penstock.model.sentences import (
+    counted,
+    duration_text,
+    load_of_capacity,
+    shortened_list,
+    speed_text,
+)
 from penstock.packing.trigger import GroupLoad, is_over_capacity
 
 # A partition that a plan moves is without a consumer for a moment; after this it is not moving.
@@ -66,7 +72,7 @@ def _blind(state: State) -> Iterator[Condition]:
         return
     age_ms = state.now_ms - state.speeds.measured_ms
     if age_ms > state.settings.speeds_stale_ms:
-        reason = f"the newest measurement is {age_ms // 1_000} s old: {remedy}"
+        reason = f"the newest measurement is {duration_text(age_ms // 1_000)} old: {remedy}"
         yield Condition(ConditionName.BLIND, reason)
 
 
@@ -162,11 +168,11 @@ def _held(state: State) -> Iterator[Condition]:
         yield Condition(ConditionName.HELD, _pause_text(pause))
     if state.shared_silence is not None:
         since_ms = state.shared_silence.since_heartbeat_time_ms
-        for_s = (state.heartbeats.heartbeat_time_ms - since_ms) / 1_000
+        for_s = round((state.heartbeats.heartbeat_time_ms - since_ms) / 1_000)
         names = shortened_list([str(consumer) for consumer in state.shared_silence.consumers])
         yield Condition(
             ConditionName.HELD,
-            f"held by silence for {for_s:.0f} s: consumers {names} are silent or late",
+            f"held by silence for {duration_text(for_s)}: consumers {names} are silent or late",
         )
     if state.now_ms < state.creation_blocked_until_ms:
         failed = [one.explanation for one in state.history if one.code is Code.CREATION_FAILED]
@@ -178,7 +184,8 @@ def _held(state: State) -> Iterator[Condition]:
         most = counted(limit.consumers_max, "consumer")
         yield Condition(
             ConditionName.HELD,
-            f"growth did not help: at most {most} for {left_s} s, or until the load changes",
+            f"growth did not help: at most {most} for {duration_text(left_s)}, or until the load "
+            "changes",
         )
 
 
