@@ -290,13 +290,12 @@ def test_bounds_follow_what_starts_really_took() -> None:
     teller.tell("consumer 2 started orders-2@1.3")
     teller.tell("tick +3000")
     teller.tell("packed 1: orders-0 orders-1; 2: orders-2; 3: orders-3")
-    lines: list[str] = []
-    reports = TWO_REPORTS
+    lines, reports = list[str](), TWO_REPORTS
     for _ in range(27):
         teller.tell(reports)
         lines += go_on(teller, 1_000)
-        if "  > start at 2: orders-3@1.4 (plan 3)" in lines:
-            reports = f"{TWO_REPORTS} orders-3@1.4"  # it reads meanwhile
+        if "  > start at 2: orders-3@1.4 (plan 3)" in lines:  # it reads meanwhile
+            reports = f"{TWO_REPORTS} orders-3@1.4"
         teller.tell("deployed: 1 2 3")
     assert fenced(lines) == [], "seven times four seconds are not over"
     teller.tell(reports)
@@ -356,38 +355,6 @@ def test_an_explanation_holds_for_as_long_as_an_acknowledgement_may_take() -> No
 
 
 # Confirmed ends
-
-
-def test_a_confirmed_end_frees_the_partitions_at_once() -> None:
-    """The consumer is awaited like a new one; what it holds is started anew."""
-    teller = after(*TWO_CONSUMERS)
-    lines = teller.tell("the process of consumer 2 is gone")
-    assert "  consumer_ended: the process of consumer 2 is gone: 1 partition to start anew" in lines
-    assert state_of(teller).consumers[ConsumerId(2)].status is ConsumerStatus.CREATING
-    assert any("pack" in line for line in teller.tell("tick +500"))
-
-
-def test_a_confirmed_end_of_a_leaving_consumer_lets_it_leave() -> None:
-    """It does not become available again."""
-    teller = after(*TWO_CONSUMERS, "consumer 2 reports orders-2@1.3, phase=stopping")
-    teller.tell("the process of consumer 2 is gone")
-    state = state_of(teller)
-    assert state.consumers[ConsumerId(2)].status is ConsumerStatus.LEAVING
-    assert not state.held_by.get(ConsumerId(2))
-
-
-def test_a_plan_is_overtaken_when_what_a_leaving_consumer_held_is_free() -> None:
-    """It left while its partitions were in place; with its end they need another consumer."""
-    teller = after(
-        *TWO_CONSUMERS,
-        "speeds orders-0=40 orders-1=40 orders-2=40 orders-3=90",
-        "tick +3000",
-        "packed 1: orders-0 orders-1; 2: orders-2; 3: orders-3",
-        "consumer 2 reports orders-2@1.3, phase=stopping",
-    )
-    assert state_of(teller).phase.value == "Group Management", "orders-2 is in place"
-    teller.tell("the process of consumer 2 is gone")
-    assert "  = Reassign" in teller.tell("tick +100")
 
 
 def test_an_end_of_who_never_reported_is_only_recorded() -> None:

@@ -39,14 +39,18 @@ def enter(draft: StepDraft) -> None:
 
 def advance(draft: StepDraft, partitions: Iterable[TopicPartition]) -> None:
     """Send the next command for each of these partitions, if one is due."""
-    plan = draft.state.plan
-    if plan is None:
-        raise ValueError("group management without a plan")
+    plan = _plan(draft)
     still_open = draft.open
     for partition in sorted((p for p in partitions if p in still_open), key=by_name):
         _advance_one(draft, plan, partition)
     if not draft.open:
         _finish(draft, plan)
+
+
+def _plan(draft: StepDraft) -> Plan:
+    if draft.state.plan is None:
+        raise ValueError("group management without a plan")
+    return draft.state.plan
 
 
 def _advance_one(draft: StepDraft, plan: Plan, partition: TopicPartition) -> None:
@@ -70,9 +74,7 @@ def read_meanwhile(draft: StepDraft) -> None:
 
     The plan stays: they move on when their own consumer comes up.
     """
-    plan = draft.state.plan
-    if plan is None:
-        return
+    plan = _plan(draft)
     late = {c for c in set(plan.target.values()) if _is_late(draft, c)}
     waiting = [
         partition
