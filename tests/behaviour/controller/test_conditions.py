@@ -66,6 +66,10 @@ def test_a_group_that_carries_less_than_is_written_falls_behind() -> None:
     assert reasons(found)["falling behind"] == (
         "120 B/s are written and 20 B/s carried; at most 27,000 records wait"
     )
+    waits_for = "consumer 2 reports orders-2@1.3, waits_for=lake"
+    assert reasons(seen(*lines, waits_for, carried_samples=carried))["falling behind"].endswith(
+        "27,000 records wait; consumer 2 waits for the lake"
+    )
     enough = tuple((ms, 6 * bytes_) for ms, bytes_ in carried)
     assert "falling behind" not in reasons(seen(*lines, carried_samples=enough))
     assert "falling behind" not in reasons(seen(*lines, carried_samples=carried[:3]))

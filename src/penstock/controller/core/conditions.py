@@ -129,8 +129,17 @@ def _falling_behind(state: State, waiting: Waiting) -> Iterator[Condition]:
         yield Condition(
             ConditionName.FALLING_BEHIND,
             f"{speed_text(written)} are written and {speed_text(carried)} carried; "
-            f"{counted_records(waiting)} wait",
+            f"{counted_records(waiting)} wait{_what_consumers_wait_for(state)}",
         )
+
+
+def _what_consumers_wait_for(state: State) -> str:
+    """What consumers say holds them up: the lake, Spark or Kafka."""
+    by_reason: dict[str, list[str]] = {}
+    for consumer, record in sorted(state.consumers.items()):
+        if "waits for" in record.occupation:
+            by_reason.setdefault(record.occupation, []).append(f"consumer {consumer}")
+    return "".join(f"; {shortened_list(them)} {why}" for why, them in sorted(by_reason.items()))
 
 
 def counted_records(waiting: Waiting) -> str:
