@@ -63,6 +63,7 @@ class Stage:
         flags = {
             "controller.directory": str(root / "group"),
             "lake.root": str(root / "lake"),
+            "lake.log_retention": "1d",  # the times of all commits are read from the log
             "packing.capacity": f"{CAPACITY_BYTES_PER_S:.0f}B/s",
             "spark.server_memory": "1GiB",
             **self.options,

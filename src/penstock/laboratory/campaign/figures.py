@@ -4,12 +4,12 @@ A commit is a time at which the lake's ledger went on. An outage is a stretch in
 the Spark server was down.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from penstock.laboratory.campaign.faults import SERVERS, SHARED, Injected
+from penstock.laboratory.campaign.faults import SERVERS, SHARED, Harm, Injected
 
 Outage: TypeAlias = tuple[float, float]
 # A consumer that a fault hit is not called unharmed before this long after it was over.
@@ -117,13 +117,26 @@ def longest_stall(
     return max(stalls, key=lambda one: one.seconds)
 
 
+def deleted_topics(injected: Iterable[Injected]) -> frozenset[str]:
+    return frozenset(one.fault.topic for one in injected if one.fault.harm is Harm.DELETE)
+
+
 def longest_partition_stall(
-    commits: Iterable[tuple[float, str]], outages: Sequence[Outage] = ()
+    commits: Iterable[tuple[float, str]],
+    length_s: float,
+    outages: Sequence[Outage] = (),
+    deleted: Collection[str] = (),
 ) -> PartitionStall | None:
-    """All partitions are written all the time, so each should go on all the time."""
+    """All partitions are written to the end, so each should go on to the end.
+
+    Only those of topics that were deleted may end before.
+    """
     by_partition: dict[str, list[float]] = {}
     for at_s, partition in commits:
         by_partition.setdefault(partition, []).append(at_s)
+    for partition, times in by_partition.items():
+        if partition.rpartition("-")[0] not in deleted:
+            times.append(max(length_s, *times))
     stalls = [
         PartitionStall(
             partition,

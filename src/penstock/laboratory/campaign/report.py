@@ -10,6 +10,7 @@ from penstock.laboratory.campaign.figures import (
     SecondsWithCommit,
     Stall,
     Surplus,
+    deleted_topics,
     drain_s,
     flows_again_s,
     given_up,
@@ -79,7 +80,10 @@ def reported(run: CampaignRun, check: CampaignCheck, spares: int) -> CampaignRep
         stall=longest_stall(commits_s, run.length_s),
         stall_without_outages=longest_stall(commits_s, run.length_s, outages),
         partition_stall=longest_partition_stall(
-            [(at_s, one.partition) for at_s, one in run.commits], outages
+            [(at_s, one.partition) for at_s, one in run.commits],
+            run.length_s,
+            outages,
+            deleted_topics(run.injected),
         ),
         flows_again_s=flows_again_s(commits_s, run.injected, run.length_s),
         fenced=len(given_up(decisions)),

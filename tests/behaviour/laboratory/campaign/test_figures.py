@@ -14,6 +14,7 @@ from penstock.laboratory.campaign.figures import (
     SecondsWithCommit,
     Stall,
     Surplus,
+    deleted_topics,
     drain_s,
     flows_again_s,
     given_up,
@@ -80,11 +81,21 @@ def test_of_a_stall_only_what_no_outage_covers_is_counted() -> None:
 def test_a_partition_that_waits_is_not_hidden_by_the_others() -> None:
     """The stretch between two commits of one partition counts, less the outages in it."""
     commits = [(-9.0, "a"), (-1.0, "a"), (1.0, "a"), (2.0, "b"), (3.0, "a"), (4.0, "a"), (9.0, "b")]
-    assert longest_partition_stall(commits) == PartitionStall("b", Stall(2.0, 9.0, 7.0))
+    assert longest_partition_stall(commits, 5.0) == PartitionStall("b", Stall(2.0, 9.0, 7.0))
     outage = [(2.5, 9.0)]
-    found = longest_partition_stall(commits, outage)
+    found = longest_partition_stall(commits, 5.0, outage)
     assert found == PartitionStall("a", Stall(1.0, 3.0, 1.5))
-    assert longest_partition_stall([(1.0, "a")]) is None
+    assert longest_partition_stall([], 5.0) is None
+
+
+def test_a_partition_that_stops_for_ever_is_a_stall() -> None:
+    """Until the load ends; the partitions of a deleted topic may end before."""
+    commits = [(1.0, "a-0"), (9.0, "a-0"), (1.0, "b-0"), (3.0, "b-0")]
+    found = longest_partition_stall(commits, 600.0)
+    assert found == PartitionStall("b-0", Stall(3.0, 600.0, 597.0))
+    gone = Injected(Fault(3.0, Part.TOPIC, Harm.DELETE, topic="b"), 3.0, 3.0, 3.0)
+    found = longest_partition_stall(commits, 10.0, (), deleted_topics([gone]))
+    assert found == PartitionStall("a-0", Stall(1.0, 9.0, 8.0))
 
 
 def test_records_flow_again_with_the_next_commit_after_the_return() -> None:
