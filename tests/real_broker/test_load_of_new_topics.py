@@ -2,11 +2,13 @@
 
 import threading
 import time
+from collections.abc import Iterable
 
 import pytest
 
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup, OffsetLookups
 from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.load import LoadGenerator, Target
@@ -67,3 +69,23 @@ def test_a_topic_that_never_comes_is_an_error(kafka: EmbeddedKafka) -> None:
     producer = RecordProducer(kafka.settings)
     with pytest.raises(TopicMissingError, match="no-such-0"):
         producer.wait_until_known([TopicPartition("no-such", 0)], timeout_s=0.5)
+
+
+def test_a_leader_that_does_not_answer_yet_is_waited_for(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen on a busy machine: known by name, it refused the first batch and took the second."""
+    Administration(kafka.settings).create_topic("led-late", partitions=2)
+    right, asked = OffsetLookups.look_up, list[int]()
+
+    def look_up(
+        lookups: OffsetLookups, places: Iterable[TopicPartition], position: LogPosition
+    ) -> OffsetLookup:
+        """Of the two partitions the second one answers at the third look."""
+        asked.append(1)
+        return right(lookups, [p for p in places if p.partition == 0 or len(asked) > 2], position)
+
+    monkeypatch.setattr(OffsetLookups, "look_up", look_up)
+    places = [TopicPartition("led-late", number) for number in range(2)]
+    RecordProducer(kafka.settings).wait_until_known(places)
+    assert len(asked) == 3

@@ -2,7 +2,9 @@
 
 Idempotence and `acks=all` keep the order within a partition and prevent duplicates. When the queue
 is full the sender waits; nothing is dropped. A topic or partition that was just made is not known
-to every broker at once: the sender waits for it too.
+to every broker at once: the sender waits for it too, until its leader answers. Else Kafka loses
+records that it says it has: a leader that refuses the first batch of a new partition and takes the
+second, which was on its way, then calls the first a duplicate.
 """
 
 import time
@@ -10,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
 
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.kafka_io.failures import (
@@ -18,6 +21,7 @@ from penstock.kafka_io.failures import (
     as_penstock_error,
     kafka_failures,
 )
+from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookups
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -41,6 +45,11 @@ class RecordProducer:
                     **properties,
                 }
             )
+        self._lookups = OffsetLookups(self._administrator, kafka)
+
+    def _administrator(self) -> AdminClient:
+        with kafka_failures(self._kafka, "connecting"):
+            return AdminClient(librdkafka_properties(self._kafka))
 
     def send(
         self,
@@ -75,7 +84,7 @@ class RecordProducer:
     def wait_until_known(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> None:
-        """Wait until this producer knows a leader of every partition given.
+        """Wait until the leader of every partition given is known, and answers for it.
 
         TopicMissingError after `timeout_s`, or after `kafka.answer_timeout` if it is None.
         """
@@ -85,7 +94,8 @@ class RecordProducer:
         while True:
             with kafka_failures(self._kafka, "asking for metadata"):
                 seen = self._producer.list_topics(timeout=self._kafka.answer_timeout).topics
-            missing = {one for one in missing if not _is_led(seen, one)}
+            led = {one for one in missing if _is_led(seen, one)}
+            missing -= self._lookups.look_up(led, LogPosition.END).offsets.keys()
             if not missing:
                 return
             if time.monotonic() >= deadline_s:

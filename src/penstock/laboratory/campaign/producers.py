@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.errors import PenstockError
+from penstock.kafka_io.producer import RecordProducer
 from penstock.kafka_io.transactional_producer import (
     KeyedRecord,
     TransactionalProducer,
@@ -118,6 +119,15 @@ class Producers:
                 # may still deliver what it has.
                 stop.wait(_TRY_AGAIN_S)
 
+    def _wait_until_known(self, places: list[TopicPartition], stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                RecordProducer(self._kafka).wait_until_known(places)
+            except PenstockError:  # the broker is away
+                stop.wait(_TRY_AGAIN_S)
+            else:
+                return
+
     def _told(
         self, run_id: str, partition: TopicPartition, number: int, error: Exception | None
     ) -> None:
@@ -127,6 +137,7 @@ class Producers:
     def _transact(
         self, places: list[TopicPartition], style: Style, run_id: str, stop: threading.Event
     ) -> None:
+        self._wait_until_known(places, stop)
         chance = random.Random(f"{self._seed}/{run_id}")
         maker = RecordMaker(style.form, run_id, seed=self._seed)
         producer = TransactionalProducer(
