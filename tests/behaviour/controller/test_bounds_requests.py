@@ -1,13 +1,9 @@
 """Requests that the group has still to follow: when and how each is answered."""
 
-from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story import TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
 from penstock.controller.core.requests import BOUNDS_REQUESTS_MAX
-from penstock.controller.core.state import BoundsRequest, State
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
+from penstock.controller.core.state import BoundsRequest
 
 
 def test_only_the_bounds_that_were_asked_for_are_waited_for() -> None:

@@ -1,13 +1,9 @@
 """An end of a consumer's process that its deployment confirms: nobody waits for its silence."""
 
-from kit.controller.story import TWO_CONSUMERS, Storyteller, after
-from penstock.controller.core.state import ConsumerStatus, State
+from kit.controller.story import TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
+from penstock.controller.core.state import ConsumerStatus
 from penstock.model import ConsumerId
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def test_a_confirmed_end_frees_the_partitions_at_once() -> None:

@@ -3,17 +3,13 @@
 import pytest
 
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story_state import state_of
 from penstock.controller.core.load import group_load
-from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state import Phase
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import TransitionError, go
 from penstock.messages import ConsumerPhase, ConsumerReport, ReportedPartition
 from penstock.model import ConsumerId, TopicPartition
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def planned_for_an_overload(*reports: str) -> Storyteller:

@@ -1,6 +1,7 @@
 """Who leads is the broker's word alone: a message that names a higher epoch proves nothing."""
 
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story_state import state_of
 from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.inputs import (
     ConsumerMessageRead,
@@ -9,15 +10,10 @@ from penstock.controller.core.inputs import (
     MessageRefused,
 )
 from penstock.controller.core.leadership import ASK_AGAIN_MS
-from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state import Phase
 from penstock.messages import CommandRefusedEvent, ConsumerPhase, ConsumerReport, RefusalReason
 
 FORGED_EPOCH = 999_999_999
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def refusals(teller: Storyteller) -> list[Decision]:

@@ -3,19 +3,15 @@
 import pytest
 
 from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from kit.controller.story_state import state_of
 from penstock.controller.core.decisions import HISTORY_MAX, Code
 from penstock.controller.core.inputs import INPUT_TYPES, LeadershipLost
-from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state import Phase
 from penstock.controller.core.state_machine import HANDLERS, Machine
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import TRANSITIONS, TransitionError, go
 from penstock.model import TopicPartition
 from penstock.settings import Settings
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def counted(teller: Storyteller, name: str) -> int:

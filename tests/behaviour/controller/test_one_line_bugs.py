@@ -1,16 +1,12 @@
 """Single conditions and figures of the controller's core that nothing else depends on visibly."""
 
-from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
 from penstock.controller.core import inputs
 from penstock.controller.core.load import group_load, usual_capacity
-from penstock.controller.core.state import ConsumerStatus, State
+from penstock.controller.core.state import ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId, TopicPartition
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def test_a_group_is_behind_beyond_what_is_tolerated() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from kit.controller.imagined_group import MB, ImaginedGroup, Log, constant, partitions
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story_state import state_of
 from penstock.controller.core import inputs
 from penstock.controller.core.effects import WaitUntil
 from penstock.controller.core.invariants import InvariantError, check_whole
 from penstock.controller.core.snapshot import snapshot
-from penstock.controller.core.state import HoldingStatus, Phase, State
+from penstock.controller.core.state import HoldingStatus, Phase
 from penstock.controller.core.state_machine import Machine
 from penstock.messages import ConsumerReport, StartConsumingEvent, Wait, WaitsFor
 from penstock.model import ConsumerId, TopicPartition
@@ -29,11 +30,6 @@ BEGUN = (
     "tick +500",
     "packed 1: orders-0 orders-1; 2: orders-2 bad-0",
 )
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def waits(teller: Storyteller, seconds: int, carried: int = 100) -> list[str]:
@@ -252,7 +248,7 @@ def test_a_new_controller_learns_that_it_only_starts() -> None:
 
 
 def test_a_report_without_it_does_not_free_it_after_a_restart() -> None:
-    """Its consumer has the start and may still begin: nobody else gets it."""
+    """Consumer 2 was told to start it and may still do so. So no other consumer may get it."""
     teller, _ = synchronised()
     lines = waits(teller, 30)
     assert state_of(teller).holdings[BAD].consumer == ConsumerId(2)

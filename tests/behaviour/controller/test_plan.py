@@ -1,18 +1,13 @@
 """A plan begins as `future - current`, with real consumers for the packer's new names."""
 
-from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story import TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
 from penstock.controller.core.plan import difference, open_partitions
-from penstock.controller.core.state import State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId, ConsumerListDiff, TopicPartition
 
 ORDERS = [TopicPartition("orders", number) for number in range(4)]
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def draft_of(*lines: str) -> StepDraft:

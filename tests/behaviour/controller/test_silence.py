@@ -3,10 +3,11 @@
 import pytest
 
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story_state import state_of
 from penstock.controller.core import inputs
 from penstock.controller.core.effects import SendHeartbeat
 from penstock.controller.core.snapshot import snapshot
-from penstock.controller.core.state import ConsumerStatus, State
+from penstock.controller.core.state import ConsumerStatus
 from penstock.controller.core.state_machine import Machine
 from penstock.model import ConsumerId
 
@@ -28,11 +29,6 @@ FOUR_CONSUMERS = (
     "consumer 3 started orders-2@1.3",
     "consumer 4 started orders-3@1.4",
 )
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def fenced(lines: list[str]) -> list[str]:

@@ -1,15 +1,11 @@
 """Whom a new controller waits for while it synchronises, and whom it gives up."""
 
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
-from penstock.controller.core.state import ConsumerStatus, State
+from kit.controller.story_state import state_of
+from penstock.controller.core.state import ConsumerStatus
 from penstock.model import ConsumerId
 
 RESTARTED = "a controller starts with epoch 9 with its state file"
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def fenced(lines: list[str]) -> list[str]:

@@ -4,14 +4,9 @@ import json
 
 import pytest
 
-from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from kit.controller.story import TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
 from penstock.controller.core.snapshot import seconds_behind, snapshot
-from penstock.controller.core.state import State
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def test_a_group_in_the_middle_of_a_move() -> None:

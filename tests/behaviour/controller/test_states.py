@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from kit.controller.story_state import state_of
 from penstock.controller.core import group_management, inputs, reassignment
-from penstock.controller.core.state import Phase, State
+from penstock.controller.core.state import Phase
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
@@ -18,11 +19,6 @@ OVERLOAD = (
     "speeds orders-0=40 orders-1=80 orders-2=40",
     "tick +500",
 )
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
 
 
 def phase_of(teller: Storyteller) -> Phase:

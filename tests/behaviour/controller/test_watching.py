@@ -2,19 +2,13 @@
 
 import pytest
 
-from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
+from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
 from penstock.controller.core import inputs
 from penstock.controller.core.effects import Send
-from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId, TopicPartition
-
-
-def state_of(teller: Storyteller) -> State:
-    assert teller.state is not None
-    return teller.state
-
 
 # Sentinel
 
