@@ -1,8 +1,9 @@
 # Every target does its own set-up. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint lint-and-test-pure fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate campaign bench studies
+.PHONY: help demo test setup test-programs lint lint-and-test-pure fmt docs stories quick lock clean test-pure test-real test-group test-kubernetes test-kubernetes-short kubernetes s3-server simulate campaign fuzz supply bench studies
 BIN := .venv/bin
 READY := .venv/.ready
+PREPARED := .venv/.prepared
 PYTHON ?= python3
 WORKERS ?= 2
 SEEDS ?= 10000
@@ -16,7 +17,7 @@ demo: setup ## Show the main job on an embedded broker
 	$(BIN)/penstock demo
 
 # A first run compiles the test cluster at low priority beside what needs neither broker nor Spark.
-test: setup ## Run every check and test; of the long tests (live, kubernetes_long) only the short forms
+test: setup test-programs ## Run every check and test; of the long tests (live, kubernetes_long) only the short forms
 	@$(MAKE) --no-print-directory --jobs=2 kubernetes lint-and-test-pure
 	@$(MAKE) --no-print-directory test-real
 	@$(MAKE) --no-print-directory test-kubernetes-short
@@ -25,12 +26,20 @@ lint-and-test-pure:
 	@$(MAKE) lint
 	@$(MAKE) test-pure
 
-setup: $(READY) ## Make .venv with locked packages, and fetch the jars
+setup: $(PREPARED) ## Make .venv with locked packages, fetch the jars, and let Java keep their classes for quick starts
 	@$(BIN)/penstock jars fetch --quiet
+
+$(PREPARED): $(READY)
+	@$(BIN)/penstock jars fetch --quiet
+	@$(BIN)/penstock jars prepare --quiet
+	@touch $@
 
 $(READY): requirements/development.txt requirements/build.txt pyproject.toml setup/install.sh
 	@PYTHON=$(PYTHON) setup/install.sh
 	@touch $@
+
+test-programs: ## Install what only tests need (a browser, Prometheus), on Debian as root
+	@setup/test_programs.sh
 
 lint: setup ## Style, types and import contracts
 	$(BIN)/ruff format --check .
@@ -39,13 +48,13 @@ lint: setup ## Style, types and import contracts
 	$(BIN)/lint-imports
 
 # Where every branch is covered: what only decides.
-PURE := $(addprefix src/penstock/,$(addsuffix /*.py,model messages packing topics controller/core consumer/core monitor/core \
-	deployment/kubernetes/core))
+PURE := $(addprefix src/penstock/,$(addsuffix /*.py,model messages metrics packing topics controller/core consumer/core monitor/core \
+	deployment/kubernetes/core page/core))
 EMPTY :=
 COMMA := ,
-NO_PARTS := not broker and not spark and not live and not kubernetes
+NO_PARTS := not broker and not spark and not live and not kubernetes and not browser
 
-test-pure: setup ## The tests that need neither broker nor Spark, on all cores
+test-pure: setup ## The tests that need neither broker, Spark nor browser, on all cores
 	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and not slow" --cov --cov-report=
 	$(BIN)/coverage report --fail-under=100 --include="$(subst $(EMPTY) $(EMPTY),$(COMMA),$(PURE))"
 	$(BIN)/pytest -n $(WORKERS) -m "$(NO_PARTS) and slow"
@@ -53,8 +62,8 @@ test-pure: setup ## The tests that need neither broker nor Spark, on all cores
 s3-server: setup ## Compile the tests' S3 server once, where there is Go (two minutes)
 	@$(BIN)/python tests/kit/lake/s3_server.py
 
-test-real: setup s3-server ## The tests that run a real broker and real Spark
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(broker or spark) and not live and not kubernetes" --cov --cov-append --cov-report=term
+test-real: setup s3-server test-programs ## The tests that run a real broker, real Spark and a real browser
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(broker or spark or browser) and not live and not kubernetes" --cov --cov-append --cov-report=term
 
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group
@@ -75,8 +84,18 @@ simulate: setup ## The whole protocol under faults, for SEEDS seeds (default 100
 campaign: setup ## A live group under random faults (SEED=n MINUTES=m LOADED=1), its records counted twice
 	$(BIN)/penstock campaign --seed $(SEED) --minutes $(MINUTES) $(if $(LOADED),--busy 2 --out out/campaign-loaded)
 
+# What crashes is kept in tests/fuzz/corpus: mend it, and commit both.
+fuzz: setup ## Every parser of foreign bytes against made input, for ten minutes (MINUTES=m)
+	PYTHONPATH=src:tests $(BIN)/python -m kit.fuzz --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES))
+
+# The last step needs a service of advisories; where none can be reached it fails, and says so.
+supply: setup ## What is shipped: bill of materials (out/supply), licences, known vulnerabilities
+	PYTHONPATH=src:tools $(BIN)/python -m supply bill out/supply/bill-of-materials.json
+	PYTHONPATH=src:tools $(BIN)/python -m supply licences
+	@setup/vulnerabilities.sh
+
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step controller_cpu packing monitor pipeline consumer live_group first_start kubernetes; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step controller_cpu metrics packing monitor page page_browser pipeline consumer live_group first_start kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/development/studies; best on a quiet machine
 	$(BIN)/penstock study packing

@@ -212,7 +212,7 @@ class PlayedGroup:
 
     def _say(self, message: FromConsumer) -> None:
         encoded = encode(message)
-        self._producer.send(self._names.controller, 0, encoded.value, headers=encoded.headers)
+        self._producer.send(self._names.consumer, 0, encoded.value, headers=encoded.headers)
         self._producer.poll()
 
 

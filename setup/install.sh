@@ -48,12 +48,15 @@ packages() {
   [ -d $VENV ] || "$PYTHON" -m venv $VENV
   rm -f $VENV/.whole
   local quiet=-q; [ ! -t 2 ] || quiet=
-  local pip="$VENV/bin/python -m pip --disable-pip-version-check install $quiet --require-hashes"
+  local pip="$VENV/bin/python -m pip --disable-pip-version-check install $quiet --require-hashes --no-deps"
   say "installing the locked Python packages (about two minutes the first time)"
+  # The locks name every package, so pip resolves nothing (--no-deps): it would look at newer releases for a
+  # package that another one wants with an extra, and refuse them because they are not locked.
   $pip -r requirements/build.txt >&2
   # Nothing unlocked slips in: packages that come as source are built with the locked tools above.
   $pip --no-build-isolation -r requirements/development.txt >&2
   $VENV/bin/python -m pip --disable-pip-version-check install -q --no-deps --no-build-isolation -e . >&2
+  $VENV/bin/python -m pip --disable-pip-version-check check >&2 || stop "the locked packages do not fit together: make lock"
   touch $VENV/.whole
 }
 

@@ -15,3 +15,4 @@ same() { compile -c requirements/development.txt "$@"; }
 same pyproject.toml --extra all -o requirements/runtime.txt
 same pyproject.toml --extra connect -o requirements/thin.txt
 same requirements/build.in -o requirements/build.txt
+same requirements/supply.in -o requirements/supply.txt

@@ -6,7 +6,8 @@ What is large or only for some comes as an extra (pyproject.toml lists their pac
     connect      a consumer of a Spark Connect server: Spark's client and the lake's writer
     spark        all of Spark: a Connect server, consumers with a Spark of their own, `penstock up`
     kubernetes   a controller whose consumers are Deployments of a cluster
-    laboratory   `demo`, `campaign`, `study` and `simulate --plot`: all of Spark, and pictures
+    page         the live page and its API
+    laboratory   `demo`, `campaign`, `study` and `simulate --plot`: all of Spark, the page, pictures
 """
 
 import importlib.util
@@ -19,6 +20,7 @@ class Extra(StrEnum):
     CONNECT = "connect"
     SPARK = "spark"
     KUBERNETES = "kubernetes"
+    PAGE = "page"
     LABORATORY = "laboratory"
 
 
@@ -28,7 +30,8 @@ _KNOWN_BY = {
     Extra.CONNECT: ("pyspark", "deltalake"),
     Extra.SPARK: ("py4j", "pyspark", "deltalake"),
     Extra.KUBERNETES: ("kubernetes",),
-    Extra.LABORATORY: ("matplotlib", "py4j", "pyspark", "deltalake"),
+    Extra.PAGE: ("starlette", "uvicorn"),
+    Extra.LABORATORY: ("matplotlib", "starlette", "py4j", "pyspark", "deltalake"),
 }
 _EXTRA_OF_MODULE = {
     "deltalake": Extra.SPARK,
@@ -38,7 +41,9 @@ _EXTRA_OF_MODULE = {
     "py4j": Extra.SPARK,
     "pyarrow": Extra.SPARK,
     "pyspark": Extra.SPARK,
+    "starlette": Extra.PAGE,
     "urllib3": Extra.KUBERNETES,
+    "uvicorn": Extra.PAGE,
 }
 _LABORATORY_COMMANDS = ("demo", "campaign", "simulate", "study")
 # These run with Spark's client as well, so both extras serve.

@@ -126,6 +126,8 @@ def test_nothing_comes_from_an_address() -> None:
             assert not re.search(r"://|\bcurl\b|\bwget\b|\| *(ba)?sh\b", text), text
             if "pip install" in text and "-r " in text:
                 assert "--require-hashes" in text
+            if re.search(r"pip (install|wheel)\b.* -r ", text):
+                assert "--no-deps" in text, "pip would look for newer releases than the locked ones"
             if "pip wheel" in text:
                 assert "--no-build-isolation" in text
                 assert "--require-hashes" in text or "--no-deps" in text

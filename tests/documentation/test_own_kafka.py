@@ -83,4 +83,5 @@ def test_a_wrong_password_is_told(broker: SecuredBroker, tmp_path: Path) -> None
     text = text.replace("/etc/penstock", str(broker.folder))
     (tmp_path / "penstock.yaml").write_text(text, encoding="utf-8")
     done = penstock("topics", "check", cwd=tmp_path)
-    assert done.returncode in {4, 5}, done.stdout + done.stderr
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "refused the login of user penstock" in done.stderr

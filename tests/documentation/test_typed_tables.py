@@ -11,9 +11,8 @@ import pytest
 from documents.examples import examples_in
 from kit.generated_files import ROOT
 from kit.kafka.secured_broker import SecuredBroker, secured_broker
-from kit.lake.delta_spark import LOCK
+from kit.lake.delta_spark import packages_from_cache
 from kit.terminal import Terminal, succeeds, wait_until_said
-from penstock.jars import fetch
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
 
@@ -87,12 +86,7 @@ def test_the_page_from_top_to_bottom(
     succeeds(terminal, text["compact"].strip(), within_s=0)
 
     total = sum(number / 2 for number in range(RECORDS))
-    jars = ",".join(str(jar) for jar in sorted(fetch(LOCK).glob("*.jar")))
-    arguments = (
-        f"--jars {jars} --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf "
-        "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog "
-        "--master local[1] pyspark-shell"
-    )
+    arguments = f"{packages_from_cache(tmp_path)} --master local[1] pyspark-shell"
     for reader in ("duckdb", "polars", "spark"):
         program = tmp_path / f"{reader}_reads.py"
         first = f"{GET_EXTENSION}\n" if reader == "duckdb" else ""

@@ -5,15 +5,19 @@ from pathlib import Path
 
 def processes_naming(text: str) -> list[int]:
     """The living processes whose command line contains `text`."""
-    found = []
+    return [pid for pid, command in command_lines().items() if text in command]
+
+
+def command_lines() -> dict[int, str]:
+    """What every living process was started with."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if text in command:
-                found.append(int(entry.name))
+            found[int(entry.name)] = command
     return found
 
 

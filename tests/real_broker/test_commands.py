@@ -89,7 +89,7 @@ def test_topics_are_made_checked_and_grown(at: tuple[str, str]) -> None:
     assert {one["state"] for one in json.loads(missing.stdout)} == {"missing"}
     created = penstock("topics", "create", *mine)
     assert created.returncode == 0, created.stderr
-    assert created.stderr.count("created") == 5
+    assert created.stderr.count("created") == 7
     again = penstock("topics", "create", *mine)
     assert again.returncode == 0
     assert "created" not in again.stderr
@@ -131,7 +131,7 @@ def test_doctor_finds_everything_well(at: tuple[str, str]) -> None:
     names = [one["check"] for one in json.loads(after.stdout)]
     jars = ["broker jars", "spark jars"]
     well = ["extras", "java", *jars, "lake", "ports", "encryption", "broker"]
-    well += ["topics", "prefix", "rights"]
+    well += ["included", "topics", "prefix", "rights"]
     assert names == well
 
 
@@ -223,7 +223,7 @@ def test_log_sizes_are_those_of_the_leader(kafka: EmbeddedKafka, at: tuple[str, 
 def test_a_topic_that_begins_like_the_control_topics_is_shown(
     at: tuple[str, str], kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    """Only the five control topics themselves are left out of the lag table."""
+    """Only the seven control topics themselves are left out of the lag table."""
     mine = (*at, "--set", "topics.prefix=lagging", "--set", f"lake.root={tmp_path}")
     assert penstock("topics", "create", *mine).returncode == 0
     administration = Administration(kafka.settings)

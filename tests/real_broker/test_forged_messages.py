@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from documents.kafka_rights import KafkaRight
+from documents.kafka_rights import RIGHTS, KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
 from kit.lake.lake import new_topic_name
 from penstock.cli.service import ask
 from penstock.controller.process.prefix_holder import PrefixTakenError, prefix_state
+from penstock.errors import NotPermittedError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.leaders_records import LeadersRecords
@@ -32,7 +33,7 @@ from penstock.messages import (
     ServiceOutcome,
     encode,
 )
-from penstock.model import TopicPartition
+from penstock.model import ControlTopicNames, TopicPartition
 from penstock.settings import Settings, changed_settings, load_settings
 from penstock.settings.secret import Secret
 from penstock.settings.sections import KafkaSettings
@@ -120,6 +121,43 @@ def test_without_the_right_to_ask_transactions_count_and_it_is_told(
         assert f"Describe on the transactional id {place.topic}" in trouble
 
 
+def test_a_consumer_writes_only_where_the_controller_listens(
+    broker_jars: None, tmp_path: Path
+) -> None:
+    """With its documented rights: the broker refuses commands, queries, claims and heartbeats."""
+    names = ControlTopicNames("guarded")
+    given = {"prefix": names.prefix, "group": "quiet", "topics": "orders"}
+    with guarded_broker(tmp_path, ["consumer"]) as broker:
+        for topic in names.all:
+            Administration(broker.settings).create_topic(topic, partitions=3)
+        broker.grant([one.named(**given) for one in RIGHTS if one.role == "consumer"])
+        consumer = as_consumer(broker)
+        own = TopicPartition(names.consumer, 0)
+        deadline_s = time.monotonic() + 30
+        while (refusal := refusal_of(consumer, own)) is not None:  # rights reach the broker late
+            assert time.monotonic() < deadline_s, refusal
+        others = set(names.all) - {names.consumer}
+        assert len(others) == 6
+        for topic in sorted(others):
+            for partition in (0, 2):  # the controller's own, and another consumer's
+                refusal = refusal_of(consumer, TopicPartition(topic, partition))
+                assert isinstance(refusal, NotPermittedError), topic
+        with pytest.raises(NotPermittedError):
+            lead(consumer, names.transactional_id("quiet"), own, b"x")
+
+
+def refusal_of(kafka: KafkaSettings, place: TopicPartition) -> Exception | None:
+    """Why the broker takes no record there; None if it does."""
+    told: list[Exception | None] = []
+    producer = RecordProducer(kafka)
+    producer.send(
+        place.topic, place.partition, b"forged", on_delivery=lambda error, _: told.append(error)
+    )
+    assert producer.flush(30) == 0
+    (error,) = told
+    return error
+
+
 def as_consumer(broker: GuardedBroker) -> KafkaSettings:
     return KafkaSettings.model_validate(
         {
@@ -187,10 +225,10 @@ class Leader:
             assert time.monotonic() < deadline_s, f"{what}\n{log[-2000:]}"
             time.sleep(0.1)
 
-    def hears(self, message: Message, *, group: str = "penstock") -> None:
+    def hears(self, message: Message, *, group: str = "penstock", role: str = "") -> None:
         encoded = encode(message, group=group)
         producer = RecordProducer(self.settings.kafka)
-        topic = self.settings.topics.names.of_role(message.topic_role)
+        topic = self.settings.topics.names.of_role(role or message.topic_role)
         producer.send(topic, message.mailbox, encoded.value, headers=encoded.headers)
         assert producer.flush(30) == 0
 
@@ -221,7 +259,7 @@ def report(epoch: int, sequence: int) -> ConsumerReport:
 def test_another_group_on_the_same_prefix_is_refused(leader: Leader) -> None:
     """Its consumers are not adopted, its requests are answered, and the history tells it."""
     leader.hears(report(0, 1), group="other")
-    told = "ConsumerReport on the controller topic, of group other; this is group penstock"
+    told = "ConsumerReport on the consumer topic, of group other; this is group penstock"
     leader.wait("refused", lambda: any(told in one for one in leader.refusals()))
     others = changed_settings(leader.settings, {"lake.group": "other"})
     answer = ask(others, Pause(request_id="of-another-group"), "30s")
@@ -242,3 +280,11 @@ def test_one_forged_message_does_not_stop_control(leader: Leader) -> None:
     leader.hears(report(own + 1, 2))
     leader.wait("refused after asking", lambda: any(likely in one for one in leader.refusals()))
     assert leader.process.poll() is None
+
+
+def test_a_consumer_of_a_former_release_is_heard(leader: Leader) -> None:
+    """It writes to partition 0 of the controller topic until it is rolled out."""
+    former = report(FORGED_EPOCH + 7, 1)
+    leader.hears(former, role="controller")
+    told = f"names controller epoch {FORGED_EPOCH + 7}"
+    leader.wait("heard", lambda: any(told in one for one in leader.refusals()))

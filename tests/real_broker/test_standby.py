@@ -1,117 +1,32 @@
 """Two real controllers on a real broker: who leads, and what the next one knows without a file."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from kit.controller.real_controllers import BUSY_S, TAKEOVER_AFTER_S, Controllers, until
 from penstock.cli.service import ask
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.messages import ChangeSettings, Direction, Pause, ServiceOutcome, UpdateDeployments
-from penstock.settings import Settings, load_settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
 
-PROGRAM = Path(__file__).parents[1] / "kit" / "controller" / "controller_of_one.py"
-# Many heartbeats: on a busy machine some come late after the broker is back.
-TAKEOVER_AFTER_S = 10.0
-# For a process on a busy machine: to start, and to notice and to lead.
-BUSY_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """One controller process with a directory of its own."""
-
-    process: subprocess.Popen[bytes]
-    directory: Path
-    log: Path
-
-    def events(self, name: str) -> list[dict[str, Any]]:
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines if line.startswith("{")]
-        return [row for row in rows if row["event"] == name]
-
-    @property
-    def status(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = json.loads((self.directory / "status.json").read_text())
-        except (OSError, ValueError):
-            return {}
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    kafka: EmbeddedKafka
-    folder: Path
-
-    def flags(self, name: str) -> dict[str, str]:
-        return {
-            "kafka.bootstrap_servers": self.kafka.bootstrap_servers,
-            "topics.prefix": "standby",
-            "controller.directory": str(self.folder / name),
-            "controller.heartbeat_period": "500ms",
-            "controller.takeover_after": f"{TAKEOVER_AFTER_S:g}s",
-            "controller.consumers_max": "3",
-            "log.format": "json",
-        }
-
-    @property
-    def settings(self) -> Settings:
-        return load_settings(flags=self.flags("nobody"), environment={}).settings
-
-    @contextmanager
-    def controller(self, name: str, *arguments: str) -> Iterator[Controller]:
-        log = self.folder / f"{name}.log"
-        variables = {
-            "PENSTOCK_" + option.upper().replace(".", "__"): value
-            for option, value in self.flags(name).items()
-        }
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, str(PROGRAM), *arguments],
-                env={**os.environ, **variables},
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            yield Controller(process, self.folder / name, log)
-        finally:
-            process.kill()
-            process.wait()
-            sys.stdout.write(f"{log.name}\n{log.read_text(encoding='utf-8')}")  # seen on failure
-
-
-def until(condition: Callable[[], object], what: str, within_s: float = BUSY_S) -> float:
-    """Wait for it; returns the seconds it took."""
-    began_s = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began_s < within_s, f"not within {within_s:g} s: {what}"
-        time.sleep(0.1)
-    return time.monotonic() - began_s
-
 
 @pytest.fixture
-def group(broker_jars: None, tmp_path: Path) -> Iterator[Group]:
+def group(broker_jars: None, tmp_path: Path) -> Iterator[Controllers]:
     """A broker of its own: it is paused, and what is on its topics is counted."""
     with EmbeddedKafka() as kafka:
-        found = Group(kafka, tmp_path)
+        found = Controllers(kafka, tmp_path, "standby")
         make_control_topics(found.settings)
         yield found
 
 
-def test_the_next_controller_knows_what_was_asked_of_the_last_one(group: Group) -> None:
+def test_the_next_controller_knows_what_was_asked_of_the_last_one(group: Controllers) -> None:
     """Killed, and its directory lost: settings, a pause, the template and the history stay."""
     requests = (
         ChangeSettings(request_id="s1", consumers_max=2),
@@ -141,7 +56,7 @@ def test_the_next_controller_knows_what_was_asked_of_the_last_one(group: Group) 
         assert template["version"] == json.loads(saved)["state"]["deployment_version"] == 1
 
 
-def test_a_standby_leads_when_the_leading_controller_is_gone(group: Group) -> None:
+def test_a_standby_leads_when_the_leading_controller_is_gone(group: Controllers) -> None:
     """Not while heartbeats come, nor while the broker is away; then within seconds."""
     with group.controller("first") as first, group.controller("second", "--standby") as second:
         until(lambda: first.events("leading"), "the first controller leads")
@@ -164,7 +79,7 @@ def test_a_standby_leads_when_the_leading_controller_is_gone(group: Group) -> No
         assert second.events("leading")[0]["epoch"] > silent["leader_epoch"]
 
 
-def test_a_leader_that_ends_in_order_is_followed_at_once(group: Group) -> None:
+def test_a_leader_that_ends_in_order_is_followed_at_once(group: Controllers) -> None:
     """A rolling update does not wait for silence; who comes beside it is refused."""
     with group.controller("first") as first, group.controller("second", "--standby") as second:
         until(lambda: first.status, "the first controller leads")
@@ -184,7 +99,7 @@ def test_a_leader_that_ends_in_order_is_followed_at_once(group: Group) -> None:
             assert not third.events("leading")
 
 
-def test_a_holder_that_stands_still_is_followed_and_fenced(group: Group) -> None:
+def test_a_holder_that_stands_still_is_followed_and_fenced(group: Controllers) -> None:
     """Silent for long enough, it does not block another place; who wakes up then ends."""
     with group.controller("first") as first:
         until(lambda: first.status, "the first controller leads")
@@ -198,7 +113,7 @@ def test_a_holder_that_stands_still_is_followed_and_fenced(group: Group) -> None
             assert second.process.poll() is None
 
 
-def test_who_comes_back_leads_at_once(group: Group) -> None:
+def test_who_comes_back_leads_at_once(group: Controllers) -> None:
     """Killed and started again in its folder, or ended in order: nobody waits for silence."""
     with group.controller("first") as first:
         until(lambda: first.status, "the first controller leads")

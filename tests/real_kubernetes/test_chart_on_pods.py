@@ -6,6 +6,7 @@ consumers are pods that Helm and the controller created.
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -21,6 +22,8 @@ from kit.kubernetes.helm import CHART, helm_program
 from kit.kubernetes.helm import helm as run_helm
 from kit.kubernetes.kubernetes_cluster import Cluster, until
 from kit.kubernetes.penstock_image import NAME, put_on_node
+from kit.kubernetes.pods_group import processes_of_pod
+from penstock.controller.process.prefix_holder import holder_of
 from penstock.jars import USUAL_SETS, fetch
 from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import EmbeddedKafka
@@ -28,13 +31,15 @@ from penstock.laboratory.broker.properties import BrokerPlan
 from penstock.laboratory.load import LoadGenerator, parse_target
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
-from penstock.settings import Settings, load_settings
+from penstock.settings import Secret, Settings, load_settings
 from penstock.settings.sections import SparkSettings
+from penstock.telemetry import get_logger
 from penstock.verification import carried_so_far, verify
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.timeout(1300)]
 NAMESPACE = "chart-on-pods"
 PARTITIONS = 4
+SPARK_TOKEN = "of-this-test"  # noqa: S105 -- for a server of the test
 # Shows a pod's user, file system, token and service variables.
 LOOK_INSIDE = "id -u; touch /x; ls /var/run/secrets; env | grep -c _SERVICE_HOST"
 
@@ -80,13 +85,14 @@ def values(kafka: EmbeddedKafka, spark: ConnectServer, lake: Path) -> dict[str, 
         "monitor": {"resources": small},
         "consumer": {
             "resources": small,
+            "extraEnv": [{"name": "PENSTOCK_SPARK__TOKEN", "value": SPARK_TOKEN}],
             "extraVolumes": [volume],
             "extraVolumeMounts": [{"name": "here", "mountPath": str(lake)}],
         },
         "settings": {
             "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "insecure": True},
             "lake": {"root": str(lake)},
-            "spark": {"master": spark.master},
+            "spark": {"master": spark.master, "insecure": True},
             "packing": {"capacity": "300kB/s"},
             "monitor": {"include": ["orders"]},
         },
@@ -127,9 +133,10 @@ class Installed:
             if one["metadata"]["labels"]["app.kubernetes.io/component"] == "consumer"
         ]
 
-    def inside(self, deployment: str, script: str) -> str:
+    def inside(self, pod_of: str, script: str) -> str:
+        """What a shell prints there: `deployment/NAME` or `pod/NAME`."""
         kubectl = ["kubectl", "--kubeconfig", str(self.cluster.kubeconfig), "-n", NAMESPACE]
-        command = ["exec", f"deployment/{deployment}", "--", "sh", "-c", f"{{ {script}; }} 2>&1"]
+        command = ["exec", pod_of, "--", "sh", "-c", f"{{ {script}; }} 2>&1"]
         done = subprocess.run(
             [*kubectl, *command],
             capture_output=True,
@@ -138,6 +145,35 @@ class Installed:
             timeout=60,
         )
         return done.stdout + done.stderr
+
+    def upgrade(self, file: Path, *changes: str) -> None:
+        wait = ("--wait", "--timeout", "120s")
+        self.helm("upgrade", "penstock", str(CHART), "-f", str(file), *changes, *wait)
+
+    def leader(self, settings: Settings) -> str:
+        """The pod of the controller that leads."""
+        holder = holder_of(settings)
+        return "" if holder is None else holder.host
+
+    def status(self, settings: Settings) -> str:
+        return self.inside(f"pod/{self.leader(settings)}", "penstock status -o json")
+
+    def history(self, settings: Settings) -> str:
+        return self.inside(f"pod/{self.leader(settings)}", "penstock history -o json")
+
+    def settings_maps(self) -> set[str]:
+        """The settings maps that consumers mount."""
+        return {
+            volume["configMap"]["name"]
+            for one in self.consumers()
+            for volume in one["spec"]["template"]["spec"]["volumes"]
+            if volume["name"] == "settings"
+        }
+
+    def images(self) -> set[str]:
+        return {
+            one["spec"]["template"]["spec"]["containers"][0]["image"] for one in self.consumers()
+        }
 
     def waits(self, condition: Callable[[], Any], what: str, within_s: float) -> Any:
         deadline_s = time.monotonic() + within_s
@@ -150,7 +186,7 @@ class Installed:
 def test_an_installed_group_carries_everything(
     pods_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """An installed group becomes ready, follows its load, is exact, and is removed."""
+    """An installed group follows its load, survives its controller, is upgraded and removed."""
     if pods_cluster.environment is None:
         pytest.skip("a cluster that was named has no folder that its pods and we share")
     if shutil.which("kubectl") is None:
@@ -171,7 +207,11 @@ def test_an_installed_group_carries_everything(
         world_writable(),
         writable_volumes(pods_cluster),
         EmbeddedKafka(BrokerPlan(host=address)) as kafka,
-        ConnectServer(SparkSettings(), folder=folder / "spark", listen_on=address) as spark,
+        ConnectServer(
+            SparkSettings(insecure=True, token=Secret(SPARK_TOKEN)),
+            folder=folder / "spark",
+            listen_on=address,
+        ) as spark,
     ):
         file = folder / "values.yaml"
         file.write_text(yaml.safe_dump(values(kafka, spark, lake)), encoding="utf-8")
@@ -186,6 +226,8 @@ def test_an_installed_group_carries_everything(
         installed.helm("install", "penstock", str(CHART), "-f", str(file), *wait)
         try:
             _grown_and_exact(installed, settings)
+            _taken_over(installed, settings)
+            _upgraded(installed, settings, file)
         finally:
             installed.helm("uninstall", "penstock", "--wait", "--timeout", "90s")
         gone = lambda: not pods_cluster.items(NAMESPACE, "pods")  # noqa: E731 -- the name explains it
@@ -203,9 +245,64 @@ def _grown_and_exact(installed: Installed, settings: Settings) -> None:
     verdict = verify(settings, ["orders"], on_progress=lambda _: None)
     assert verdict.is_exact, verdict
     for one in ("penstock-controller", installed.consumers()[0]["metadata"]["name"]):
-        seen = installed.inside(one, LOOK_INSIDE)
+        seen = installed.inside(f"deployment/{one}", LOOK_INSIDE)
         assert "10001" in seen
         assert "Read-only file system" in seen
         has_token = "kubernetes.io" in seen
         assert has_token is (one == "penstock-controller"), seen
-    assert "orders" in installed.inside("penstock-controller", "penstock status -o json")
+    assert "orders" in installed.status(settings)
+
+
+def _taken_over(installed: Installed, settings: Settings) -> None:
+    """The controller that stands by leads within seconds after the other one is killed."""
+    pods = {
+        one["metadata"]["name"]: one["metadata"]["uid"]
+        for one in installed.cluster.items(NAMESPACE, "pods")
+        if "-controller-" in one["metadata"]["name"]
+    }
+    leader = installed.leader(settings)
+    (other,) = set(pods) - {leader}
+    beside = installed.inside(f"pod/{other}", "penstock status")
+    assert f"the one in pod {leader} leads" in " ".join(beside.split())
+    killed = processes_of_pod(pods[leader])
+    assert killed
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    began_s = time.monotonic()
+    installed.waits(lambda: installed.leader(settings) == other, "the other one leads", 30)
+    get_logger(component="test").info("other_leads", after_s=round(time.monotonic() - began_s, 1))
+
+
+def _upgraded(installed: Installed, settings: Settings, file: Path) -> None:
+    """Consumers are rolled one by one to the new settings while they carry; a bad image is not."""
+    before = installed.settings_maps()
+    assert len(before) == 1
+    changes = ("--set", "settings.consumer.batch_period=700ms")
+    patience = ("--set", "settings.controller.creation_timeout=20s")
+    most = len(installed.consumers()) + 1
+    loading = threading.Thread(target=produced, args=(settings, 45))
+    loading.start()
+    try:
+        installed.upgrade(file, *changes, *patience)
+
+        def is_rolled() -> bool:
+            assert len(installed.consumers()) <= most, "one by one"
+            return bool(installed.settings_maps()) and not installed.settings_maps() & before
+
+        installed.waits(is_rolled, "all consumers have the new settings", 150)
+        (new,) = installed.settings_maps()
+    finally:
+        loading.join()
+    told = installed.history(settings)
+    assert f"settings {new}): version 1 replaces the consumers one by one" in told
+    assert "every consumer is replaced" in told
+    installed.upgrade(file, *changes, *patience, "--set", "consumer.image.tag=missing")
+    installed.waits(
+        lambda: '"is_rolled_back": true' in installed.status(settings), "it is rolled back", 120
+    )
+    installed.waits(lambda: installed.images() == {NAME}, "none of the bad image is left", 60)
+    orders = [TopicPartition("orders", number) for number in range(PARTITIONS)]
+    ends = Administration(settings.kafka).end_offsets(orders)
+    installed.waits(lambda: carried_so_far(settings) == ends, "all is carried", 120)
+    verdict = verify(settings, ["orders"], on_progress=lambda _: None)
+    assert verdict.is_exact, verdict

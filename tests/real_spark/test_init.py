@@ -27,6 +27,6 @@ def test_its_test_passes_and_its_settings_load(tmp_path: Path) -> None:
         check=False,
     )
     assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
-    shown = penstock("settings", cwd=folder)
+    shown = penstock("settings", "-o", "yaml", cwd=folder)
     assert shown.returncode == 0, shown.stderr
     assert "my_transformations:decode" in shown.stdout

@@ -103,7 +103,7 @@ def test_help_and_doctor_work_away_from_the_repository(program: Path, away: Path
     assert _run(program, away, "--help").returncode == 0
     found = _run(program, away, "doctor", "--bootstrap-server", "127.0.0.1:9", "-o", "json")
     assert found.returncode == 4, found.stdout + found.stderr
-    assert '"installed: connect, spark, kubernetes, laboratory"' in found.stdout
+    assert '"installed: connect, spark, kubernetes, page, laboratory"' in found.stdout
     assert "make" not in found.stdout
 
 

@@ -125,6 +125,8 @@ def test_each_role_works_with_exactly_the_documented_rights(
         until(lambda: carried_so_far(roles.settings) == ends, "every record in the lake")
         until(lambda: len(offsets_of_the_group(broker)) == 2, "offsets for other tools")
         roles.run("operator", "pause", "--reason", "tried")
+        elsewhere = f"controller.directory={tmp_path / 'elsewhere'}"
+        roles.run("operator", "history", "--set", elsewhere)
         controller.close()  # the next one reads what this one left in Kafka
         stack.enter_context(roles.running("controller", str(main)))
         roles.run("operator", "resume")

@@ -36,7 +36,7 @@ consumer 3 reports
 consumer 1 started a-0@1.1 a-1@1.2 a-2@1.3
 consumer 2 started b-0@1.4
 consumer 3 started c-0@1.5
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass
@@ -55,6 +55,6 @@ consumer 1 stopped a-1@1.2 a-2@1.3
   > start at 3: a-2@1.7 (plan 3)
 consumer 3 started a-2@1.7
 consumer 2 started a-1@1.6
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   > save
   = Sentinel

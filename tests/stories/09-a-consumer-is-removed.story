@@ -29,7 +29,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 speeds orders-0=30 orders-1=30 orders-2=30
@@ -51,7 +51,7 @@ consumer 2 stopped orders-2@1.3
   > save
   > start at 1: orders-2@1.4 (plan 3)
 consumer 1 started orders-2@1.4
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   consumer_removed: consumer 2 is removed: it has no partitions, and there are enough spares
   > save
   > delete consumer 2

@@ -30,7 +30,7 @@ consumer 2 reports
   > start at 2: b-0@1.3 b-1@1.4 (plan 2)
 consumer 1 started a-0@1.1 a-1@1.2
 consumer 2 started b-0@1.3 b-1@1.4
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass

@@ -31,7 +31,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass
@@ -47,7 +47,7 @@ packed 1: orders-0; 2: orders-1 orders-2
 speeds orders-0=40 orders-2=20 orders-3=10
   partition_appeared: 1 partition appeared
   partition_vanished: 1 partition vanished
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2
@@ -60,6 +60,6 @@ packed 1: orders-0 orders-3; 2: orders-2
   > start at 1: orders-3@1.4 (plan 4)
   = Group Management
 consumer 1 started orders-3@1.4
-  plan_done: plan 4 is done after 0 ms
+  plan_done: plan 4 is done after 0 s
   > save
   = Sentinel

@@ -30,7 +30,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass
@@ -55,6 +55,6 @@ consumer 3 cannot be created: no quota
   = Reassign
 packed 1: orders-0 orders-1; 2: orders-2
   plan_made: plan 4 (consumer_lost): a consumer that the plan needs is lost; 3 partitions on 2 consumers, 0 moves of 0 B/s, 0 starts, 0 to create, 0 to empty
-  plan_done: plan 4 is done after 0 ms
+  plan_done: plan 4 is done after 0 s
   > save
   = Sentinel

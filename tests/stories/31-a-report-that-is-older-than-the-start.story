@@ -38,7 +38,7 @@ consumer 3 reports
 consumer 1 started a-0@1.1 a-1@1.2
 consumer 2 started b-0@1.3
 consumer 3 started c-0@1.4
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass
@@ -71,6 +71,6 @@ consumer 2 stopped a-1@1.5
   > save
   > start at 3: a-1@1.6 (plan 4)
 consumer 3 started a-1@1.6
-  plan_done: plan 4 is done after 0 ms
+  plan_done: plan 4 is done after 0 s
   > save
   = Sentinel

@@ -35,7 +35,7 @@ consumer 3 reports
 consumer 1 started a-0@1.1
 consumer 2 started b-0@1.2
 consumer 3 started c-0@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass
@@ -57,7 +57,7 @@ consumer 3 stopped c-0@1.3
   > save
   > start at 1: c-0@1.4 (plan 3)
 consumer 1 started c-0@1.4
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   consumer_removed: consumer 3 is removed: it has no partitions, and there are enough spares
   > save
   > delete consumer 3

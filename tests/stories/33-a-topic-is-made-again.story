@@ -30,7 +30,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2, topic_made_again
@@ -44,6 +44,6 @@ packed 1: orders-0 orders-1; 2: orders-2
   > start at 1: orders-1@1.4 (plan 3)
   = Group Management
 consumer 1 started orders-1@1.4
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   > save
   = Sentinel

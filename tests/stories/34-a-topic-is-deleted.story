@@ -30,11 +30,11 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 consumer 1 stopped orders-1@1.2, topic_deleted
-  partition_failed: orders-1 stopped (topic_deleted); tried again in 60000 ms
+  partition_failed: orders-1 stopped (topic_deleted); tried again in 1 min
   > save
 tick +500
 tick +500

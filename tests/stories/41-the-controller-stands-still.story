@@ -30,7 +30,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 3000 ms pass
@@ -54,6 +54,6 @@ consumer 2 reports orders-2@1.3
 the controller hears itself for 1000 ms
   > start at 2: orders-1@1.4 (plan 3)
 consumer 2 started orders-1@1.4
-  plan_done: plan 3 is done after 21000 ms
+  plan_done: plan 3 is done after 21 s
   > save
   = Sentinel

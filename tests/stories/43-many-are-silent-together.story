@@ -43,7 +43,7 @@ consumer 1 started orders-0@1.1
 consumer 2 started orders-1@1.2
 consumer 3 started orders-2@1.3
 consumer 4 started orders-3@1.4
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 the controller hears itself for 5000 ms

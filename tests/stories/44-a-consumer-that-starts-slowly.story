@@ -37,7 +37,7 @@ consumer 1 reports
   > save
   > start at 1: orders-0@1.1 (plan 2)
 consumer 1 started orders-0@1.1
-  plan_done: plan 2 is done after 17000 ms
+  plan_done: plan 2 is done after 17 s
   > save
   = Sentinel
 speeds orders-0=40 orders-1=80

@@ -30,7 +30,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 request u1: update
@@ -56,14 +56,14 @@ consumer 1 stopped orders-0@1.1 orders-1@1.2
   > save
   > start at 3: orders-0@1.4 orders-1@1.5 (plan 3)
 consumer 3 started orders-0@1.4 orders-1@1.5
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   consumer_removed: consumer 1 is removed: it has no partitions any more
   > save
   > delete consumer 1
   = Sentinel
 consumer 1 is deleted
 consumer 3 stopped orders-0@1.4, transformation_failed
-  partition_failed: orders-0 stopped (transformation_failed); tried again in 60000 ms
+  partition_failed: orders-0 stopped (transformation_failed); tried again in 1 min
   > save
 tick +500
   rolled_back: version 1 is rolled back: orders-0 stopped at consumer 3 (transformation_failed); version 2 is the former one
@@ -74,14 +74,14 @@ tick +500
   > answer u1: in_progress
   > create consumer 1 version 2
 consumer 3 stopped orders-1@1.5, schema_changed
-  partition_failed: orders-1 stopped (schema_changed); tried again in 60000 ms
+  partition_failed: orders-1 stopped (schema_changed); tried again in 1 min
   > save
 consumer 1 starts again
 consumer 1 reports
   > save
 tick +500
   plan_made: plan 4 (roll_out): consumer 3 is replaced by one of version 2; 3 partitions on 2 consumers, 0 moves of 0 B/s, 2 starts, 0 to create, 0 to empty
-  plan_done: plan 4 is done after 0 ms
+  plan_done: plan 4 is done after 0 s
   consumer_removed: consumer 3 is removed: it has no partitions any more
   > save
   > delete consumer 3
@@ -101,7 +101,7 @@ packed 1: orders-0 orders-1; 2: orders-2
   > start at 1: orders-0@1.6 orders-1@1.7 (plan 5)
   = Group Management
 consumer 1 started orders-0@1.6 orders-1@1.7
-  plan_done: plan 5 is done after 0 ms
+  plan_done: plan 5 is done after 0 s
   > save
   = Sentinel
 request u2: update

@@ -31,7 +31,7 @@ consumer 2 reports
   > start at 2: orders-2@1.3 (plan 2)
 consumer 1 started orders-0@1.1 orders-1@1.2
 consumer 2 started orders-2@1.3
-  plan_done: plan 2 is done after 0 ms
+  plan_done: plan 2 is done after 0 s
   > save
   = Sentinel
 request u1: update
@@ -58,7 +58,7 @@ consumer 1 stopped orders-0@1.1 orders-1@1.2
   > save
   > start at 3: orders-0@1.4 orders-1@1.5 (plan 3)
 consumer 3 started orders-0@1.4 orders-1@1.5
-  plan_done: plan 3 is done after 0 ms
+  plan_done: plan 3 is done after 0 s
   consumer_removed: consumer 1 is removed: it has no partitions any more
   > save
   > delete consumer 1

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from penstock.settings.sections import Settings
+from penstock.settings.sections.base import PARTS_OF_SECRET_NAMES
 from penstock.settings.sections.kafka import CLIENT_PROPERTIES_ALLOWED
 from penstock.settings.tree import secret_options
 
@@ -18,7 +19,6 @@ _ANY_SCALAR = {"type": ["string", "number", "boolean"]}
 _TEXTS_OF_ANYTHING = {("kafka", "properties"), ("spark", "options")}
 # Mappings with free names: names that suggest a secret are refused, as a ConfigMap is not secret.
 _FREE_NAMES = {("spark", "options"), ("lake", "storage_options")}
-_SECRET_WORDS = ("secret", "password", "token", "access_key", "access.key", "credential", "jaas")
 
 
 def settings_schema() -> dict[str, Any]:
@@ -34,7 +34,7 @@ def settings_schema() -> dict[str, Any]:
         inlined["properties"][section]["properties"][option]["additionalProperties"] = _ANY_SCALAR
     for section, option in sorted(_FREE_NAMES):
         inlined["properties"][section]["properties"][option]["propertyNames"] = {
-            "not": {"pattern": "|".join(_in_any_case(word) for word in _SECRET_WORDS)}
+            "not": {"pattern": "|".join(_in_any_case(word) for word in PARTS_OF_SECRET_NAMES)}
         }
     inlined["properties"]["kafka"]["properties"]["properties"]["propertyNames"] = {
         "enum": sorted(CLIENT_PROPERTIES_ALLOWED)

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from documents import ROOT
+from documents.alert_rules import rules_yaml
 from documents.chart_schema import with_settings
+from documents.dashboard import dashboard_json
 from documents.decisions import decisions_table
 from documents.hostile_corpus import hostile_corpus_table
 from documents.kafka_rights import as_markdown
+from documents.metrics_page import alerts_table, metrics_tables
 from kit.controller.planted_bugs import BUGS
 from penstock.controller.core.transitions import drawn
 from penstock.messages.schemas import schema_texts
@@ -82,6 +85,11 @@ GENERATED: tuple[Generated, ...] = (
     Generated("docs/options.md", options_markdown),
     Generated("docs/penstock.reference.yaml", reference_yaml),
     Generated(CHART_SCHEMA, chart_schema),
+    Generated("deploy/prometheus/penstock.rules.yaml", rules_yaml),
+    Generated("deploy/helm/penstock/files/penstock.rules.yaml", rules_yaml),
+    Generated("deploy/grafana/penstock.json", dashboard_json),
+    section("docs/metrics.md", "metrics", metrics_tables),
+    section("docs/metrics.md", "alerts", alerts_table),
     section("docs/sizing.md", "algorithms", algorithms_table),
     section("docs/security.md", "kafka-rights", as_markdown),
     section("docs/your-own-kafka.md", "kafka-properties", kafka_properties),

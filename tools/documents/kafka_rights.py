@@ -88,8 +88,10 @@ RIGHTS: tuple[KafkaRight, ...] = (
         is_prefix=True,
     ),
     _topic("controller", NAMES.controller, "ALTER", "adds mailboxes as the group grows"),
-    _topic("controller", NAMES.controller, "READ", "what consumers tell it"),
+    _topic("controller", NAMES.controller, "READ", "its heartbeats, and whether another leads"),
     _topic("controller", NAMES.controller, "WRITE", "commands"),
+    _topic("controller", NAMES.consumer, "READ", "what consumers tell it"),
+    _topic("controller", NAMES.consumer, "WRITE", "heartbeats: what was before them has been read"),
     _topic("controller", NAMES.monitor, "READ", "write speeds"),
     _topic("controller", NAMES.query, "ALTER", "adds mailboxes as the group grows"),
     _topic("controller", NAMES.query, "WRITE", "asks consumers what they own"),
@@ -97,6 +99,7 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _topic("controller", NAMES.service, "WRITE", "answers to them"),
     _topic("controller", NAMES.state, "READ", "what the last controller knew"),
     _topic("controller", NAMES.state, "WRITE", "what the next one must know, and who leads"),
+    _topic("controller", NAMES.status, "WRITE", "what people see of the group"),
     KafkaRight(
         "controller",
         "TransactionalId",
@@ -113,7 +116,7 @@ RIGHTS: tuple[KafkaRight, ...] = (
     KafkaRight("consumer", *(_SIZES.kind, _SIZES.resource, _SIZES.operation, _SIZES.reason)),
     _topic("consumer", TOPICS, "READ", "carries them"),
     _topic("consumer", NAMES.controller, "READ", "commands in its mailbox"),
-    _topic("consumer", NAMES.controller, "WRITE", "events, answers and reports"),
+    _topic("consumer", NAMES.consumer, "WRITE", "events, answers and reports"),
     _topic("consumer", NAMES.query, "READ", "questions in its mailbox"),
     KafkaRight(
         "consumer",
@@ -126,6 +129,7 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _group("consumer"),
     _topic("operator", NAMES.service, "READ", "hears what became of a request"),
     _topic("operator", NAMES.service, "WRITE", "pause, resume, service send"),
+    _topic("operator", NAMES.status, "READ", "status, history, plan and settings, from anywhere"),
     _group("operator"),
 )
 

@@ -62,7 +62,7 @@ def _unknown_names(root: Path, document: Path, line: str) -> list[str]:
 def documents_named_in(root: Path, file: Path) -> list[Broken]:
     """Paths below docs/ that a source, a chart or a script names and that do not exist."""
     shown = str(file.relative_to(root))
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     return [
         Broken(shown, number, name)
         for number, line in enumerate(lines, 1)

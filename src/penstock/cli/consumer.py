@@ -17,6 +17,7 @@ from penstock.cli.options import (
     health_answers,
 )
 from penstock.errors import SettingsError
+from penstock.metrics import Process
 from penstock.model.consumer_id import CONSUMER_ID_MAX
 from penstock.processes.owner import end_with, owner_from_text
 from penstock.processes.small_memory import keep_memory_small
@@ -82,7 +83,13 @@ def consumer(
         end_with(owner_from_text(ends_with))
     patience_s = max(60.0, 5 * loaded.consumer.report_period)
     try:
-        with health_answers(health_port, alive_within_s=patience_s) as health:
+        with health_answers(
+            health_port,
+            loaded,
+            Process.CONSUMER,
+            name=f"consumer-{number}",
+            alive_within_s=patience_s,
+        ) as (health, metrics):
             ConsumerProcess(
                 loaded,
                 number,
@@ -90,6 +97,7 @@ def consumer(
                 deployment_version=deployment_version,
                 started_file=started_file,
                 health=health,
+                metrics=metrics,
             ).run()
     except GraceExceededError as error:
         say_error(error)

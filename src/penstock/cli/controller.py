@@ -1,6 +1,8 @@
 """`penstock controller`: the process that leads the group."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,7 @@ from penstock.controller.process import ControllerProcess
 from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
+from penstock.metrics import Process
 from penstock.processes.owner import end_with, owner_from_text
 
 
@@ -52,18 +55,28 @@ def controller(
     loaded = effective_settings(settings, overrides, bootstrap_server)
     if ends_with is not None:
         end_with(owner_from_text(ends_with))
-    with health_answers(health_port) as health:
+    with health_answers(health_port, loaded.settings, Process.CONTROLLER) as (health, metrics):
         deployment: DeploymentBackend
         flags = settings_arguments(None, overrides, bootstrap_server)
         started_with = GroupSettings(loaded.settings, origin_texts(loaded))
-        read_again = None
+        read_again: Callable[[], GroupSettings] | None = None
         if loaded.settings.controller.deployment == "kubernetes":
             # The Kubernetes client is slow to import, and comes with an extra of its own.
             from penstock.deployment.kubernetes import (  # noqa: PLC0415 -- see above
                 kubernetes_deployment,
+                pods_of_this_start,
             )
 
             deployment = kubernetes_deployment(loaded, flags)
+            pod_plan, digest = pods_of_this_start(loaded, flags)
+            started_with = replace(
+                started_with,
+                consumers_file=loaded.settings.kubernetes.settings_config_map or None,
+                consumers_digest=digest,
+                pod_plan=pod_plan,
+            )
+            # A pod's settings never change: with others it is another pod.
+            read_again = partial(_same, started_with)
         else:
             copies = SettingsCopies(loaded, overrides, bootstrap_server, outlive=ends_with is None)
             started_with, read_again = copies.started_with(), copies.read_again
@@ -77,11 +90,16 @@ def controller(
             loaded.settings,
             deployment,
             health=health,
+            metrics=metrics,
             is_standby=standby,
             tries_first=ends_with is None and not standby,
             started_with=started_with,
             read_again=read_again,
         ).run()
+
+
+def _same(started_with: GroupSettings) -> GroupSettings:
+    return started_with
 
 
 def settings_arguments(

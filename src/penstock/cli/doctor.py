@@ -24,9 +24,11 @@ from penstock.extras import Extra, has_extra, install_command
 from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.client_properties import require_encryption
+from penstock.kafka_io.client_properties import require_usable
 from penstock.kafka_io.control_topics import findings_for
 from penstock.kafka_io.leaders_records import may_ask_who_leads
+from penstock.model.sentences import counted
+from penstock.monitor.included_topics import require_included
 from penstock.settings import Settings
 from penstock.topics import TopicState, control_topics
 
@@ -34,9 +36,11 @@ CONNECT_TIMEOUT_S = 3.0
 CLUSTER_RIGHTS = frozenset({"DESCRIBE"})
 _CHECKED = {
     "java": "Java",
+    "spark server": "how the Spark Connect server is reached",
     "ports": "whether a broker's port answers",
     "encryption": "encryption",
     "broker": "whether the brokers answer",
+    "included": "whether any topic matches monitor.include",
     "topics": "the control topics",
     "prefix": "whether another group has the control topics",
     "rights": "the rights in Kafka",
@@ -94,6 +98,8 @@ def _checks(settings: Settings) -> Iterator[Check]:
         yield _tried("java", _java)
         for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
             yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
+    if settings.spark.uses_connect_server and (has_extra(Extra.SPARK) or has_extra(Extra.CONNECT)):
+        yield _tried("spark server", lambda: _spark_server(settings))
     trials = _trials(settings)
     yield from islice(trials, 1)  # the lake
     ports = _tried("ports", lambda: _ports(settings))
@@ -110,6 +116,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield broker
     if not broker.is_ok:
         return
+    yield _tried("included", lambda: _included(settings))
     yield _tried("topics", lambda: _topics(settings))
     yield _tried("prefix", lambda: prefix_state(settings))
     yield _tried("rights", lambda: _rights(settings))
@@ -160,6 +167,25 @@ def _jars(jar_set: JarSet) -> str:
     return f"{len(jar_paths(jar_set))} jars, checksums as locked"
 
 
+def _spark_server(settings: Settings) -> str:
+    """How sessions are opened there, and what others could see of it."""
+    from penstock.pipeline.server_token import (  # noqa: PLC0415 -- slow: PySpark
+        require_safe_server,
+        token_for,
+    )
+
+    spark = settings.spark
+    require_safe_server(spark)
+    token = "without a token" if token_for(spark) is None else "with a token"
+    if spark.is_exposed:
+        return (
+            f"WARNING: {spark.master}, {token} and not encrypted, as spark.insecure says: who is "
+            "on the way can run code in it"
+        )
+    where = "encrypted" if spark.is_encrypted else "on this machine only"
+    return f"{spark.master}, {token}, {where}"
+
+
 def _ports(settings: Settings) -> str:
     """At least one bootstrap server must accept a connection."""
     refused = []
@@ -179,7 +205,7 @@ def _ports(settings: Settings) -> str:
 
 def _encryption(settings: Settings) -> str:
     kafka = settings.kafka
-    require_encryption(kafka)
+    require_usable(kafka)
     if kafka.unencrypted_servers:
         return (
             f"WARNING: not encrypted, as kafka.insecure says ({kafka.security_protocol} to "
@@ -194,14 +220,25 @@ def _encryption(settings: Settings) -> str:
 def _broker(settings: Settings) -> str:
     cluster = Administration(settings.kafka).cluster()
     count = len(cluster.broker_ids)
-    return f"{count} broker(s) answer, {len(cluster.partition_counts)} topics"
+    verb = "answers" if count == 1 else "answer"
+    topics = counted(len(cluster.partition_counts), "topic")
+    return f"{counted(count, 'broker')} {verb}, {topics}"
+
+
+def _included(settings: Settings) -> str:
+    require_included(settings)
+    return f"topics that match {settings.monitor.include} are carried"
 
 
 def _topics(settings: Settings) -> str:
     found = findings_for(Administration(settings.kafka), control_topics(settings.topics))
-    wrong = [f"{one.topic} {one.explanation}" for one in found if one.verdict is not TopicState.OK]
+    wrong: dict[str, list[str]] = {}
+    for one in found:
+        if one.verdict is not TopicState.OK:
+            wrong.setdefault(one.explanation, []).append(one.topic)
     if wrong:
-        raise PenstockError("; ".join(wrong) + ".")
+        told = [f"{', '.join(topics)}: {what}" for what, topics in wrong.items()]
+        raise PenstockError("; ".join(told) + ".")
     return f"the control topics {settings.topics.prefix}-* are usable"
 
 

@@ -1,18 +1,25 @@
-"""Reads the controller's status file, for `status`, `plan`, `history` and the demo.
+"""Reads the status of a group, for `status`, `plan`, `history`, `settings` and the page.
 
-The file stays when the controller ends: `age_s` and `is_stale` show how old it is.
+The controller writes it twice: to a file in its folder, and to `<prefix>-status` for everybody who
+may read that topic. The file of this folder is used while it is fresh; else Kafka is asked, and the
+newer of the two counts. Both stay when the controller ends: `age_s` and `is_stale` show how old it
+is, `source` where it comes from, and `source_problem` why Kafka could not be asked, if it should
+have been.
 """
 
-import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from penstock.controller.core.snapshot import seconds_behind
-from penstock.errors import PenstockError
+from penstock.errors import NotPermittedError, PenstockError, SettingsError
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.status_topic import SeenStatus, StatusReader
 from penstock.model import TopicPartition
+from penstock.model.json_text import read_json
 from penstock.model.sentences import age_text
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings
@@ -21,6 +28,13 @@ from penstock.state_directory import DirectoryHolder, holder_of
 STATUS_NAME = "status.json"
 # The controller writes every second.
 STALE_AFTER_S = 5.0
+# A status that seems old only because two clocks differ is known by the next one that comes. Clocks
+# that differ by more than this are not expected.
+_CLOCKS_DIFFER_S_MAX = 600.0
+
+
+class NoStatusError(PenstockError):
+    """No controller has written a status, here or in Kafka."""
 
 
 def status_file(settings: Settings) -> Path:
@@ -28,22 +42,116 @@ def status_file(settings: Settings) -> Path:
 
 
 def read_status(settings: Settings) -> dict[str, Any]:
-    """The newest snapshot, with how old it is."""
-    file = status_file(settings)
-    try:
-        status: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        status["age_s"] = max(0.0, time.time() - status["at_unix_ms"] / 1000)
+    """The newest status, with how old it is. Who asks again and again keeps a StatusSource."""
+    with closing(StatusSource(settings)) as source:
+        return source.read()
+
+
+class StatusSource:
+    """Reads the newest status as often as wanted; used by one thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        reader: Callable[[Settings], StatusReader] = lambda settings: StatusReader(
+            settings.kafka, settings.topics, settings.lake.group
+        ),
+    ) -> None:
+        self._settings = settings
+        self._make_reader = reader
+        self._reader: StatusReader | None = None
+        self._has_waited = False
+        # What is in force in the group, as its controller said it beside the status last read.
+        self.settings_in_force: dict[str, Any] | None = None
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+            self._has_waited = False
+
+    def read(self) -> dict[str, Any]:
+        """NoStatusError when there is none anywhere."""
+        in_file = self._in_file()
+        if in_file is not None and not is_stale(in_file):
+            return self._finished(in_file)
+        in_kafka, problem = self._in_kafka()
+        found = _newer(in_file, in_kafka)
+        if found is None:
+            if isinstance(problem, NotPermittedError | SettingsError):
+                raise problem
+            raise _no_status(self._settings, problem)
+        if problem is not None:
+            found["source_problem"] = problem.message
+        return self._finished(found)
+
+    def _in_file(self) -> dict[str, Any] | None:
+        """None where there is none, or one of another group."""
+        file = status_file(self._settings)
+        try:
+            status: dict[str, Any] = read_json(file.read_text(encoding="utf-8"))
+            names = (self._settings.lake.group, self._settings.topics.prefix)
+            if (status.get("group", names[0]), status.get("prefix", names[1])) != names:
+                return None
+            age_s = max(0.0, time.time() - status["at_unix_ms"] / 1000)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise PenstockError(f"{file} cannot be read: {error}.") from error
+        return status | {"source": "file", "source_problem": None, "age_s": age_s}
+
+    def _in_kafka(self) -> tuple[dict[str, Any] | None, PenstockError | None]:
+        """The status, or why there is none."""
+        try:
+            if self._reader is None:
+                self._reader = self._make_reader(self._settings)
+            seen = self._reader.newest()
+            if seen is not None and _may_be_newer(seen) and not self._has_waited:
+                self._has_waited = True
+                seen = self._reader.newest(wait_s=STALE_AFTER_S)
+        except PenstockError as error:
+            self.close()
+            return None, error
+        except ValueError as error:
+            topic = self._settings.topics.names.status
+            return None, PenstockError(f"The status on {topic} cannot be read: {error}.")
+        if seen is None:
+            return None, None
+        self.settings_in_force = seen.settings_in_force
+        source = {"source": "kafka", "source_problem": None, "age_s": seen.age_s}
+        return seen.status | source, None
+
+    def _finished(self, status: dict[str, Any]) -> dict[str, Any]:
         status["is_stale"] = is_stale(status)
-        _age(status)
-        holder = holder_of_group(settings) if status["is_stale"] else None
+        try:
+            _age(status)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise PenstockError(
+                f"The status from the {status['source']} cannot be read: {error}."
+            ) from error
+        holder = holder_of_group(self._settings) if status["is_stale"] else None
         is_ending = holder is not None and holder.is_ending
         status["starts_now"] = None if holder is None or is_ending else holder.name
         status["stops_now"] = holder.name if holder is not None and is_ending else None
-    except FileNotFoundError:
-        raise _no_status(file, holder_of_group(settings)) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PenstockError(f"{file} cannot be read: {error}.") from error
-    return status
+        return status
+
+
+def _may_be_newer(seen: SeenStatus) -> bool:
+    if seen.status.get("has_ended"):
+        return False
+    return STALE_AFTER_S < seen.age_s < _CLOCKS_DIFFER_S_MAX
+
+
+def _newer(
+    in_file: dict[str, Any] | None, in_kafka: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    if in_file is None or in_kafka is None:
+        return in_file or in_kafka
+    written = [
+        (status.get("controller_epoch", 0), status["at_unix_ms"]) for status in (in_file, in_kafka)
+    ]
+    return in_kafka if written[1] > written[0] else in_file
 
 
 def _age(status: dict[str, Any]) -> None:
@@ -66,18 +174,26 @@ def holder_of_group(settings: Settings) -> DirectoryHolder | None:
     return holder_of(Path(settings.controller.directory).absolute() / "up")
 
 
-def _no_status(file: Path, holder: DirectoryHolder | None) -> PenstockError:
+def _no_status(settings: Settings, problem: PenstockError | None) -> PenstockError:
+    file, topic = status_file(settings), settings.topics.names.status
+    holder = holder_of_group(settings)
     if holder is None:
-        return PenstockError(
-            f"No controller has written {file}.",
-            remedy="Start `penstock up`, or name its directory: --set controller.directory=DIR.",
+        why = f"has no status of group {settings.lake.group}"
+        if isinstance(problem, TopicMissingError):
+            why = "does not exist"
+        elif problem is not None:
+            why = f"cannot be read: {problem.message.rstrip('.')}"
+        return NoStatusError(
+            f"No controller has written {file}, and the topic {topic} {why}.",
+            remedy="Start `penstock up`, or name where it runs: kafka.bootstrap_servers, "
+            "topics.prefix and lake.group, or its directory: --set controller.directory=DIR.",
         )
     if holder.is_ending:
-        return PenstockError(
+        return NoStatusError(
             f"No controller has written {file}, and the group is being stopped ({holder.name}).",
             remedy="Start `penstock up` again when it has ended.",
         )
-    return PenstockError(
+    return NoStatusError(
         f"No controller has written {file} yet: it is being started ({holder.name}).",
         remedy="Ask again in a moment.",
     )
@@ -106,7 +222,7 @@ def with_ledger(status: dict[str, Any], lake: LakeSettings) -> dict[str, Any]:
         for name, one in status["partitions"].items()
         if one.get("behind_is_at_most")
     }
-    offsets = _ledger_offsets(lake, guessed, status["topic_ids"]) if guessed else {}
+    offsets = ledger_offsets(lake, guessed, status["topic_ids"]) if guessed else {}
     for partition, offset in offsets.items():
         one = guessed[partition]
         start = max(one["start_offset"] or 0, offset or 0)
@@ -125,7 +241,7 @@ def with_ledger(status: dict[str, Any], lake: LakeSettings) -> dict[str, Any]:
     return status
 
 
-def _ledger_offsets(
+def ledger_offsets(
     lake: LakeSettings, partitions: Iterable[TopicPartition], topic_ids: dict[str, str]
 ) -> dict[TopicPartition, int | None]:
     """The next offsets that the lake has; none where it cannot be read from here."""

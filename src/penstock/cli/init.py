@@ -1,6 +1,7 @@
 """`penstock init`: writes a settings file, a transformation and its test to start from."""
 
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import typer
@@ -23,6 +24,21 @@ lake:
     {topic}:                      # a topic
       transformation: {module}:decode
       columns: [id, amount, topic, partition, offset, timestamp]
+"""
+# Written as comments: each way in needs other ones of these lines.
+_SECURITY = """\
+insecure: true                  # for a broker of another machine without TLS
+properties:                     # TLS, with a login
+  security.protocol: SASL_SSL
+  ssl.ca.location: /etc/penstock/ca.pem
+  sasl.mechanism: SCRAM-SHA-512
+  sasl.username: penstock
+sasl_password_file: /etc/penstock/kafka-password
+properties:                     # or TLS, with a certificate of your own
+  security.protocol: SSL
+  ssl.ca.location: /etc/penstock/ca.pem
+  ssl.certificate.location: /etc/penstock/client.pem
+  ssl.key.location: /etc/penstock/client-key-and-certificate.pem
 """
 _TRANSFORMATION = '''\
 """From the records of Kafka to the rows of a table."""
@@ -98,14 +114,12 @@ def init(
 
 
 def _settings(topic: str, bootstrap_server: str | None) -> str:
-    kafka = (
-        f"\nkafka:\n  bootstrap_servers: {bootstrap_server}\n"
-        "  # insecure: true               # for a broker of another machine without TLS\n"
-    )
+    secured = indent(_SECURITY, "  # ")
+    kafka = f"\nkafka:\n  bootstrap_servers: {bootstrap_server}\n{secured}"
     if bootstrap_server is None:
         kafka = (
             "\n# Without this, `penstock up` starts a Kafka of its own.\n"
-            "# kafka:\n#   bootstrap_servers: 127.0.0.1:9092\n"
+            "# kafka:\n#   bootstrap_servers: 127.0.0.1:9092\n" + indent(_SECURITY, "#   ")
         )
     pattern = topic.replace(".", "[.]")
     return _SETTINGS.format(kafka=kafka, pattern=pattern, topic=topic, module=MODULE)

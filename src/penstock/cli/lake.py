@@ -18,6 +18,7 @@ from penstock.cli.options import (
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
+from penstock.model.sentences import size_text
 from penstock.settings.sections import LakeSettings
 
 app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
@@ -56,13 +57,16 @@ def compact(
     table's `delta.deletedFileRetentionDuration` (from `lake.removed_file_retention` when Penstock
     made the table).
 
+    Orphans are files that a consumer wrote and never committed, because it died. `expired` are
+    replaced files whose time is over, and which are now removed.
+
     Example: `penstock lake compact --table orders --set lake.file_size=256MiB`
     """
     from penstock.pipeline.upkeep import keep_up  # noqa: PLC0415 -- slow: PySpark
 
     loaded = effective_settings(settings, overrides)
     require_root(loaded.settings.lake)
-    shown = Table("table", "files before", "files after", "rewritten", "orphans", "vacuumed")
+    shown = Table("table", "files before", "files after", "rewritten", "orphans", "expired")
     shown.box = None
     reports = []
     for report in keep_up(loaded.settings.lake, table or []):
@@ -77,7 +81,7 @@ def compact(
             report.table,
             str(report.files_before),
             str(report.files_after),
-            str(report.bytes_rewritten),
+            size_text(report.bytes_rewritten),
             str(report.orphans_removed),
             str(report.files_vacuumed),
         )

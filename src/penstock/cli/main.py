@@ -49,6 +49,7 @@ COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Operate it": (
         ("status", "status:status", "Show the group: consumers, load, moves, decisions."),
+        ("page", "page:page", "Serve a live page of the group, and its figures as JSON."),
         ("history", "status:history", "Show what the controller decided, why, and what it moved."),
         ("plan", "plan:plan", "Show what a repack would do now; changes nothing."),
         ("speeds", "speeds:speeds", "Show the write speed of every partition, live."),

@@ -8,6 +8,7 @@ from penstock.cli.options import (
     effective_settings,
     health_answers,
 )
+from penstock.metrics import Process
 from penstock.monitor.process import run_monitor, stop_on_signals
 
 
@@ -31,5 +32,7 @@ def monitor(
     loaded = effective_settings(settings, overrides, bootstrap_server)
     # A round may last several periods while brokers are silent.
     alive_within_s = max(60.0, 5 * loaded.settings.monitor.period)
-    with health_answers(health_port, alive_within_s=alive_within_s) as health:
-        run_monitor(loaded.settings, stop_on_signals(), health)
+    with health_answers(
+        health_port, loaded.settings, Process.MONITOR, alive_within_s=alive_within_s
+    ) as (health, metrics):
+        run_monitor(loaded.settings, stop_on_signals(), health, metrics)

@@ -8,8 +8,13 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from penstock.errors import UsageError
+from penstock.metrics import Process, Sample
+from penstock.metrics.of_every_process import READY
 from penstock.settings import LoadedSettings, load_settings
-from penstock.telemetry import Health, HealthServer, configure_logs
+from penstock.settings.sections import Settings
+from penstock.telemetry import Health, HealthServer, MetricStore, configure_logs
+from penstock.telemetry.exposition import MetricsText
+from penstock.telemetry.metric_targets import named_target
 
 SettingsFile: TypeAlias = Annotated[
     Path | None,
@@ -44,7 +49,7 @@ HealthPort: TypeAlias = Annotated[
         min=1,
         max=65535,
         envvar="PENSTOCK_HEALTH_PORT",
-        help="Serve /healthz and /readyz on this port of every interface. Default: off.",
+        help="Serve /healthz, /readyz and /metrics on this port of every interface. Default: off.",
     ),
 ]
 
@@ -78,11 +83,40 @@ def effective_settings(
 
 
 @contextmanager
-def health_answers(port: int | None, *, alive_within_s: float = 60.0) -> Iterator[Health]:
-    """The health of this process; served over HTTP if there is a port."""
+def health_answers(
+    port: int | None,
+    settings: Settings,
+    process: Process,
+    *,
+    name: str = "",
+    alive_within_s: float = 60.0,
+) -> Iterator[tuple[Health, MetricStore]]:
+    """The health and the metrics of this process; served over HTTP if there is a port.
+
+    Without a port, and with `telemetry.metrics_targets`, any free port of the loopback address is
+    used, and noted there under the name.
+    """
     health = Health(alive_within_s=alive_within_s)
-    if port is None:
-        yield health
+    telemetry = settings.telemetry
+    metrics = MetricStore(
+        settings.lake.group,
+        process,
+        partition_series_max=telemetry.partition_series_max,
+        with_lag_names=telemetry.lag_names,
+    )
+    metrics.ask(lambda: [Sample(READY, (process.value,), float(health.is_ready))])
+    page = MetricsText(metrics)
+    if port is not None:
+        metrics.is_served = True
+        with HealthServer(health, port, metrics=page):
+            yield health, metrics
+    elif telemetry.metrics_targets:
+        metrics.is_served = True
+        folder = Path(telemetry.metrics_targets)
+        with (
+            HealthServer(health, 0, "127.0.0.1", page) as server,
+            named_target(folder, name or process.value, server.port),
+        ):
+            yield health, metrics
     else:
-        with HealthServer(health, port):
-            yield health
+        yield health, metrics

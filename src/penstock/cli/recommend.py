@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from math import ceil
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Any
@@ -18,7 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.group_status import ledger_offsets
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.recommendation import Watched, recommendation
 from penstock.cli.speeds import duration_of
 from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.errors import PenstockError, UsageError
@@ -26,6 +27,7 @@ from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import Assignment, TopicPartition
 from penstock.model.sentences import counted, duration_text, speed_text
 from penstock.monitor.core.measurement import measured_rows
+from penstock.monitor.included_topics import require_included
 from penstock.monitor.process import SpeedMeasuring
 from penstock.packing import PackingAlgorithm, PackingProblem, algorithm_named
 from penstock.packing.lower_bound import consumers_at_least
@@ -44,18 +46,10 @@ from penstock.packing.trigger import (
 )
 from penstock.packing.worthwhile import is_worthwhile
 from penstock.settings import Settings
-from penstock.settings.units import format_duration, format_speed
+from penstock.settings.units import format_duration
 
 # How often a calm group is reported.
 REPORT_EVERY_MS = 10_000
-SHORT_WATCH_S = 600
-# How much higher than what was seen the load may be.
-LOAD_RESERVE = 0.5
-_CAPACITY_AS_SET = "what one consumer carries, in bytes of log a second, as you have set it."
-_CAPACITY_BY_DEFAULT = (
-    "what one consumer carries, in bytes of log a second. This default is low on purpose; with "
-    "your own figure the group is probably smaller. docs/sizing.md says how to measure it."
-)
 
 
 @dataclass(slots=True)
@@ -138,6 +132,7 @@ def recommend(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     chosen = controller_settings(loaded.settings)
+    require_included(loaded.settings)
     watched = _watch(loaded.settings, chosen, watch_s, stop)
     if not watched.samples:
         raise PenstockError(
@@ -150,23 +145,12 @@ def recommend(
         period = format_duration(loaded.settings.monitor.period)
         say(f"Wrote {record}: `penstock simulate --stream {record} --interval {period} --trigger`.")
     is_default = ("packing", "capacity") not in loaded.origin
-    found = recommendation(watched, chosen, capacity_is_default=is_default)
+    ledger = _ledger(loaded.settings, watched.rows)
+    found = recommendation(watched, chosen, capacity_is_default=is_default, ledger=ledger)
     if output is OutputFormat.TABLE:
         typer.echo(found.text(chosen))
     else:
         print_data(asdict(found), output)
-
-
-@dataclass(slots=True)
-class Watched:
-    """What was seen: speeds, and what the imaginary group did with them."""
-
-    seconds: float = 0.0
-    samples: list[dict[TopicPartition, float]] = field(default_factory=list)
-    consumers: list[int] = field(default_factory=list)
-    at_least: list[int] = field(default_factory=list)
-    changes: int = 0
-    moves: int = 0
 
 
 def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop: Event) -> Watched:
@@ -177,10 +161,11 @@ def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop:
     began_s = time.monotonic()
     reported_ms: int | None = None
     with closing(BrokerQuestions(settings.kafka)) as questions:
-        measuring = SpeedMeasuring(settings, questions)
+        measuring = SpeedMeasuring(settings, questions, tells_partitions=False)
         while watched.seconds < watch_s and not stop.wait(settings.monitor.period):
             watched.seconds = time.monotonic() - began_s
-            speeds = _known(measuring)
+            watched.rows = _rows(measuring) or watched.rows
+            speeds = _known(watched.rows)
             if not speeds:
                 continue
             now_ms = time.monotonic_ns() // 1_000_000
@@ -207,140 +192,6 @@ def take(
     return text, is_change
 
 
-@dataclass(frozen=True, slots=True)
-class HotPartition:
-    """A partition that one consumer cannot carry."""
-
-    partition: str
-    highest_bytes_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """The end of a watch. Speeds are bytes of log a second, after compression."""
-
-    watched_s: float
-    measurements: int
-    partitions: int
-    written_mean_bytes_per_s: float
-    written_highest_bytes_per_s: float
-    capacity_bytes_per_s: float
-    capacity_is_default: bool
-    consumers_at_the_end: int
-    consumers_mean: float
-    consumers_highest: int
-    consumers_at_least: int
-    # The mean share of their capacity that the consumers use.
-    capacity_used: float
-    # What a group of fixed size needs all the time, to carry the highest load as well.
-    consumers_of_a_fixed_group: int
-    changes: int
-    moves: int
-    hot_partitions: tuple[HotPartition, ...]
-    settings: dict[str, Any]
-    # Why, by the name of the setting.
-    reasons: dict[str, str]
-
-    def text(self, chosen: ControllerSettings) -> str:
-        """For a person; every figure with its meaning."""
-        mean, highest = (
-            speed_text(self.written_mean_bytes_per_s),
-            speed_text(self.written_highest_bytes_per_s),
-        )
-        partitions = counted(self.partitions, "partition")
-        seen = f"{mean} written on average, {highest} at most"
-        capacity = speed_text(self.capacity_bytes_per_s)
-        source = "the default, which nobody measured" if self.capacity_is_default else "as set"
-        now = counted(self.consumers_at_the_end, "consumer")
-        needed = (
-            f"{now} now, {self.consumers_mean:.3g} on average, {self.consumers_highest} at most"
-        )
-        changes, moves = counted(self.changes, "time"), counted(self.moves, "partition")
-        fixed, filled = self.consumers_of_a_fixed_group, chosen.policy.target_utilisation
-        lines = [
-            (
-                f"Watched {partitions} for {duration_text(round(self.watched_s))}: {seen}, "
-                "counted in bytes of the broker's log (after compression)."
-            ),
-            f"One consumer carries {capacity} (packing.capacity, {source}).",
-            f"Needed: {needed}. No packing could do with fewer than {self.consumers_at_least}.",
-            (
-                f"Of their capacity {self.capacity_used:.0%} is used on average. Up to "
-                f"{filled:.0%} is filled (packing.target_utilisation); the rest is room to rise."
-            ),
-            f"A group of fixed size would need {fixed} all the time.",
-            (
-                f"The group would change {changes} and move {moves} in this time. If that is too "
-                "often, raise packing.knob (0 is fewest consumers, 1 is fewest moves)."
-            ),
-            _kept_besides(chosen),
-        ]
-        if self.watched_s < SHORT_WATCH_S:
-            lines.append(
-                "This was a short look: watch a busy hour (--for 1h) before you rely on it."
-            )
-        lines += [
-            f"Hot: {hot.partition} alone is written at {speed_text(hot.highest_bytes_per_s)}, more "
-            "than one consumer carries. More partitions, or a key that spreads the records, help; "
-            "more consumers do not."
-            for hot in self.hot_partitions
-        ]
-        lines += [
-            f"Set {name} to {value}: {self.reasons[name]}" for name, value in self.settings.items()
-        ]
-        start = " ".join(f"--set {name}={value}" for name, value in self.settings.items())
-        lines.append(f"To start with: penstock up {start}")
-        return "\n".join(lines)
-
-
-def recommendation(
-    watched: Watched, chosen: ControllerSettings, *, capacity_is_default: bool
-) -> Recommendation:
-    """What the watch says. Pure."""
-    policy = chosen.policy
-    written = [sum(sample.values()) for sample in watched.samples]
-    highest: dict[TopicPartition, float] = {}
-    for sample in watched.samples:
-        for partition, speed in sample.items():
-            highest[partition] = max(speed, highest.get(partition, 0.0))
-    capacity = policy.capacity_bytes_per_s
-    used = sum(written) / (capacity * max(1, sum(watched.consumers)))
-    most = max(watched.consumers)
-    more = ceil(LOAD_RESERVE * most)
-    return Recommendation(
-        watched_s=round(watched.seconds, 1),
-        measurements=len(watched.samples),
-        partitions=len(highest),
-        written_mean_bytes_per_s=sum(written) / len(written),
-        written_highest_bytes_per_s=max(written),
-        capacity_bytes_per_s=capacity,
-        capacity_is_default=capacity_is_default,
-        consumers_at_the_end=watched.consumers[-1],
-        consumers_mean=sum(watched.consumers) / len(watched.consumers),
-        consumers_highest=most,
-        consumers_at_least=max(watched.at_least),
-        capacity_used=used,
-        consumers_of_a_fixed_group=most,
-        changes=watched.changes,
-        moves=watched.moves,
-        hot_partitions=tuple(
-            HotPartition(str(partition), speed)
-            for partition, speed in sorted(highest.items())
-            if speed > capacity
-        ),
-        settings={
-            "packing.capacity": format_speed(capacity),
-            "controller.consumers_max": most + more + chosen.spare_consumers,
-        },
-        reasons={
-            "packing.capacity": _CAPACITY_BY_DEFAULT if capacity_is_default else _CAPACITY_AS_SET,
-            "controller.consumers_max": f"the most consumers at a time: {most} that were needed "
-            f"at most, {more} for a load that is {LOAD_RESERVE:.0%} higher, and "
-            f"{chosen.spare_consumers} for spares.",
-        },
-    )
-
-
 def write_stream(file: Path, samples: Sequence[Mapping[TopicPartition, float]]) -> None:
     """The speeds as `simulate` reads them; 0 before a partition was there."""
     names = sorted({partition for sample in samples for partition in sample})
@@ -353,23 +204,29 @@ def write_stream(file: Path, samples: Sequence[Mapping[TopicPartition, float]]) 
         raise UsageError(f"--record: cannot write {file}: {error.strerror}.") from error
 
 
-def _kept_besides(chosen: ControllerSettings) -> str:
-    """The packing does not count consumers that have nothing to read."""
-    spares = counted(chosen.spare_consumers, "spare")
-    return (
-        f"Beside those the group keeps {spares} (controller.spare_consumers), and at "
-        f"least {counted(chosen.consumers_min, 'consumer')} in all (controller.consumers_min)."
-    )
-
-
-def _known(measuring: SpeedMeasuring) -> dict[TopicPartition, float]:
-    """Partitions whose speed is not known yet are left out: no recommendation rests on a guess."""
+def _rows(measuring: SpeedMeasuring) -> list[dict[str, Any]]:
     found = measuring.run_round()
-    if found is None:  # no broker has answered yet
+    return [] if found is None else measured_rows(found)  # None: no broker has answered yet
+
+
+def _ledger(
+    settings: Settings, rows: Sequence[Mapping[str, Any]]
+) -> dict[TopicPartition, int | None]:
+    """How far the lake is, where this machine can read it; else the whole logs wait."""
+    ids = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"]}
+    partitions = [TopicPartition(row["topic"], row["partition"]) for row in rows]
+    try:
+        return ledger_offsets(settings.lake, partitions, ids)
+    except PenstockError as error:
+        say(f"What the lake has is not known here, so all records count as waiting: {error}")
         return {}
+
+
+def _known(rows: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, float]:
+    """Partitions whose speed is not known yet are left out: no recommendation rests on a guess."""
     return {
         TopicPartition(row["topic"], row["partition"]): row["write_speed_bytes_per_s"]
-        for row in measured_rows(found)
+        for row in rows
         if row["write_speed_bytes_per_s"] is not None
     }
 

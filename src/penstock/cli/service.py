@@ -14,6 +14,7 @@ import typer
 from pydantic import ValidationError
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.going_on import GoingOn
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -40,6 +41,7 @@ from penstock.messages import (
 from penstock.messages.fields import SENTENCE_LENGTH_MAX
 from penstock.messages.service import ChangeableOption
 from penstock.model import TopicPartition
+from penstock.model.json_text import read_json
 from penstock.settings import Settings
 from penstock.settings.tree import known_options
 from penstock.settings.units import parse_duration
@@ -158,7 +160,7 @@ def requested_by() -> str:
 def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest:
     try:
         text = Path(content[1:]).read_text(encoding="utf-8") if content.startswith("@") else content
-        fields = json.loads(text)
+        fields = read_json(text)
         if not isinstance(fields, dict):
             raise UsageError("A request is a JSON object.")
         fields.setdefault("request_id", _name(name))
@@ -185,7 +187,10 @@ def _made(kind: type[ServiceRequest], name: str, content: str) -> ServiceRequest
 def _with_options(fields: dict[str, Any]) -> dict[str, Any]:
     """Settings by their own names may stand beside the other fields: `packing.capacity`."""
     options = {name: value for name, value in fields.items() if "." in name}
-    changes = {**fields.get("changes", {}), **options}
+    named = fields.get("changes", {})
+    if not isinstance(named, dict):
+        raise UsageError("changes is a JSON object: settings and their new values.")
+    changes = {**named, **options}
     for option in changes:
         if option not in get_args(ChangeableOption):
             near = difflib.get_close_matches(option, get_args(ChangeableOption), n=1)
@@ -218,9 +223,11 @@ def _moment_ms(text: str) -> int:
         pass  # not a duration: perhaps a time
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        # The first and last days of the calendar have no time in every zone.
+        at_s = (moment if moment.tzinfo else moment.astimezone(UTC)).timestamp()
+    except (ValueError, OverflowError):
         raise UsageError(f"{text!r} is neither a duration (30m) nor a time.") from None
-    return round((moment if moment.tzinfo else moment.astimezone(UTC)).timestamp() * 1000)
+    return round(at_s * 1000)
 
 
 def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer:
@@ -231,24 +238,14 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
         raise UsageError(f"--wait: {error}.") from error
     partition = TopicPartition(settings.topics.names.service, 0)
     answers = FollowedTopics(settings.kafka, {partition: AT_THE_END})
-    last: ServiceAnswer | None = None
     try:
         _send(settings, partition.topic, request)
-        deadline_s = time.monotonic() + wait_s
-        while time.monotonic() < deadline_s:
-            record = answers.read(0.5)
-            if record is None:
-                continue
-            found = decode(record.value, record.headers, topic_role="service", mailbox=0)
-            if not isinstance(found, ServiceAnswer) or found.request_id != request.request_id:
-                continue
-            if found.outcome in _FINAL:
-                return found
-            last = found
-            progress = f" {found.done} of {found.of}" if found.of else ""
-            say(f"{found.outcome}{progress} {found.detail}".rstrip())
+        with GoingOn() as tell:
+            last = _followed(answers, request, wait_s, tell)
     finally:
         answers.close()
+    if last is not None and last.outcome in _FINAL:
+        return last
     if last is None:
         raise PenstockError(
             f"The controller did not answer {request.request_id} within {wait}.",
@@ -259,6 +256,29 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
         f"{request.request_id} is not done within {wait}: {last.outcome}, {last.detail}.",
         remedy="It goes on; `penstock history` shows when it is done.",
     )
+
+
+def _followed(
+    answers: FollowedTopics, request: ServiceRequest, wait_s: float, tell: GoingOn
+) -> ServiceAnswer | None:
+    """The final answer, or the last one that came in time; each step is said."""
+    last: ServiceAnswer | None = None
+    tell.if_long("waiting for the controller to answer")
+    deadline_s = time.monotonic() + wait_s
+    while time.monotonic() < deadline_s:
+        record = answers.read(0.5)
+        if record is None:
+            continue
+        found = decode(record.value, record.headers, topic_role="service", mailbox=0)
+        if not isinstance(found, ServiceAnswer) or found.request_id != request.request_id:
+            continue
+        last = found
+        if found.outcome in _FINAL:
+            break
+        progress = f" {found.done} of {found.of}" if found.of else ""
+        tell(f"{found.outcome}{progress} {found.detail}".rstrip())
+        tell.if_long("waiting for the group to follow")
+    return last
 
 
 def _send(settings: Settings, topic: str, request: ServiceRequest) -> None:

@@ -31,9 +31,9 @@ def show(
     Flags win over the environment (`PENSTOCK_KAFKA__BOOTSTRAP_SERVERS`), and that wins over the
     file. Secrets print as `***`.
 
-    While a controller runs from `controller.directory`, the values are those in force in its group,
-    with the requests that changed them; a value that your file, environment or flags have now, and
-    that is not in force, stands beside it.
+    While a controller leads the group, here or elsewhere on its Kafka, the values are those in
+    force, with the requests that changed them; a value that your file, environment or flags have
+    now, and that is not in force, stands beside it.
     """
     if context.invoked_subcommand is not None:
         return
@@ -57,10 +57,23 @@ def show(
         say("In force in the running group. `penstock settings roll-out` brings your file into it.")
     table = Table("option", "value", "origin", *(["not in force"] if running else []), box=None)
     for row in rows:
-        shown = "" if row["value"] is None else str(row["value"])
+        shown = value_text(row["value"])
         beside = [row.get("not_in_force", "")] if running else []
         table.add_row(str(row["option"]), shown, str(row["origin"]), *beside)
     print_data(rows, output, table)
+
+
+def value_text(value: Any) -> str:
+    """A value in a cell: no Python, and of what is large only the names."""
+    if value is None or value in ({}, []):
+        return ""
+    if isinstance(value, dict) and any(isinstance(one, dict) for one in value.values()):
+        return f"{', '.join(value)} (whole: -o yaml)"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={one}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
 
 
 def _in_force(row: dict[str, Any], found: dict[str, Any] | None) -> dict[str, Any]:
@@ -69,7 +82,7 @@ def _in_force(row: dict[str, Any], found: dict[str, Any] | None) -> dict[str, An
         return row
     after = {"option": row["option"], **found}
     if found["value"] != row["value"]:
-        after["not_in_force"] = f"{row['value']} ({row['origin']})"
+        after["not_in_force"] = f"{value_text(row['value']) or 'nothing'} ({row['origin']})"
     return after
 
 

@@ -61,5 +61,5 @@ class SettingsCopies:
             origin_texts(loaded),
             str(write_snapshot(self._directory, loaded)),
             consumers_digest(loaded, is_compared=self._outlive),
-            on_adopted,
+            on_adopted=on_adopted,
         )

@@ -1,31 +1,36 @@
 """Reads which settings are in force in the running group, for `penstock settings` and `up`."""
 
-import json
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.group_status import read_status
+from penstock.cli.group_status import StatusSource
 from penstock.errors import PenstockError
+from penstock.model.json_text import read_json
 from penstock.settings import Settings
 
 IN_FORCE_NAME = "settings-in-force.json"
 
 
 def read_in_force(settings: Settings) -> dict[str, Any] | None:
-    """What the running controller wrote; None when none runs from this directory."""
-    try:
-        if read_status(settings)["is_stale"]:
+    """What the running controller wrote; None when none is known to run."""
+    with closing(StatusSource(settings)) as source:
+        try:
+            status = source.read()
+        except PenstockError:
             return None
-    except PenstockError:
-        return None
-    return _read(settings)
+        if status["is_stale"]:
+            return None
+        return (
+            read_in_force_file(settings) if status["source"] == "file" else source.settings_in_force
+        )
 
 
-def _read(settings: Settings) -> dict[str, Any] | None:
+def read_in_force_file(settings: Settings) -> dict[str, Any] | None:
     file = Path(settings.controller.directory).absolute() / IN_FORCE_NAME
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -42,7 +47,7 @@ class StartingChanges:
         self._is_told = False
 
     def lines(self) -> list[str]:
-        found = None if self._is_told else _read(self._settings)
+        found = None if self._is_told else read_in_force_file(self._settings)
         if found is None or found["at_unix_ms"] < self._since_ms:
             return []
         self._is_told = True

@@ -1,17 +1,21 @@
 """`penstock spark`: runs a Spark Connect server on this machine, shared by thin consumers."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, say
+from penstock.cli.going_on import GoingOn
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.named_servers import Name, NamedServers
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
 from penstock.errors import PenstockError
 from penstock.jars import cache_directory, spark_sets
-from penstock.processes import STOP_GRACE_S, ProcessIdentity, RunningServer
+from penstock.processes import STOP_GRACE_S, RunningServer
+
+if TYPE_CHECKING:
+    from penstock.pipeline.connect_server import ConnectServer
 
 app = typer.Typer(
     help="A Spark Connect server on this machine, shared by thin consumers.",
@@ -22,8 +26,13 @@ app = typer.Typer(
 def _state(server: RunningServer) -> str:
     from penstock.pipeline.connect_server import is_listening  # noqa: PLC0415 -- slow: PySpark
 
-    host, _, port = server.address.removeprefix("sc://").rpartition(":")
+    host, _, port = _place(server).rpartition(":")
     return "ready" if is_listening(host, int(port)) else "not answering"
+
+
+def _place(server: RunningServer) -> str:
+    """host:port of a server's address."""
+    return server.address.removeprefix("sc://").partition("/")[0]
 
 
 SERVERS = NamedServers("spark", "Spark server", STOP_GRACE_S, _state)
@@ -43,7 +52,7 @@ def start(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="The address to listen on; 0.0.0.0 in a pod. All clients can run code in it.",
+            help="The address to listen on; 0.0.0.0 in a pod. Another than the loopback needs TLS.",
         ),
     ] = "127.0.0.1",
     settings: SettingsFile = None,
@@ -53,11 +62,14 @@ def start(
     """Start a Spark Connect server and print its address.
 
     It listens on the loopback and runs until `penstock spark stop`. Its memory is
-    `spark.server_memory`, its cores are `spark.cores`.
+    `spark.server_memory`, its cores are `spark.cores`. It opens no session without its token, which
+    is made at the start unless `spark.token` is set; clients of the same user on this machine find
+    it. Others need `spark.token_file` and TLS (`spark.certificate_file`).
 
     Example: `export PENSTOCK_SPARK__MASTER=$(penstock spark start)`
     """
     from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- slow: PySpark
+    from penstock.pipeline.server_token import token_file  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.warm_up import warm_up  # noqa: PLC0415 -- slow: PySpark
 
     SERVERS.refuse_twice(name)
@@ -71,14 +83,16 @@ def start(
         detached=not foreground,
         listen_on=listen_on,
     )
-    say("waiting for Spark to answer")
-    server.start()
-    running = _running(name, server.master, server.process, server.log_file, folder)
+    with GoingOn("waiting for Spark to answer"):
+        server.start()
+    running = _running(name, server, folder)
+    if loaded.settings.spark.token is None:
+        say(f"its token is in {token_file(server.port)}, for this user only")
     if not foreground:
         SERVERS.remember(running, server.stop)
-    say("running a first job, so that consumers need not wait for it")
     try:
-        warm_up(server.master, loaded.settings.lake.group, loaded.settings.spark.tasks)
+        with GoingOn("running a first job, so that consumers need not wait for it"):
+            warm_up(server.settings_here, loaded.settings.lake.group, loaded.settings.spark.tasks)
     except PenstockError as error:
         say(str(error))  # consumers meet the same error and report it with more detail
     if foreground:
@@ -87,17 +101,18 @@ def start(
         SERVERS.print_address(running, output)
 
 
-def _running(
-    name: str, master: str, process: ProcessIdentity | None, log_file: Path, folder: Path | None
-) -> RunningServer:
-    if process is None:
-        raise PenstockError("Spark ended right after its start.", remedy=f"Its log: {log_file}")
+def _running(name: str, server: "ConnectServer", folder: Path | None) -> RunningServer:
+    if server.process is None:
+        raise PenstockError(
+            "Spark ended right after its start.", remedy=f"Its log: {server.log_file}"
+        )
+    tls = () if server.tls_process is None else (server.tls_process,)
     return RunningServer(
         name=name,
-        address=master,
-        processes=(process,),
-        log_files=(str(log_file),),
-        data_directory=str(folder or log_file.parent),
+        address=server.master,
+        processes=(server.process, *tls),
+        log_files=(str(server.log_file),),
+        data_directory=str(folder or server.log_file.parent),
         is_temporary=True,
     )
 
@@ -105,7 +120,12 @@ def _running(
 @app.command()
 def stop(name: Name = "default") -> None:
     """Stop a server that `penstock spark start` started. Stopping twice is no error."""
+    known = SERVERS.registry.find(name)
     SERVERS.stop(name)
+    if known is not None:
+        from penstock.pipeline.server_token import forget_token  # noqa: PLC0415 -- slow: PySpark
+
+        forget_token(int(_place(known).rpartition(":")[2]))
 
 
 @app.command()

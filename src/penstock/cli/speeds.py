@@ -15,13 +15,14 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.errors import PenstockError, UnreachableError, UsageError
+from penstock.errors import PenstockError, SettingsError, UnreachableError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.messages import PartitionSpeed
 from penstock.model import TopicPartition
 from penstock.model.sentences import counted, duration_text
 from penstock.monitor.core.measurement import measured_rows
+from penstock.monitor.included_topics import require_included
 from penstock.monitor.process import SpeedMeasuring, stop_on_signals
 from penstock.settings import Settings
 from penstock.settings.units import parse_duration
@@ -101,6 +102,7 @@ def speeds(
     over_s = duration_of("--over", over)
     console = data_console()
     live = output is OutputFormat.TABLE and console.is_terminal and not once
+    require_included(loaded, named_by="--topic" if topic else "monitor.include")
     with _source(loaded, measured_by, over_s, live=live) as read:
         if live:
             _watch(read, topic, sort, top, loaded.monitor.period)
@@ -119,7 +121,8 @@ def duration_of(option: str, text: str) -> float:
 def measured_speeds(settings: Settings, over_s: float) -> dict[TopicPartition, float]:
     """The speeds that are known after measuring for so long here."""
     with closing(BrokerQuestions(settings.kafka)) as questions:
-        reading = _measured(SpeedMeasuring(settings, questions), settings.monitor.period, over_s)
+        measuring = SpeedMeasuring(settings, questions, tells_partitions=False)
+        reading = _measured(measuring, settings.monitor.period, over_s)
     return {
         TopicPartition(row.topic, row.partition): row.write_speed_bytes_per_s
         for row in reading.partitions
@@ -153,13 +156,15 @@ def _source(
             )
         say("No monitor is running: measuring here.")
     with closing(BrokerQuestions(settings.kafka)) as questions:
-        measuring = SpeedMeasuring(settings, questions)
+        measuring = SpeedMeasuring(settings, questions, tells_partitions=False)
         yield lambda: _measured(measuring, settings.monitor.period, 0.0 if live else over_s)
 
 
 def _newest(reader: MeasurementReader, *, required: bool) -> Reading | None:
     try:
         found = reader.newest()
+    except (SettingsError, UnreachableError):
+        raise  # this process would not be answered either
     except PenstockError:
         if required:
             raise

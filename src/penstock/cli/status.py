@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
+from penstock.cli.consumer_bar import consumer_bar, topic_colours
 from penstock.cli.group_status import (
     is_stale,
     read_status,
@@ -15,6 +16,7 @@ from penstock.cli.group_status import (
     with_ledger,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.controller.core.told_status import backlog_text, progress_text
 from penstock.model.sentences import age_text, counted, duration_text, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
@@ -23,13 +25,12 @@ CANNOT_TELL = 1
 NOT_WELL = 9
 LAST_DECISIONS = 5
 MOVES_SHOWN = 8
-# One colour for each topic, in the order of their names; used again when there are more topics.
-_TOPIC_COLOURS = ("green", "cyan", "magenta", "blue", "yellow", "white")
-# Neighbours in a bar differ, so that each partition is visible.
-_BLOCKS = "█▓"
 
 
 def status(
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep looking, and show what changes; Ctrl-C ends it.")
+    ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -38,8 +39,8 @@ def status(
     """Show the group: the controller's state, consumers with their load, moves, last decisions.
 
     A bar is a consumer's capacity, filled with its partitions, in one colour per topic. `behind` is
-    what is written and not in the lake yet, as the consumers last reported it: in records, and as
-    time of writing at the present speed.
+    what is written and not in the lake yet: in records, and how long it takes to write as much at
+    the present speed. That is no time to wait: `catching up` says how long that is.
 
     It counts every partition, also those that nobody reads: there the end of the log and the
     ledger in the lake say it.
@@ -48,11 +49,22 @@ def status(
     maximum`, `oversize`, `held`, `unsaved`. Exit code 0: all is well. 9: a condition holds. 1: it
     cannot be told, because there is no controller, or it is silent; what was last known is shown.
 
-    It reads the file that the controller writes to `controller.directory` every second.
+    It works from any machine: the controller writes the status to the control topic
+    `<prefix>-status` every second (in large groups every four), and to a file in
+    `controller.directory`, which is used while it is fresh. `-o json` has `source` (`kafka` or
+    `file`) and `age_s`.
+
+    `--watch` shows the group live, with a bar for each consumer and the newest decisions. Where
+    stdout is no terminal it prints a line for each change; with `-o json`, each new status.
 
     Example: `penstock status -o json | jq .conditions`
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    if watch:
+        from penstock.cli.watching import watch_group  # noqa: PLC0415 -- slow, and only needed here
+
+        watch_group(loaded, output)
+        return
     found = with_ledger(read_status(loaded), loaded.lake)
     if output is OutputFormat.TABLE:
         data_console().print(rendered(found))
@@ -65,8 +77,13 @@ def status(
 
 
 def rendered(found: dict[str, Any]) -> Group:
-    """The status as a table; the demo's live view shows the same."""
+    """The status as a table."""
     parts: list[Any] = [_headline(found), _totals(found)]
+    if found.get("source_problem"):
+        problem = (
+            f"From the file in this folder; Kafka could not be asked: {found['source_problem']}"
+        )
+        parts.append(Text(problem, style="yellow"))
     parts += [
         Text(f"{one['condition']}: {one['reason']}", style="bold red")
         for one in found["conditions"]
@@ -80,11 +97,39 @@ def rendered(found: dict[str, Any]) -> Group:
         )
         more = "" if len(moves) <= MOVES_SHOWN else f" and {len(moves) - MOVES_SHOWN} more"
         parts.append(Text(f"moving {len(moves)}: {shown}{more}"))
-    roll_out = found["roll_out"]
-    if roll_out:
-        parts.append(Text(f"rolling out version {roll_out['version']} ({roll_out['request_id']})"))
+    parts += [Text(line) for line in _deployment(found)]
     parts.append(_decisions(found["history"][-LAST_DECISIONS:]))
     return Group(*parts)
+
+
+def _deployment(found: dict[str, Any]) -> list[str]:
+    """A roll-out in progress, and how pods are made; local consumers have no image."""
+    lines, roll_out = [], found["roll_out"]
+    if roll_out:
+        what = "rolling back to" if roll_out["fault"] else "rolling out"
+        done = max(0, roll_out["total"] - roll_out["left"])
+        asked_by = f", {roll_out['requested_by']}" if roll_out["requested_by"] else ""
+        why = f": {roll_out['fault']}" if roll_out["fault"] else ""
+        lines.append(
+            f"{what} version {roll_out['version']} ({roll_out['request_id']}{asked_by}), "
+            f"{done} of {roll_out['total']} replaced{why}"
+        )
+    deployment = found.get("deployment") or {}
+    if deployment.get("image"):
+        versions = {one["deployment_version"] for one in found["consumers"]}
+        others = sum(v != deployment["version"] for v in versions)
+        mixed = f"; {counted(others, 'other version')} beside it" if others else ""
+        settings = f", settings {deployment['settings']}" if deployment["settings"] else ""
+        lines.append(
+            f"deployed: version {deployment['version']}, image {deployment['image']}"
+            f"{settings}{mixed}"
+        )
+    if deployment.get("is_rolled_back"):
+        lines.append(
+            "The deployment that this controller was started with was rolled back "
+            "(`penstock history`); `penstock settings roll-out` tries it again."
+        )
+    return lines
 
 
 def _headline(found: dict[str, Any]) -> Text:
@@ -93,11 +138,13 @@ def _headline(found: dict[str, Any]) -> Text:
     age = found["measurement_age_ms"]
     speeds = "no measurement yet" if age is None else f"speeds {duration_text(age / 1000)} old"
     text.append(f"  {speeds}")
+    if found.get("source") == "kafka":
+        text.append(f"  seen {duration_text(found['age_s'])} ago in Kafka", style="dim")
     if is_stale(found):
         text = Text(f"{silence_text(found)} ", style="bold red")
         text.append(f"What was known then ({found['phase']}):")
     elif not found["conditions"]:
-        text.append("  all is well", style="green")
+        text.append(f"  {progress_text(found)}", style="green")
     return text
 
 
@@ -105,9 +152,7 @@ def _totals(found: dict[str, Any]) -> Text:
     written = speed_text(found["written_bytes_per_s"])
     partitions = counted(len(found["partitions"]), "partition")
     consumers = counted(len(found["consumers"]), "consumer")
-    text = Text(
-        f"{written} written to {partitions}, {consumers}, behind {_behind(found)} (records, time)"
-    )
+    text = Text(f"{written} written to {partitions}, {consumers}, behind {backlog_text(found)}")
     if found["behind_unknown"]:
         unknown = counted(found["behind_unknown"], "partition")
         text.append(f", and what waits in {unknown} is unknown", style="bold red")
@@ -127,18 +172,8 @@ def _why(decision: dict[str, Any]) -> Text:
     return Text(f"{decision['explanation']} ({times} times in {since})")
 
 
-def _behind(one: dict[str, Any]) -> str:
-    seconds = one["behind_s"]
-    at_most = "at most " if one.get("behind_is_at_most") else ""
-    time = "? s" if seconds is None else duration_text(seconds)
-    return f"{at_most}{one['behind_records']:,}, {time}"
-
-
 def _consumers(found: dict[str, Any]) -> Table:
-    topics = sorted({name.rpartition("-")[0] for name in found["partitions"]})
-    colours = {
-        topic: _TOPIC_COLOURS[place % len(_TOPIC_COLOURS)] for place, topic in enumerate(topics)
-    }
+    colours = topic_colours(found["partitions"])
     table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
     table.columns[1].no_wrap = True
     for one in found["consumers"]:
@@ -146,10 +181,10 @@ def _consumers(found: dict[str, Any]) -> Table:
         figures = load_of_capacity(one["load_bytes_per_s"], one["capacity_bytes_per_s"])
         table.add_row(
             str(one["consumer"]),
-            _bar(one, found["partitions"], colours),
+            consumer_bar(one, found["partitions"], colours, BAR_WIDTH),
             Text(figures, style="bold red" if share > 1 else ""),
             str(len(one["partitions"])),
-            _behind(one),
+            f"{one['behind_records']:,}",
             _state_text(one),
         )
     return whole(table)
@@ -159,20 +194,6 @@ def _state_text(one: dict[str, Any]) -> str:
     """A batch is nothing to mention; a wait is."""
     occupation = str(one.get("occupation", ""))
     return f"{one['status']}, {occupation}" if "waits" in occupation else str(one["status"])
-
-
-def _bar(
-    consumer: dict[str, Any], partitions: dict[str, dict[str, Any]], colours: dict[str, str]
-) -> Text:
-    """A consumer's capacity, filled with its partitions."""
-    text, load, filled = Text(), 0.0, 0
-    for place, name in enumerate(consumer["partitions"]):
-        load += partitions.get(name, {}).get("write_speed_bytes_per_s") or 0.0
-        reached = min(BAR_WIDTH, round(load / consumer["capacity_bytes_per_s"] * BAR_WIDTH))
-        colour = colours.get(name.rpartition("-")[0], "white")
-        text.append(_BLOCKS[place % len(_BLOCKS)] * (reached - filled), style=colour)
-        filled = reached
-    return text.append("·" * (BAR_WIDTH - filled), style="dim")
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:

@@ -1,4 +1,4 @@
-"""`penstock topics`: makes and checks the five control topics."""
+"""`penstock topics`: makes and checks the seven control topics."""
 
 import time
 from typing import Annotated
@@ -42,7 +42,7 @@ def create(
     unusable = [one for one in found if one.verdict is not TopicState.OK]
     if unusable:
         raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
-    say("All five control topics are usable.")
+    say("All seven control topics are usable.")
 
 
 def _once_visible(

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,10 @@ from penstock.cli.console import (
     print_data,
     say,
 )
+from penstock.cli.going_on import GoingOn
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.errors import UsageError
 from penstock.jars import spark_sets
 from penstock.model.sentences import counted
 from penstock.settings import Settings
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.trial import Finding, TopicTrial
 
 OWN_SPARK = "local[2]"
-_LOOPBACK = ("sc://127.", "sc://localhost", "sc://[::1]")
 _VALUE_CHARACTERS_MAX = 40
 
 
@@ -47,6 +49,12 @@ def try_topic(
     whole_values: Annotated[
         bool,
         typer.Option("--whole", help="Show every value whole, record by record; -o json does too."),
+    ] = False,
+    without_spark: Annotated[
+        bool,
+        typer.Option(
+            "--without-spark", help="Without a topic: only the lake, and import transformations."
+        ),
     ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
@@ -73,17 +81,20 @@ def try_topic(
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if topic is None:
-        _show_findings(_findings(loaded), output)
+        _show_findings(_findings(loaded, without_spark=without_spark), output)
         return
     # PySpark and deltalake are slow to import.
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- see above
+    from penstock.pipeline.trial import require_topic  # noqa: PLC0415 -- see above
     from penstock.pipeline.trial import try_topic as tried  # noqa: PLC0415 -- see above
 
+    if without_spark:
+        raise UsageError("--without-spark does not try a topic.")
+    require_topic(loaded, topic)
     spark = _spark_here(loaded.spark)
     if not spark.uses_connect_server:
         fetch_with_progress(spark_sets(spark.object_store))
-    with foreign_output_to_stderr():
-        say("starting Spark")
+    with foreign_output_to_stderr(), GoingOn("starting Spark") as tell:
         session = start_session(spark)
         try:
             with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
@@ -94,7 +105,7 @@ def try_topic(
                     Path(folder),
                     count=count,
                     is_oldest=oldest,
-                    on_progress=say,
+                    on_progress=tell,
                 )
         finally:
             session.stop()
@@ -108,20 +119,21 @@ def try_topic(
 
 def _spark_here(spark: SparkSettings) -> SparkSettings:
     """A Spark that sees this machine's folders: a Connect server here, or one in this process."""
-    if spark.master.startswith(_LOOPBACK):
+    if spark.server_port is not None:
         return spark
     # What fails is shown with its reason; Spark would log its stack several times as well.
     options = {**spark.options, "spark.log.level": "FATAL"}
     return spark.model_copy(update={"master": OWN_SPARK, "options": options})
 
 
-def _findings(settings: Settings) -> "list[Finding]":
+def _findings(settings: Settings, *, without_spark: bool) -> "list[Finding]":
     """What `up` and the controller want to know before consumers start."""
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
-    with foreign_output_to_stderr():
-        return list(try_out(settings, lambda: start_session(settings.spark), say))
+    with foreign_output_to_stderr(), GoingOn() as tell:
+        session = None if without_spark else partial(start_session, settings.spark)
+        return list(try_out(settings, session, tell))
 
 
 def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:

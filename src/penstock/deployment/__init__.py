@@ -9,6 +9,7 @@ from penstock.deployment.interface import (
     Incident,
     StillEndingError,
     TrialOutcome,
+    template_of,
 )
 from penstock.deployment.local_processes import LocalProcesses
 
@@ -22,4 +23,5 @@ __all__ = [
     "LocalProcesses",
     "StillEndingError",
     "TrialOutcome",
+    "template_of",
 ]

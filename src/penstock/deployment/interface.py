@@ -8,7 +8,7 @@ never depends on its end. The back-end restarts a consumer that dies, and `repai
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock.errors import PenstockError
 from penstock.model import ConsumerId
@@ -41,11 +41,47 @@ class DeploymentTemplate:
     image: str | None = None
     cpu_millicores: int | None = None
     memory_megabytes: int | None = None
-    # The copy of the settings for local consumers, and the digest of what in it concerns them.
+    # The settings of its consumers (a copy for local ones, on Kubernetes a ConfigMap), and the
+    # digest of what in them concerns consumers.
     settings_file: str | None = None
     settings_digest: str = ""
-    # What the settings had when a request changed a transformation or an option of Spark.
+    # What the settings had when a request changed a transformation, an option of Spark, or the
+    # image.
     instead_of: Mapping[str, str] = field(default_factory=dict)
+    # On Kubernetes: what pods of this version are made of. Empty: what the controller's settings
+    # say.
+    pod_plan: Mapping[str, Any] = field(default_factory=dict)
+    # The digest of a start that was rolled back; another start with it is not tried again.
+    failed_digest: str = ""
+
+
+def template_of(content: object) -> DeploymentTemplate:
+    """A template that was kept as JSON; ValueError for what is none."""
+    try:
+        found = DeploymentTemplate(**content)  # type: ignore[arg-type] # checked below
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    texts = (found.environment, found.transformations, found.spark_settings, found.instead_of)
+    is_sound = (
+        _is_count(found.version)
+        and all(
+            one is None or _is_count(one) for one in (found.cpu_millicores, found.memory_megabytes)
+        )
+        and all(one is None or isinstance(one, str) for one in (found.image, found.settings_file))
+        and isinstance(found.settings_digest, str)
+        and all(_is_texts(one) for one in texts)
+    )
+    if not is_sound:
+        raise ValueError("a field of the template is of another type")
+    return found
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) for one in value.values())
 
 
 class DeploymentState(StrEnum):

@@ -4,7 +4,6 @@ The child gets the copy of the settings that its template names, the same flags 
 the same environment. Changes of a roll-out follow as further flags, which win.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from penstock.deployment import DeploymentTemplate, LocalProcesses, TrialOutcome
 from penstock.deployment.local_processes import STARTED_NAME, LaunchPlan
+from penstock.deployment.template_arguments import changes_as_flags
 from penstock.deployment.trial_run import run_trial
 from penstock.model import ConsumerId
 from penstock.settings import Settings
@@ -39,7 +39,11 @@ def local_deployment(
         )
 
     def tried(template: DeploymentTemplate) -> TrialOutcome:
-        return run_trial(settings_flags(template), {**os.environ, **template.environment})
+        return run_trial(
+            settings_flags(template),
+            {**os.environ, **template.environment},
+            timeout_s=settings.controller.trial_timeout,
+        )
 
     def settings_flags(template: DeploymentTemplate) -> list[str]:
         file = None if template.settings_file is None else Path(template.settings_file)
@@ -62,13 +66,5 @@ def local_deployment(
 
 def template_arguments(settings: Settings, template: DeploymentTemplate) -> list[str]:
     """The changes of a roll-out as flags, which win over the file and the environment."""
-    flags = []
-    if template.spark_settings:
-        options = {**settings.spark.options, **template.spark_settings}
-        flags += ["--set", f"spark.options={json.dumps(options)}"]
-    if template.transformations:
-        tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
-        for topic, function in template.transformations.items():
-            tables[topic] = {**tables.get(topic, {}), "transformation": function}
-        flags += ["--set", f"lake.tables={json.dumps(tables)}"]
-    return flags
+    tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
+    return changes_as_flags(template, settings.spark.options, tables)

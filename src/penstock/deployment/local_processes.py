@@ -17,6 +17,7 @@ deployment.json without a process, and are started in the order in which they we
 """
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,8 +33,10 @@ from penstock.deployment.interface import (
     DeploymentTemplate,
     Incident,
     TrialOutcome,
+    template_of,
 )
 from penstock.model import ConsumerId
+from penstock.model.json_text import read_json
 from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
 from penstock.processes.restart_pace import pause_s, restarts_after
 
@@ -298,7 +301,10 @@ class LocalProcesses:
     def _write(self, note: _Note) -> None:
         file = self._note_file(ConsumerId(note.consumer))
         partial = file.with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(note)), encoding="utf-8")
+        # Variables of a request are in it: for the group's own user only.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(json.dumps(asdict(note)))
         partial.replace(file)
 
     def _notes(self) -> list[_Note]:
@@ -310,10 +316,10 @@ class LocalProcesses:
     def _read(self, consumer: ConsumerId) -> _Note | None:
         """The consumer's note; None when absent, unreadable, or of another group."""
         try:
-            content = json.loads(self._note_file(consumer).read_text(encoding="utf-8"))
+            content = read_json(self._note_file(consumer).read_text(encoding="utf-8"))
             process = content["process"]
             content["process"] = None if process is None else ProcessIdentity(**process)
-            content["template"] = DeploymentTemplate(**content["template"])
+            content["template"] = template_of(content["template"])
             note = _Note(**content)
         except FileNotFoundError:
             return None

@@ -3,21 +3,23 @@
 It is a process of its own, because Spark and the user's code stay in a process for good.
 """
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from penstock.deployment.interface import TrialOutcome
 from penstock.errors import UnreachableError
+from penstock.model.json_text import read_json
+from penstock.model.sentences import cut_at_word, duration_text
 
-# Long enough for a cold Spark on a busy machine. No setting: it only ends a trial that hangs.
-TRIAL_S_MAX = 180.0
 _REASON_CHARACTERS_MAX = 600
 
 
-def run_trial(flags: Sequence[str], environment: Mapping[str, str] | None = None) -> TrialOutcome:
+def run_trial(
+    flags: Sequence[str], environment: Mapping[str, str] | None = None, *, timeout_s: float
+) -> TrialOutcome:
     """Try the lake and every transformation of the settings that these flags give."""
     # Ends with this process, also if that is killed.
     guard = [sys.executable, "-m", "penstock.processes.die_with_parent", str(os.getpid())]
@@ -29,29 +31,36 @@ def run_trial(flags: Sequence[str], environment: Mapping[str, str] | None = None
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TRIAL_S_MAX,
+            timeout=timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return TrialOutcome(doubt=f"it was not tried within {TRIAL_S_MAX:.0f} s")
+        return TrialOutcome(
+            doubt="whether the lake can be written and the transformations work is not known: the "
+            f"trial of them was not over within {duration_text(timeout_s)} "
+            "(controller.trial_timeout)"
+        )
     return outcome_of(done.returncode, done.stdout, done.stderr)
 
 
 def outcome_of(exit_code: int, output: str, errors: str) -> TrialOutcome:
     """What the program's answer means. What nobody can reach now says nothing about a template."""
     try:
-        found = [(one["ok"], one) for one in json.loads(output)]
-    except (ValueError, KeyError, TypeError):
+        return _answered(read_json(output))
+    except (ValueError, LookupError, TypeError, AttributeError):  # the user's code may print, too
         return _without_an_answer(exit_code, errors)
-    wrong = [one for is_ok, one in found if not is_ok]
+
+
+def _answered(found: Any) -> TrialOutcome:
+    wrong = [one for one in found if not one["ok"]]
     lasting = [one for one in wrong if one["exit_code"] != UnreachableError.exit_code]
     for one in lasting:
         reason = f"{one['explanation']} {one['remedy']}".strip()
-        return TrialOutcome(reason[:_REASON_CHARACTERS_MAX], int(one["exit_code"]))
+        return TrialOutcome(cut_at_word(reason, _REASON_CHARACTERS_MAX), int(one["exit_code"]))
     for one in wrong:
-        return TrialOutcome(note=str(one["explanation"])[:_REASON_CHARACTERS_MAX])
-    doubts = [str(one["explanation"]) for _, one in found if one.get("is_doubtful")]
-    return TrialOutcome(doubt=doubts[0][:_REASON_CHARACTERS_MAX] if doubts else "")
+        return TrialOutcome(note=cut_at_word(str(one["explanation"]), _REASON_CHARACTERS_MAX))
+    doubts = [str(one["explanation"]) for one in found if one.get("is_doubtful")]
+    return TrialOutcome(doubt=cut_at_word(doubts[0], _REASON_CHARACTERS_MAX) if doubts else "")
 
 
 def _without_an_answer(exit_code: int, errors: str) -> TrialOutcome:
@@ -61,7 +70,7 @@ def _without_an_answer(exit_code: int, errors: str) -> TrialOutcome:
     ended it may be a fault of the trial, or a lack of memory: a start goes on with the doubt.
     """
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    last = (lines[-1] if lines else "it said nothing")[:_REASON_CHARACTERS_MAX]
+    last = cut_at_word(lines[-1] if lines else "it said nothing", _REASON_CHARACTERS_MAX)
     if exit_code == UnreachableError.exit_code:
         return TrialOutcome(note=f"it could not be tried: {last}")
     ended = f"the trial ended with exit code {exit_code} before it had an answer: {last}"

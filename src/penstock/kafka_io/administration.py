@@ -27,6 +27,7 @@ from penstock.kafka_io.offset_lookup import (
     OffsetLookup,
     OffsetLookups,
 )
+from penstock.kafka_io.told_errors import ToldErrors
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -64,16 +65,16 @@ class Administration:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
+        self._told = ToldErrors(kafka)
         self._client = self._connected()
-        self._offset_lookups = OffsetLookups(self._connected, kafka)
+        self._offset_lookups = OffsetLookups(self._connected, kafka, self._told)
 
     def _connected(self) -> AdminClient:
         with kafka_failures(self._kafka, "connecting"):
-            return AdminClient(librdkafka_properties(self._kafka))
+            return AdminClient({**librdkafka_properties(self._kafka), **self._told.properties})
 
     def cluster(self, *, timeout_s: float | None = None) -> ClusterView:
-        with kafka_failures(self._kafka, "asking for metadata"):
-            metadata = self._client.list_topics(timeout=timeout_s or self._kafka.answer_timeout)
+        metadata = self._metadata("asking for metadata", timeout_s)
         return ClusterView(
             broker_ids=tuple(sorted(metadata.brokers)),
             partition_counts={
@@ -219,32 +220,47 @@ class Administration:
                 raise error
         return dict(found.offsets)
 
+    def _metadata(self, doing: str, timeout_s: float | None = None) -> Any:
+        with kafka_failures(self._kafka, doing):
+            return self._told.first_answer(
+                lambda wait_s: self._client.list_topics(timeout=wait_s),
+                lambda: self._client.poll(0),
+                doing,
+                timeout_s,
+            )
+
     def _result(self, future: Future[Any], doing: str) -> Any:
         with kafka_failures(self._kafka, doing):
-            return self._answer(future)
+            return self._answer(future, doing)
 
-    def _answer(self, future: Future[Any]) -> Any:
+    def _answer(self, future: Future[Any], doing: str) -> Any:
         """Wait for an answer; ask for metadata if it is late.
 
         The client sends such requests to the broker that metadata named last, and waits for that
         one even if it has died: only new metadata names another.
         """
+        self._told.raise_known()
         try:
             return future.result(timeout=_LATE_S)
         except TimeoutError:
-            self._client.list_topics(timeout=self._kafka.answer_timeout)
+            self._metadata(doing)
         return future.result(timeout=self._kafka.answer_timeout + CLIENT_MARGIN_S)
 
     def _is_done(self, future: Future[Any], doing: str, *, unless: int) -> bool:
         """Wait for a change; False when the broker answers with the code `unless`."""
         with kafka_failures(self._kafka, doing):
             try:
-                self._answer(future)
+                self._answer(future, doing)
             except KafkaException as raised:
                 if raised.args[0].code() == unless:
                     return False
                 raise
         return True
+
+
+def require_answer(kafka: KafkaSettings) -> None:
+    """Raise why no broker answers. The other library, asked next, would only say that none does."""
+    Administration(kafka).cluster()
 
 
 def _rights(description: Any) -> frozenset[str]:

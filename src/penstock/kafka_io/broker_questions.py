@@ -30,6 +30,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from penstock.errors import NotPermittedError, PenstockError, SettingsError, UnreachableError
+from penstock.kafka_io.administration import require_answer
 from penstock.kafka_io.client_properties import kafka_python_properties
 from penstock.kafka_io.record_batches import bytes_and_records
 from penstock.model.broker_logs import BrokerLogSizes, LogName, LogOffsets, LogPlace
@@ -111,6 +112,7 @@ class BrokerQuestions:
         self._heard_at_s = clock()
         # The library logs every failed attempt; the monitor logs an outage once.
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+        require_answer(kafka)
         self._client: KafkaAdminClient | None = self._connect(kafka.answer_timeout)
 
     def _connect(self, timeout_s: float) -> KafkaAdminClient:

@@ -7,6 +7,7 @@ some of them. Options are set here where a library's default may change with a r
 from typing import Any
 
 from penstock.errors import SettingsError
+from penstock.kafka_io.certificate_files import require_certificates
 from penstock.settings.sections import KafkaSettings
 
 # The libraries' own 10 s and 30 s would let a healthy consumer do nothing after the broker is back.
@@ -54,8 +55,19 @@ def require_encryption(kafka: KafkaSettings) -> None:
         )
 
 
-def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
+def require_usable(kafka: KafkaSettings) -> None:
+    """SettingsError for what no client could connect with, or should not."""
     require_encryption(kafka)
+    require_certificates(kafka)
+    if "sasl.username" in kafka.properties and kafka.sasl_password is None:
+        raise SettingsError(
+            "kafka.properties names sasl.username but there is no password.",
+            remedy="Set kafka.sasl_password_file or PENSTOCK_KAFKA__SASL_PASSWORD.",
+        )
+
+
+def librdkafka_properties(kafka: KafkaSettings) -> dict[str, Any]:
+    require_usable(kafka)
     properties: dict[str, Any] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": "penstock",
@@ -77,7 +89,7 @@ def java_properties(kafka: KafkaSettings) -> dict[str, str]:
     It wants a client's key and certificate in one file: `ssl.key.location` must hold both when
     `ssl.certificate.location` is set.
     """
-    require_encryption(kafka)
+    require_usable(kafka)
     same = {name: value for name, value in kafka.properties.items() if name in _SAME_IN_JAVA}
     renamed = {
         java: kafka.properties[name]
@@ -112,7 +124,7 @@ def _jaas(kafka: KafkaSettings, password: str) -> str:
 
 
 def kafka_python_properties(kafka: KafkaSettings) -> dict[str, Any]:
-    require_encryption(kafka)
+    require_usable(kafka)
     properties: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "client_id": "penstock",
@@ -129,9 +141,4 @@ def kafka_python_properties(kafka: KafkaSettings) -> dict[str, Any]:
         properties["sasl_plain_password"] = kafka.sasl_password.reveal()
     if kafka.ssl_key_password is not None:
         properties["ssl_password"] = kafka.ssl_key_password.reveal()
-    if "sasl_plain_username" in properties and "sasl_plain_password" not in properties:
-        raise SettingsError(
-            "kafka.properties names sasl.username but there is no password.",
-            remedy="Set kafka.sasl_password_file or PENSTOCK_KAFKA__SASL_PASSWORD.",
-        )
     return properties

@@ -41,6 +41,10 @@ class FollowedTopics:
                 self._failed(outcome)
         return None
 
+    def end_of(self, partition: TopicPartition) -> int:
+        """Where its log ends now."""
+        return self._reader.log_range(partition).end
+
     def _failed(self, failure: ReadFailure) -> None:
         if failure.kind is FailureKind.LASTING:
             raise failure.error

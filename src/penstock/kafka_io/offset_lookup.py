@@ -26,6 +26,7 @@ from penstock.kafka_io.failures import (
     kafka_failures,
     unanswered,
 )
+from penstock.kafka_io.told_errors import ToldErrors
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -77,10 +78,13 @@ class OffsetLookups:
         self,
         connect: Callable[[], AdminClient],
         kafka: KafkaSettings,
+        told: ToldErrors | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`told` is what the clients tell that `connect` makes."""
         self._connect = connect
+        self._told = told or ToldErrors(kafka)
         self._connected: AdminClient | None = None
         self._kafka = kafka
         self._monotonic = monotonic
@@ -161,8 +165,13 @@ class OffsetLookups:
         return {one: -1 if leader is None else leader for one, leader in found.items()}
 
     def _read_leaders(self, now_s: float) -> _Leaders:
-        with kafka_failures(self._kafka, "asking for metadata"):
-            topics = self._client.list_topics(timeout=self._kafka.answer_timeout).topics
+        doing = "asking for metadata"
+        with kafka_failures(self._kafka, doing):
+            topics = self._told.first_answer(
+                lambda wait_s: self._client.list_topics(timeout=wait_s),
+                lambda: self._client.poll(0),
+                doing,
+            ).topics
         by_topic = {
             name: {number: one.leader for number, one in topic.partitions.items()}
             for name, topic in topics.items()

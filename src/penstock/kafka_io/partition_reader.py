@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from penstock.errors import PenstockError
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.kafka_io.failures import LEADER_MOVES, MISSING, as_penstock_error, kafka_failures
+from penstock.kafka_io.told_errors import ToldErrors
 from penstock.model import OffsetRange, TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -94,6 +95,7 @@ class PartitionReader:
     ) -> None:
         """`properties` are of the client, for what one use needs differently."""
         self._kafka = kafka
+        self._told = ToldErrors(kafka)
         self._monotonic = monotonic
         self._partitions: dict[tuple[str, int], TopicPartition] = {}
         self.positions: dict[TopicPartition, int] = {}
@@ -101,6 +103,7 @@ class PartitionReader:
             self._consumer = Consumer(
                 {
                     **librdkafka_properties(kafka),
+                    **self._told.properties,
                     # The library demands a group; none is joined.
                     "group.id": "penstock-reader",
                     "enable.auto.commit": False,
@@ -118,21 +121,31 @@ class PartitionReader:
     def log_range(self, partition: TopicPartition, *, wait_s: float = 0.0) -> OffsetRange:
         """The offsets there are now. A partition just made is waited for, up to `wait_s`."""
         client = ClientPartition(partition.topic, partition.partition)
-        timeout_s = self._kafka.answer_timeout
         deadline_s = self._monotonic() + wait_s
-        with kafka_failures(self._kafka, f"looking up the offsets of {partition}"):
+        doing = f"looking up the offsets of {partition}"
+
+        def ask(timeout_s: float) -> tuple[int, int]:
+            start, end = self._consumer.get_watermark_offsets(client, timeout=timeout_s)
+            return int(start), int(end)
+
+        with kafka_failures(self._kafka, doing):
             while True:
                 try:
-                    start, end = self._consumer.get_watermark_offsets(client, timeout=timeout_s)
+                    start, end = self._told.first_answer(ask, self._serve_callbacks, doing)
                 except KafkaException as raised:
                     may_come = raised.args[0].code() in MISSING | LEADER_MOVES
                     if not may_come or self._monotonic() >= deadline_s:
                         raise
                     time.sleep(_ASK_AGAIN_S)  # brokers do not announce a new topic
                     # The client remembers that it did not know a topic, until it asks for metadata.
-                    self._consumer.list_topics(timeout=timeout_s)
+                    self._consumer.list_topics(timeout=self._kafka.answer_timeout)
                 else:
-                    return OffsetRange(partition, int(start), int(end))
+                    return OffsetRange(partition, start, end)
+
+    def _serve_callbacks(self) -> None:
+        """Not while partitions are assigned: this would take a record."""
+        if not self.positions:
+            self._consumer.poll(0)
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets on, and no others."""

@@ -22,6 +22,7 @@ from penstock.kafka_io.failures import (
     kafka_failures,
 )
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookups
+from penstock.kafka_io.told_errors import ToldErrors
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -35,6 +36,7 @@ _ASK_AGAIN_S = 0.2
 class RecordProducer:
     def __init__(self, kafka: KafkaSettings, **properties: Any) -> None:
         self._kafka = kafka
+        self._told = ToldErrors(kafka)
         with kafka_failures(kafka, "connecting"):
             self._producer = Producer(
                 {
@@ -42,6 +44,7 @@ class RecordProducer:
                     "enable.idempotence": True,
                     "linger.ms": 5,
                     **librdkafka_properties(kafka),
+                    **self._told.properties,
                     **properties,
                 }
             )
@@ -92,8 +95,7 @@ class RecordProducer:
         deadline_s = time.monotonic() + wait_s
         missing = set(partitions)
         while True:
-            with kafka_failures(self._kafka, "asking for metadata"):
-                seen = self._producer.list_topics(timeout=self._kafka.answer_timeout).topics
+            seen = self._metadata().topics
             led = {one for one in missing if _is_led(seen, one)}
             missing -= self._lookups.look_up(led, LogPosition.END).offsets.keys()
             if not missing:
@@ -104,6 +106,15 @@ class RecordProducer:
                     remedy="Check that the topic exists and has that many partitions.",
                 )
             time.sleep(_ASK_AGAIN_S)  # brokers do not announce a new topic
+
+    def _metadata(self) -> Any:
+        doing = "asking for metadata"
+        with kafka_failures(self._kafka, doing):
+            return self._told.first_answer(
+                lambda wait_s: self._producer.list_topics(timeout=wait_s),
+                lambda: self._producer.poll(0),
+                doing,
+            )
 
     def _report(self, on_delivery: Delivered) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:

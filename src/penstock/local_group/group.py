@@ -33,13 +33,16 @@ from penstock.deployment import LocalProcesses
 from penstock.deployment.launching import local_deployment
 from penstock.deployment.local_processes import SERVERS_RESTARTING_NAME
 from penstock.deployment.trial_run import run_trial
-from penstock.errors import PenstockError, SettingsError
+from penstock.errors import PenstockError
+from penstock.extras import Extra, has_extra, install_command
 from penstock.kafka_io.control_topics import make_control_topics
+from penstock.local_group.page_address import free_address
+from penstock.local_group.start_checks import try_imports, try_out
 from penstock.local_group.taken_folder import take_folder
 from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.trial import require_folder
-from penstock.pipeline.warm_up import warm_up_command
+from penstock.pipeline.warm_up import warm_up_command, warm_up_environment
 from penstock.processes import (
     STOP_GRACE_S,
     ProcessIdentity,
@@ -50,13 +53,12 @@ from penstock.processes import (
     stop,
 )
 from penstock.processes.owner import owner_as_text
-from penstock.processes.restart_pace import pause_s, restarts_after
+from penstock.processes.restart_pace import RestartPaces, pause_s, restarts_after
 from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings
 from penstock.settings.snapshot import CURRENT, FOLDER, replace_file
 from penstock.state_directory import StateDirectory
 
-SERVER_RESTART_PAUSE_S = 10.0
 _SPARK = "Spark server"
 _RESTARTED = "the {name} died and was started again"
 
@@ -107,18 +109,22 @@ class LocalGroup:
         on_progress: Callable[[str], None] = lambda _: None,
         snapshot: str | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
+        with_page: bool = False,
     ) -> None:
         """`flags` are the settings of the command line; they are passed on to the children.
 
         `start_broker` starts a broker with its data in a folder; None uses the broker in `kafka`.
         `snapshot` is a copy of the settings, with which monitor and controller are started: they
         keep it whatever happens to the file. None leaves them to find the file. `is_stopped` says
-        whether to give the start up: it takes a while, and Ctrl-C may come meanwhile.
+        whether to give the start up: it takes a while, and Ctrl-C may come meanwhile. `with_page`
+        starts the live page beside the group.
         """
         self.settings = settings
         self._flags = list(flags)
         self._snapshot = snapshot
         self._is_stopped = is_stopped
+        self._with_page = with_page
+        self._page_flags: list[str] = []
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
@@ -129,7 +135,7 @@ class LocalGroup:
         # It was begun again and does not answer yet.
         self.is_spark_starting = False
         self._warming: ProcessIdentity | None = None
-        self._server_tried_s: dict[str, float] = {}
+        self._server_paces = RestartPaces()
         self._parts = ExitStack()
         self._held: StateDirectory | None = None
         self._children: dict[str, _Child] = {}
@@ -167,7 +173,10 @@ class LocalGroup:
             self._use("kafka", kafka.settings, "kafka.bootstrap_servers", kafka.bootstrap_servers)
         self._on_progress(f"broker at {self.settings.kafka.bootstrap_servers}")
         require_free_prefix(self.settings)
+        trial = partial(run_trial, timeout_s=self.settings.controller.trial_timeout)
         if self._embedded_spark:
+            wanted = self._require_wanted
+            try_imports(trial, self.settings, self._flags, self._on_progress, wanted)
             self._on_progress("starting a Spark Connect server")
             server = self._parts.enter_context(
                 ConnectServer(self.settings.spark, folder=self.directory / "spark")
@@ -178,7 +187,7 @@ class LocalGroup:
             self._parts.callback(self._end_warm_up)
             self._warm_up(server.master)
         self._on_progress(f"Spark at {self.settings.spark.master}")
-        self._try_out()
+        try_out(trial, self._flags, self._on_progress, self._require_wanted)
         for line in make_control_topics(self.settings):
             self._on_progress(line)
         self._parts.callback(self._stop_child, "monitor")
@@ -186,31 +195,34 @@ class LocalGroup:
         self._parts.callback(self._stop_consumers)
         self._parts.callback(self._stop_child, "controller")
         self._launch("controller")
+        if self._with_page:
+            self._start_page()
+
+    def _start_page(self) -> None:
+        """The group is led without it, so what it lacks is only said."""
+        if not has_extra(Extra.PAGE):
+            self._on_progress(f"without the live page: it needs {install_command(Extra.PAGE)}")
+            return
+        address = free_address(self.settings.page)
+        self._page_flags = ["--set", f"page.address={address}"]
+        self._parts.callback(self._stop_child, "page")
+        self._launch("page")
+        scheme = "https" if self.settings.page.certificate_file else "http"
+        self._on_progress(f"the live page: {scheme}://{address}/")
 
     def _require_wanted(self) -> None:
         if self._is_stopped():
             raise StartInterruptedError("Interrupted before the group was up; it was not started.")
 
-    def _try_out(self) -> None:
-        """Before anything of the group starts: could its consumers work at all?"""
-        self._require_wanted()
-        self._on_progress("trying the lake and the transformations")
-        found = run_trial(self._flags)
-        self._require_wanted()
-        if found.refusal:
-            is_of_settings = found.exit_code == SettingsError.exit_code
-            kind = SettingsError if is_of_settings else PenstockError
-            raise kind(f"The group was not started: {found.refusal}")
-        if found.note:
-            self._on_progress(f"not tried: {found.note}")
-        if found.doubt:
-            self._on_progress(f"warning: {found.doubt}")
-
     def _warm_up(self, master: str) -> None:
         """In the background: the first consumer needs Spark in a few seconds."""
         self._end_warm_up()
         command = warm_up_command(master, self.settings.lake.group, self.settings.spark.tasks)
-        self._warming = start_child(command, log_file=self.directory / "spark" / "warm-up.log")
+        self._warming = start_child(
+            command,
+            log_file=self.directory / "spark" / "warm-up.log",
+            environment=warm_up_environment(self.settings.spark),
+        )
 
     def _end_warm_up(self) -> None:
         if self._warming is not None:
@@ -307,24 +319,23 @@ class LocalGroup:
             self.is_spark_starting = False
             return [self._not_restarted(_SPARK, error)]
         self.is_spark_starting = False
-        self._server_tried_s[_SPARK] = time.monotonic()
+        self._server_paces.tried(_SPARK, time.monotonic())
         self._warm_up(server.master)
         return [_RESTARTED.format(name=_SPARK)]
 
     def _may_be_tried(self, name: str) -> bool:
-        tried_s = self._server_tried_s.get(name)
-        return tried_s is None or time.monotonic() - tried_s >= SERVER_RESTART_PAUSE_S
+        return self._server_paces.may_start(name, time.monotonic())
 
     def _restarted(self, name: str, restart: Callable[[], object]) -> str:
         try:
             restart()
         except PenstockError as error:
             return self._not_restarted(name, error)
-        self._server_tried_s[name] = time.monotonic()
+        self._server_paces.tried(name, time.monotonic())
         return _RESTARTED.format(name=name)
 
     def _not_restarted(self, name: str, error: PenstockError) -> str:
-        self._server_tried_s[name] = time.monotonic()
+        self._server_paces.tried(name, time.monotonic())
         return f"the {name} died and could not be restarted: {error}"
 
     @property
@@ -332,9 +343,9 @@ class LocalGroup:
         return self.directory / SERVERS_RESTARTING_NAME
 
     def arguments_of(self, name: str) -> list[str]:
-        """The arguments of `penstock` for this group's `monitor` or `controller`."""
-        ends_with = ["--ends-with", self._owner] if name == "controller" else []
-        return [name, *self._flags, *ends_with]
+        """The arguments of `penstock` for this group's `monitor`, `controller` or `page`."""
+        own = {"controller": ["--ends-with", self._owner], "page": self._page_flags}
+        return [name, *self._flags, *own.get(name, [])]
 
     def _launch(self, name: str, *, restarts: int = 0) -> None:
         if restarts == 0:

@@ -242,7 +242,7 @@ def _check_headers_agree(message: Message, texts: Mapping[str, str]) -> None:
 
 
 def _check_place(message: Message, topic_role: str | None, mailbox: int | None) -> None:
-    if topic_role is not None and topic_role != message.topic_role:
+    if topic_role is not None and topic_role not in {message.topic_role, *message.also_on}:
         raise RefusedError(RefusalCode.WRONG_TOPIC, f"belongs on {message.topic_role}")
     if mailbox is not None and mailbox != message.mailbox:
         raise RefusedError(RefusalCode.WRONG_MAILBOX, f"belongs in partition {message.mailbox}")

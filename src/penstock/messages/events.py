@@ -1,7 +1,7 @@
 """Messages from a consumer to the controller: started, stopped, refused, and its state.
 
 Events name the plan they answer, so that the controller recognises an answer to an older plan. They
-are written to partition 0, the controller's mailbox.
+are written to the consumer topic, which the controller reads.
 """
 
 from enum import StrEnum

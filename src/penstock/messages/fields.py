@@ -75,11 +75,13 @@ class EpochRow(PartitionRow):
 class Message(Value):
     """The base of all messages. The header `event_type` is the name of the class.
 
-    `topic_role` is the topic's name without the prefix. `header_fields` are also copied into
+    `topic_role` is the topic's name without the prefix, and `also_on` has further topics on which
+    it is accepted. `header_fields` are also copied into
     headers, so that Kafka tools and the controller's checks can read them without parsing.
     """
 
     topic_role: ClassVar[str]
+    also_on: ClassVar[tuple[str, ...]] = ()
     header_fields: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -95,7 +97,9 @@ class Message(Value):
 class FromConsumer(Message):
     """A message from a consumer: its id, its incarnation, and the highest plan it has obeyed."""
 
-    topic_role: ClassVar[str] = "controller"
+    topic_role: ClassVar[str] = "consumer"
+    # Where consumers of 0.1.0 write it: a new controller leads them until they are rolled out.
+    also_on: ClassVar[tuple[str, ...]] = ("controller",)
     header_fields: ClassVar[tuple[str, ...]] = _CONSUMER_HEADERS
 
     consumer_id: ConsumerNumber

@@ -1,4 +1,4 @@
-"""What a controller writes to its own partition: its claim to lead, heartbeats, and its end.
+"""What a controller writes about itself: its claim to lead, heartbeats, and its end.
 
 The claim's offset in the controller's partition becomes the controller's epoch, so epochs only
 rise. A heartbeat that came back through the log shows that the controller can hear its consumers.
@@ -19,13 +19,15 @@ class LeadershipClaim(Message):
 
 
 class ControllerHeartbeat(Message):
-    """Written by the leading controller to partition 0, and read there by itself.
+    """Written by the leading controller to its own partition and to the consumers' topic.
 
-    It passes through the log like every consumer's report. A consumer is silent when so many
-    heartbeats came back without a message of its own in between.
+    It reads both: the heartbeat passes through the log like every consumer's report. A consumer is
+    silent when so many heartbeats came back without a message of its own in between. A standby
+    listens to the controller's own partition, to which no consumer can write.
     """
 
     topic_role: ClassVar[str] = "controller"
+    also_on: ClassVar[tuple[str, ...]] = ("consumer",)
     header_fields: ClassVar[tuple[str, ...]] = ("controller_epoch",)
 
     controller_epoch: Ordinal

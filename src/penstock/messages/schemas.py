@@ -15,12 +15,14 @@ from penstock.model.control_topic_names import ControlTopicNames
 
 def schema_of(kind: type[Message]) -> dict[str, Any]:
     schema = kind.model_json_schema(mode="validation")
+    names = ControlTopicNames("<prefix>")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:penstock:messages:{SCHEMA_VERSION.major}:{kind.__name__}",
         **schema,
         "x-schema-version": str(SCHEMA_VERSION),
-        "x-topic": ControlTopicNames("<prefix>").of_role(kind.topic_role),
+        "x-topic": names.of_role(kind.topic_role),
+        **({"x-also-on": [names.of_role(role) for role in kind.also_on]} if kind.also_on else {}),
         "x-headers": ["event_type", "schema_version", "group", *kind.header_fields],
     }
 

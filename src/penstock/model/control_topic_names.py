@@ -1,10 +1,12 @@
-"""The names of the five control topics. No other place puts them together.
+"""The names of the seven control topics. No other place puts them together.
 
     <prefix>-monitor      write speeds, from the monitor
-    <prefix>-controller   commands to consumers, and what consumers report to the controller
+    <prefix>-controller   the controller's commands to consumers, its claims and heartbeats
+    <prefix>-consumer     what consumers report to the controller
     <prefix>-query        the controller's state queries to consumers
     <prefix>-service      operators' requests and the answers to them
     <prefix>-state        what a new controller must know and no consumer can tell it
+    <prefix>-status       what people see of the group: the controller's newest status
 
 `TopicsSettings.names` gives the names of a group.
 """
@@ -25,6 +27,10 @@ class ControlTopicNames:
         return self.of_role("controller")
 
     @property
+    def consumer(self) -> str:
+        return self.of_role("consumer")
+
+    @property
     def query(self) -> str:
         return self.of_role("query")
 
@@ -37,8 +43,20 @@ class ControlTopicNames:
         return self.of_role("state")
 
     @property
+    def status(self) -> str:
+        return self.of_role("status")
+
+    @property
     def all(self) -> tuple[str, ...]:
-        return self.monitor, self.controller, self.query, self.service, self.state
+        return (
+            self.monitor,
+            self.controller,
+            self.consumer,
+            self.query,
+            self.service,
+            self.state,
+            self.status,
+        )
 
     def of_role(self, role: str) -> str:
         """The topic on which messages with this `topic_role` travel."""

@@ -21,6 +21,7 @@ from penstock.kafka_io.measurement_topic import (
     monitor_topic_missing,
 )
 from penstock.messages import SpeedSource
+from penstock.metrics import Process
 from penstock.model.broker_logs import LogName
 from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
 from penstock.monitor.core.filters import filter_from_settings
@@ -28,8 +29,9 @@ from penstock.monitor.core.measurement import measurement_parts
 from penstock.monitor.core.meter import MeasuredSpeeds, Meter
 from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
 from penstock.monitor.core.who_publishes import WhoPublishes
+from penstock.monitor.metrics import MonitorMetrics
 from penstock.settings import Settings
-from penstock.telemetry import Health, get_logger
+from penstock.telemetry import Health, MetricStore, get_logger
 
 # After this part of a period, a round goes on without the brokers that have not answered.
 _WAIT_PART_OF_PERIOD = 0.8
@@ -48,8 +50,11 @@ class SpeedMeasuring:
         questions: BrokerQuestions,
         *,
         clock: Callable[[], float] = time.monotonic,
+        tells_partitions: bool = True,
     ) -> None:
+        """`tells_partitions`: whether the log says how many there are, when that changes."""
         monitor = settings.monitor
+        self._tells_partitions = tells_partitions
         self._settings = settings
         self._questions = questions
         self._clock = clock
@@ -117,7 +122,8 @@ class SpeedMeasuring:
             self._meter.set_layout(
                 {name: place for name, place in answers.layout.items() if name[0] in wanted}
             )
-            if self._layout.received(now_s, len(self._meter.names)):
+            has_changed = self._layout.received(now_s, len(self._meter.names))
+            if has_changed and self._tells_partitions:
                 self._log.info("partitions_changed", partitions=len(self._meter.names))
         if answers.layout_is_stale:
             self._layout.doubt()
@@ -137,10 +143,16 @@ class SpeedMeasuring:
             self._meter.change_source(SpeedSource.OFFSETS)
 
 
-def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -> None:
+def run_monitor(
+    settings: Settings,
+    stop: Event,
+    health: Health | None = None,
+    metrics: MetricStore | None = None,
+) -> None:
     """Measure and publish until `stop` is set."""
     log = get_logger(component="monitor")
     health = health or Health()
+    told = MonitorMetrics(metrics or MetricStore(settings.lake.group, Process.MONITOR))
     publishing = _who_publishes(settings)
 
     def publishing_changed(error: Exception | None) -> None:
@@ -167,7 +179,9 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
     try:
         for _ in _rounds(settings.monitor.period, stop):
             health.beat()
+            began_s = time.monotonic()
             speeds = measuring.run_round()
+            told.round_ended(speeds, time.monotonic() - began_s)
             if speeds is None:
                 continue
             health.begun()
@@ -175,6 +189,7 @@ def run_monitor(settings: Settings, stop: Event, health: Health | None = None) -
             if is_mine != was_mine:
                 _log_change(log, publishing)
             was_mine = is_mine
+            told.publishes(is_mine=is_mine)
             if not is_mine:
                 continue
             sequence += 1

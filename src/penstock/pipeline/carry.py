@@ -28,6 +28,7 @@ from penstock.pipeline.batch import (
     reference_range_of,
 )
 from penstock.pipeline.checkpoints import CheckpointMaker
+from penstock.pipeline.commit_watch import UNWATCHED, CommitWatch
 from penstock.pipeline.dataframe_writer import DataFrameWriter
 from penstock.pipeline.dead_letters import ledger_of_dead_letters
 from penstock.pipeline.diagnosis import as_penstock_error, ranges_not_there, topic_without_id
@@ -78,6 +79,7 @@ class Pipeline:
         at_point: Point = _ignore,
         clock: Callable[[], float] = time.monotonic,
         source: RecordSource | None = None,
+        watch: CommitWatch = UNWATCHED,
     ) -> None:
         """Records come from Kafka, unless a test gives another `source`."""
         self._settings = settings
@@ -87,7 +89,7 @@ class Pipeline:
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
         self._tables: dict[str, LakeTable] = {}
-        self._checkpoints = CheckpointMaker(settings.lake)
+        self._checkpoints, self._watch = CheckpointMaker(settings.lake), watch
         self._lock = threading.Lock()
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
@@ -102,7 +104,9 @@ class Pipeline:
             if name not in self._tables:
                 lake = self._settings.lake
                 fenced, note = name == lake.dead_letter_table, self._checkpoints.committed
-                self._tables[name] = LakeTable(lake, name, has_fences=fenced, on_commit=note)
+                self._tables[name] = LakeTable(
+                    lake, name, has_fences=fenced, on_commit=note, watch=self._watch
+                )
             return self._tables[name]
 
     def next_offsets(
@@ -115,9 +119,8 @@ class Pipeline:
         self, topic_ids: Mapping[TopicPartition, str], authority: str | None
     ) -> LedgerView:
         """Offsets and epochs of each partition; a table that cannot be read fails by itself."""
-        lake = self._settings.lake
-        view = read_ledger(lake, topic_ids, authority, self.table)
-        for name in {lake.table_of(one.topic).table for one in view.failures}:
+        view = read_ledger(self._settings.lake, topic_ids, authority, self.table)
+        for name in {self._settings.lake.table_of(one.topic).table for one in view.failures}:
             self._forget(name)
         return view
 
@@ -303,9 +306,8 @@ class Pipeline:
             return None
         if isinstance(reason, _FOUND_BY_HALVING) and len(planned) > 1:
             return self._halved(by_table, writer, way)
-        is_in_parts = planned[0].partition in self._in_parts
-        is_of_one = isinstance(reason, (SparkMemoryError, *OF_ONE_RECORD))
-        if is_of_one and len(planned) == 1 and not is_in_parts:
+        is_of_one = isinstance(reason, (SparkMemoryError, *OF_ONE_RECORD)) and len(planned) == 1
+        if is_of_one and planned[0].partition not in self._in_parts:
             return self._run(by_table, writer, Way.IN_PARTS)
         return None
 
@@ -326,10 +328,8 @@ class Pipeline:
 
         self._in_parts.add(one.partition)
         try:
-            ways = self._ways
-            return Narrowing(
-                self._kafka, self._clock, carry, write, keep, ways.part_sizes, ways.failed_alone
-            ).run(one)
+            known = (self._ways.part_sizes, self._ways.failed_alone)
+            return Narrowing(self._kafka, self._clock, carry, write, keep, *known).run(one)
         finally:
             self._in_parts.discard(one.partition)
 

@@ -6,7 +6,6 @@ all of them are null are skipped by their statistics, the others are read in sma
 memory does not depend on the number of files.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from penstock.model.json_text import read_json
 from penstock.pipeline.log_entries import LogNotUnderstoodError, metadata_of, protocol_of
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_state import TableMetadata, TableProtocol
@@ -25,6 +25,10 @@ _ALWAYS_SET = {"txn.appId", "metaData.id", "protocol.minReaderVersion"}
 # Only in checkpoints of version 2, which keep their files elsewhere.
 _VERSION_2 = "checkpointMetadata"
 _ROWS_AT_ONCE = 4096
+# A version has twenty digits in a file's name, and is a 64-bit number.
+VERSION_MAX = 2**63 - 1
+# A part has a hundred thousand files and more.
+PARTS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ def hinted_version(storage: TableStorage) -> int | None:
     """The version of the newest checkpoint, of whatever kind; None if nothing says it."""
     found = storage.read_marked(HINT_PATH)
     try:
-        return None if found is None else int(json.loads(found[0])["version"])
+        return None if found is None else int(read_json(found[0])["version"])
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -62,7 +66,7 @@ def hinted_checkpoint(storage: TableStorage) -> CheckpointPlace | None:
     """The newest checkpoint as `_last_checkpoint` says; None if there is no such file."""
     try:
         with storage.open_file(HINT_PATH) as file:
-            hint = json.loads(file.read())
+            hint = read_json(file.read())
         if "v2Checkpoint" in hint:
             raise LogNotUnderstoodError("a checkpoint of version 2")
         place = CheckpointPlace(int(hint["version"]), int(hint.get("parts") or 1))
@@ -70,7 +74,8 @@ def hinted_checkpoint(storage: TableStorage) -> CheckpointPlace | None:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None  # a hint that cannot be read is as good as none: the log is listed
-    return place if place.version >= 0 and place.parts >= 1 else None
+    is_possible = 0 <= place.version <= VERSION_MAX and 1 <= place.parts <= PARTS_MAX
+    return place if is_possible else None
 
 
 def read_checkpoint(storage: TableStorage, place: CheckpointPlace) -> CheckpointContent:

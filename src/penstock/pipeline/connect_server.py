@@ -4,8 +4,9 @@
         server.master            # sc://127.0.0.1:port
 
 It listens on the loopback unless told otherwise, has a bounded heap, writes to a log file, and ends
-with the process that started it, unless started `detached` for `penstock spark start`. Whoever
-reaches it can run code in it: in a pod, where it listens to all, a NetworkPolicy says who may.
+with the process that started it, unless started `detached` for `penstock spark start`. Who opens a
+session can run code in it, so it opens none without its token (server_token.py). Where it can be
+reached from elsewhere it has TLS: then Spark itself listens on the loopback, behind tls_front.py.
 """
 
 import importlib.util
@@ -19,21 +20,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SettingsError
 from penstock.extras import Extra, MissingExtraError, install_command
 from penstock.jars.java import find_java
+from penstock.model.sentences import duration_text
+from penstock.pipeline.server_token import SERVER_VARIABLE, forget_token, make_token
 from penstock.pipeline.session import start_options
+from penstock.pipeline.tls_front import front_command
 from penstock.processes import (
     STOP_GRACE_S,
+    LogLines,
     ProcessIdentity,
     is_alive,
     start_child,
     start_detached,
     stop,
 )
+from penstock.settings import Secret
 from penstock.settings.sections import SparkSettings
+from penstock.settings.sections.addresses import is_loopback
 
-START_TIMEOUT_S = 90.0
 FREE_TIMEOUT_S = 10.0
 HOST = "127.0.0.1"
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 -- a name for it, chosen by the operator
@@ -55,13 +61,20 @@ class ConnectServer:
         folder: Path | None = None,
         detached: bool = False,
         listen_on: str = HOST,
+        writes_archive: Path | None = None,
     ) -> None:
+        """`writes_archive`: the archive of Spark's classes that it writes when it ends."""
         self._spark = spark
+        self._writes_archive = writes_archive
         self._listen_on = listen_on
         self._given_folder = folder
         self._detached = detached
         self.port = port or _free_port()
+        self._has_tls = bool(spark.certificate_file) and not is_loopback(listen_on)
+        self._spark_port = _free_port() if self._has_tls else self.port
+        self._token: Secret | None = spark.token
         self.process: ProcessIdentity | None = None
+        self.tls_process: ProcessIdentity | None = None
         self._begun_s = 0.0
 
     def __enter__(self) -> Self:
@@ -77,7 +90,14 @@ class ConnectServer:
 
     @property
     def master(self) -> str:
-        return f"sc://{self._reached_at}:{self.port}"
+        return f"sc://{self._reached_at}:{self.port}{'/;use_ssl=true' if self._has_tls else ''}"
+
+    @property
+    def settings_here(self) -> SparkSettings:
+        """For clients in this process: Spark itself, with its token."""
+        at = HOST if self._has_tls else self._reached_at
+        given = {"master": f"sc://{at}:{self._spark_port}", "token": self._token}
+        return self._spark.model_copy(update=given)
 
     @property
     def _reached_at(self) -> str:
@@ -102,30 +122,65 @@ class ConnectServer:
     def begin(self) -> None:
         """Start the server; `is_ready` says when it answers."""
         find_java()
+        self._require_safe()
         self.folder = self._given_folder or Path(tempfile.mkdtemp(prefix="penstock-spark-"))
         self.folder.mkdir(parents=True, exist_ok=True)
         self._wait_until_free()
+        if self._token is None:
+            self._token = make_token(self.port)
+        self._log = LogLines.from_now(self.log_file)
         start = start_detached if self._detached else start_child
         self.process = start(
-            server_command(self._spark, self.port, self._listen_on),
+            server_command(
+                self._spark,
+                self._spark_port,
+                HOST if self._has_tls else self._listen_on,
+                self._writes_archive,
+            ),
             log_file=self.log_file,
-            environment=server_environment(),
+            environment={**server_environment(), SERVER_VARIABLE: self._token.reveal()},
         )
+        if self._has_tls:
+            files = (self._spark.certificate_file, self._spark.certificate_key_file)
+            self.tls_process = start(
+                front_command(self._listen_on, self.port, self._spark_port, *files),
+                log_file=self.log_file,
+            )
         self._begun_s = time.monotonic()
+
+    def _require_safe(self) -> None:
+        if is_loopback(self._listen_on) or self._has_tls or self._spark.insecure:
+            return
+        raise SettingsError(
+            f"A Spark server that listens on {self._listen_on} without TLS shows its token and "
+            "everything else to who is on the way.",
+            remedy="Set spark.certificate_file and spark.certificate_key_file. If a server without "
+            "TLS is meant, say so: spark.insecure: true.",
+        )
 
     def is_ready(self) -> bool:
         """Whether the server that was begun answers. One that never will is ended, and raises."""
-        if is_listening(self._reached_at, self.port):
+        if is_listening(self._reached_at, self.port) and (
+            not self._has_tls or is_listening(HOST, self._spark_port)
+        ):
             return True
-        if self.process is None or not is_alive(self.process):
-            reason = "Spark died while starting."
-        elif time.monotonic() - self._begun_s > START_TIMEOUT_S:
-            reason = f"Spark did not answer within {START_TIMEOUT_S:.0f} s."
+        if not self._is_alive():
+            error = ConnectServerStartError(f"Spark died while starting.{self._quoted()}")
+        elif time.monotonic() - self._begun_s > self._spark.start_timeout:
+            limit = duration_text(self._spark.start_timeout)
+            error = ConnectServerStartError(
+                f"Spark did not answer within {limit} (spark.start_timeout).{self._quoted()}",
+                remedy="If it was still starting, give it more time: "
+                "--set spark.start_timeout=10m.",
+            )
         else:
             return False
-        error = ConnectServerStartError(f"{reason}{self._quoted()}")
         self._end_failed()
         raise error
+
+    def _is_alive(self) -> bool:
+        processes = [self.process, self.tls_process] if self._has_tls else [self.process]
+        return all(one is not None and is_alive(one) for one in processes)
 
     def _end_failed(self) -> None:
         failed = self.process
@@ -143,14 +198,20 @@ class ConnectServer:
 
     def stop(self, *, remove_log: bool = True) -> None:
         """End the server; a temporary folder goes with it. Safe to call twice."""
+        if self.tls_process is not None:
+            stop(self.tls_process, grace_s=STOP_GRACE_S)
+            self.tls_process = None
         if self.process is not None:
             stop(self.process, grace_s=STOP_GRACE_S)
             self.process = None
+        if self._spark.token is None:
+            forget_token(self.port)
+            self._token = None
         if remove_log and self._given_folder is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _quoted(self) -> str:
-        text = self.log_file.read_text(encoding="utf-8", errors="replace")
+        text = self._log.text()
         lines = "\n".join(f"    {line}" for line in text.splitlines()[-QUOTED_LINES:])
         return f" Its log ends:\n{lines}" if lines else " It wrote no log."
 
@@ -167,11 +228,13 @@ def spark_home() -> Path:
     return Path(origin).parent
 
 
-def server_command(spark: SparkSettings, port: int, listen_on: str = HOST) -> list[str]:
+def server_command(
+    spark: SparkSettings, port: int, listen_on: str = HOST, writes_archive: Path | None = None
+) -> list[str]:
     """`spark-submit` becomes the JVM by `exec`, so its number is the server's."""
     local = spark.master if not spark.uses_connect_server else f"local[{spark.tasks}]"
     options = {
-        **start_options(spark),
+        **start_options(spark, writes_archive=writes_archive),
         "spark.driver.memory": f"{spark.server_memory // 2**20}m",
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,

@@ -21,6 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import Claim, epoch_ids, leader_epoch_id, stored_epoch
+from penstock.pipeline.commit_watch import UNWATCHED, CommitWatch
 from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.ledger_moves import (
     FilesReplacedError,
@@ -56,11 +57,13 @@ class LakeTable(TableReading):
         *,
         has_fences: bool = False,
         on_commit: Callable[[str, int], None] | None = None,
+        watch: CommitWatch = UNWATCHED,
     ) -> None:
         """`on_commit` is called with the table's name and the version of each commit."""
         super().__init__(lake, name)
         self._lake = lake
         self._on_commit = on_commit
+        self._watch = watch
         self._columns = ColumnsToWrite(name)
         # Claims this process has committed under. Another writer's commit would move the offset,
         # so while the offset is ours the epoch is too, and is not looked up or written again.
@@ -172,6 +175,7 @@ class LakeTable(TableReading):
                 added = [_add_action(file, changes_data=changes_data) for file in files]
                 version = self._commit_by_deltalake(moves, removed, added, batch, notes or {})
             self._claims |= {one.application_id: one.claim for one in moves if one.claim}
+        self._watch.committed(self.name, version, self._log.entries_up_to(version))
         if self._on_commit is not None:
             self._on_commit(self.name, version)
         return version
@@ -201,7 +205,9 @@ class LakeTable(TableReading):
 
         try:
             with WaitingEntry(self.storage) as waiting:
-                return commit_by_link(self._log, waiting, moves, batch, entry_after)
+                return commit_by_link(
+                    self._log, waiting, moves, batch, entry_after, self._met_another
+                )
         except LogNotUnderstoodError:
             added = [_add_action(file, changes_data=True) for file in files]
             return self._commit_by_deltalake(moves, (), added, batch, notes)
@@ -248,6 +254,8 @@ class LakeTable(TableReading):
                 )
             except (CommitFailedError, DeltaError, OSError) as error:
                 failed = error
+                if isinstance(error, CommitFailedError):
+                    self._met_another()
                 continue  # it may have committed: the next attempt reads the log first
             self._require_in_force(moves, base)
             return base + 1
@@ -255,6 +263,9 @@ class LakeTable(TableReading):
         if failed is not None and self._is_committed(moves, batch, base, state):
             return state.version
         raise self._refused(failed) from failed
+
+    def _met_another(self) -> None:
+        self._watch.conflicted(self.name)
 
     def _require_in_force(self, moves: Sequence[LedgerMove], base: int) -> None:
         """As `_stands` in log_commit.py, for a commit of deltalake after the version `base`."""

@@ -5,11 +5,11 @@ of the cost of a commit. Here each entry is asked for once, and later changes ar
 commits' own files. An answer always belongs to the version that the table is at.
 """
 
-import json
 from collections.abc import Iterable
 
 from deltalake import DeltaTable
 
+from penstock.model.json_text import read_json
 from penstock.pipeline.storage import TableStorage
 
 # From this many versions on, asking again is as quick as reading the commits.
@@ -42,13 +42,14 @@ class LedgerEntries:
         try:
             for number in range(self._version + 1, version + 1) if self._entries else ():
                 self._entries |= self._changed_by(number)
-        except FileNotFoundError:
-            self._entries = {}  # a checkpoint covers this commit, and its file is gone
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            # A checkpoint covers this commit and its file is gone, or only deltalake can read it.
+            self._entries = {}
         self._table, self._version = table, version
 
     def _changed_by(self, version: int) -> dict[str, int]:
         with self._storage.open_file(f"_delta_log/{version:020d}.json") as file:
             lines = file.read().splitlines()
-        actions = [json.loads(line) for line in lines if b'"txn"' in line]
+        actions = [read_json(line) for line in lines if b'"txn"' in line]
         moved = [action["txn"] for action in actions if "txn" in action]
         return {one["appId"]: int(one["version"]) for one in moved}

@@ -84,11 +84,13 @@ def commit_by_link(
     moves: Sequence[LedgerMove],
     batch: str,
     entry_after: Callable[[TableState | None], tuple[int, bytes]],
+    on_conflict: Callable[[], None],
 ) -> int:
     """Commit on top of the newest version; the version that has it.
 
     `entry_after` makes version and content of the entry that follows a state, or raises if none
-    may follow. It is asked again after each version that another writer has made meanwhile.
+    may follow. It is asked again after each version that another writer has made meanwhile, and
+    `on_conflict` is called each time.
     Raises OSError when the storage does not take the entry or the outcome is unknown, and
     LogNotUnderstoodError only before anything was tried.
     """
@@ -109,7 +111,9 @@ def commit_by_link(
             # It may have been put all the same: the log is read before the next attempt.
             failed, failures = error, failures + 1
             continue
-        if mark is not None and _stands(log, waiting, tried, mark, moves):
+        if mark is None:
+            on_conflict()
+        elif _stands(log, waiting, tried, mark, moves):
             log.committed(tried, content, mark)
             return tried
     raise failed

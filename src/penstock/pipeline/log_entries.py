@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from penstock.model.json_text import read_json
 from penstock.pipeline.table_state import TableMetadata, TableProtocol, features
 from penstock.pipeline.written_files import WrittenFile
 
@@ -52,7 +53,7 @@ def parse_entry(content: bytes) -> LogEntry:
             if not any(key in line for key in _OF_INTEREST):
                 _require_whole(line)
                 continue
-            action = json.loads(line)
+            action = read_json(line)
             if action.get("txn") is not None:
                 transactions[action["txn"]["appId"]] = int(action["txn"]["version"])
             if action.get("protocol") is not None:

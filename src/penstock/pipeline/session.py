@@ -13,27 +13,30 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError, SettingsError, UnreachableError
 from penstock.extras import Extra, install_command
 from penstock.jars import jar_paths, spark_sets
+from penstock.jars.class_archive import class_archive, options_to_use, options_to_write
+from penstock.jars.java import find_java
+from penstock.pipeline.server_token import require_safe_server
 from penstock.settings.sections import SparkSettings
 
 # About three seconds in all. By default the client retries for ten minutes, also at exit; a failed
 # batch is planned again anyway.
-CONNECT_RETRIES, CONNECT_RETRY_MS_MAX = 5, 1_000
-# By default all connections of a process to one address share their pauses between attempts, which
-# grow to two minutes while a server is away: a new session would wait for the pause of a lost one.
-_CHANNEL_OPTIONS = {
-    "grpc.use_local_subchannel_pool": 1,
-    "grpc.initial_reconnect_backoff_ms": 200,
-    "grpc.max_reconnect_backoff_ms": CONNECT_RETRY_MS_MAX,
-}
+CONNECT_RETRIES = 5
 # What a call to a server that is away, or that is starting or ending, ends with.
 _SERVER_AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED"})
 QUOTED_CHARACTERS = 500
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:ParallelGCThreads=2",
+    "-XX:-UsePerfData",
+)
 REDACTION = "(?i)secret|password|token|access[.]?key|credential|jaas"
 
 
@@ -51,8 +54,20 @@ def session_options() -> dict[str, str]:
     }
 
 
-def start_options(spark: SparkSettings, *, reads_kafka: bool = True) -> dict[str, str]:
+def spark_class_archive() -> Path:
+    """Where the archive of Spark's classes is, or would be."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    return class_archive("spark", find_java().path, jars.glob("*.jar"))
+
+
+def start_options(
+    spark: SparkSettings, *, reads_kafka: bool = True, writes_archive: Path | None = None
+) -> dict[str, str]:
     """Options that only the start of a JVM accepts."""
+    if writes_archive is None:
+        archive_options = options_to_use(spark_class_archive())
+    else:
+        archive_options = options_to_write(writes_archive)
     scratch = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getuid()}"
     sets = spark_sets(spark.object_store) if reads_kafka else []
     return {
@@ -60,8 +75,9 @@ def start_options(spark: SparkSettings, *, reads_kafka: bool = True) -> dict[str
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.driver.memory": f"{spark.driver_memory // 2**20}m",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError "
-        "-XX:ParallelGCThreads=2 -XX:-UsePerfData",
+        "spark.driver.extraJavaOptions": " ".join(
+            [*_JAVA_OPTIONS, *(f'"{option}"' for option in archive_options)]
+        ),
         "spark.jars": ",".join(str(path) for jar_set in sets for path in jar_paths(jar_set)),
         "spark.redaction.regex": REDACTION,
         "spark.local.dir": str(scratch),
@@ -131,19 +147,25 @@ def open_connect_session(spark: SparkSettings, *, session_id: str = "") -> Spark
     """
     # Spark's client for Connect servers is not needed with a JVM in this process.
     from pyspark.sql.connect import session as connect  # noqa: PLC0415 -- see above
-    from pyspark.sql.connect.client.core import ChannelBuilder  # noqa: PLC0415 -- see above
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 -- see above
 
-    options = {**dict(ChannelBuilder.GRPC_DEFAULT_OPTIONS), **_CHANNEL_OPTIONS}
-    ChannelBuilder.GRPC_DEFAULT_OPTIONS = list(options.items())
-    builder: Any = SparkSession.builder
+    from penstock.pipeline.connect_channel import (  # noqa: PLC0415 -- see above
+        RECONNECT_MS_MAX,
+        ConnectChannel,
+    )
+
+    require_safe_server(spark)
     session: Any = None
     try:
         if session_id:
-            session = connect.SparkSession(connect_address(spark.master, session_id))
+            channel = ConnectChannel(spark, connect_address(spark.master, session_id))
+            session = connect.SparkSession(channel)
         else:
-            session = builder.remote(spark.master).create()
-        policy = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=CONNECT_RETRY_MS_MAX)
+            # As `SparkSession.builder.remote` does, which takes no channel.
+            os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+            builder = connect.SparkSession.Builder()
+            session = builder.channelBuilder(ConnectChannel(spark, spark.master)).create()
+        policy = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=RECONNECT_MS_MAX)
         session.client.set_retry_policies([policy])
         for option, value in {**session_options(), **spark.options}.items():
             _set(session, option, value)
@@ -168,7 +190,9 @@ def _not_opened(spark: SparkSettings, error: PySparkException) -> PenstockError:
     reason = " ".join(str(error).split())[:QUOTED_CHARACTERS]
     return SettingsError(
         f"The Spark Connect server at {spark.master} opens no session: {reason}",
-        remedy="Correct spark.master or spark.options.",
+        remedy="Set spark.token_file, or PENSTOCK_SPARK__TOKEN in the environment."
+        if code is not None and code.name == "UNAUTHENTICATED"
+        else "Correct spark.master or spark.options.",
     )
 
 

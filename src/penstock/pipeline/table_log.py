@@ -90,6 +90,8 @@ class TableLog:
     def __init__(self, storage: TableStorage) -> None:
         self._storage = storage
         self._held: _Progress | None = None
+        # The version of the newest checkpoint, when it was looked up last.
+        self._checkpointed: int | None = None
 
     def newest(self) -> TableState | None:
         """The newest version; None if there is no table. Raises LogNotUnderstoodError."""
@@ -126,7 +128,12 @@ class TableLog:
 
     def checkpoint_version(self) -> int | None:
         """The version of the newest checkpoint, as the log's hint says."""
-        return hinted_version(self._storage)
+        self._checkpointed = hinted_version(self._storage)
+        return self._checkpointed
+
+    def entries_up_to(self, version: int) -> int:
+        """How many entries a reader of this version reads after the newest checkpoint we saw."""
+        return version - (-1 if self._checkpointed is None else self._checkpointed)
 
     def holds_batch(self, batch: str, *, since: int, until: int) -> bool | None:
         """Whether an entry from `since` on is of this batch; None when one was cleaned away."""

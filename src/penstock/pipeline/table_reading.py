@@ -4,7 +4,8 @@ Methods that need the list of files say so: they take time and memory with every
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
@@ -58,9 +59,18 @@ class TableReading:
         except (DeltaError, OSError) as error:
             raise self._refused(error) from error
 
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Entries are looked up in the log when they are asked for, and may be damaged, too."""
+        with self._lock:
+            try:
+                yield
+            except (DeltaError, OSError) as error:
+                raise self._refused(error) from error
+
     def next_offsets(self, application_ids: Iterable[str]) -> dict[str, int | None]:
         """The ledger's offsets; None for entries it does not have."""
-        with self._lock:
+        with self._looking():
             state, names = self._state(), sorted(application_ids)
             if state is None:
                 return dict.fromkeys(names)
@@ -68,7 +78,7 @@ class TableReading:
 
     def last_epochs(self, application_ids: Iterable[str], authority: str) -> dict[str, Epoch]:
         """The epoch of each entry's last commit, where one was made under this authority."""
-        with self._lock:
+        with self._looking():
             state = self._state()
             if state is None:
                 return {}
@@ -78,7 +88,7 @@ class TableReading:
 
     def leader_epochs(self, application_ids: Iterable[str]) -> dict[str, int]:
         """The Kafka leader's epoch at each entry's offset, where it is known."""
-        with self._lock:
+        with self._looking():
             state = self._state()
             if state is None:
                 return {}
@@ -90,6 +100,11 @@ class TableReading:
         with self._lock:
             return self._state() is not None
 
+    def versions(self) -> tuple[int, int | None]:
+        """The newest version, and that of the newest checkpoint, if there is one."""
+        with self._lock:
+            return self._require_state().version, self._log.checkpoint_version()
+
     def active(self) -> list[ActiveFile]:
         """The files of the newest version. Reads the list of files."""
         with self._lock:
@@ -98,7 +113,7 @@ class TableReading:
 
     def snapshot(self, application_ids: Iterable[str]) -> LogSnapshot:
         """Ledger entries and files of a single version. Reads the list of files."""
-        with self._lock:
+        with self._looking():
             table = self._with_files()
             if table is None:
                 return LogSnapshot({}, frozenset())
@@ -129,7 +144,7 @@ class TableReading:
         """The table's own `delta.targetFileSize` in bytes, if it has one."""
         with self._lock:
             text = self._require_state().configuration.get("delta.targetFileSize")
-            return int(text) if text is not None and text.isdigit() else None
+            return int(text) if text is not None and text.isdecimal() else None
 
     def vacuum(self) -> int:
         """Remove replaced files and log entries whose time is over, by the table's own properties.

@@ -73,10 +73,10 @@ def _where_python_looks(module: str) -> str:
     near = difflib.get_close_matches(module, there, n=1)
     meant = f"Did you mean {near[0]}, which is there? " if near else ""
     return (
-        f"{meant}"
+        f"{meant}PYTHONPATH is {given or 'not set'}. "
         "Set PYTHONPATH to the folder that has the module, or install its package: Python does not "
-        "look in the current directory (docs/transformations.md). It looked in the packages of "
-        f"{sys.executable}; PYTHONPATH is {given or 'not set'}."
+        "look in the current directory (docs/transformations.md). It also looked in the packages "
+        f"of {sys.executable}."
     )
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from penstock.errors import PenstockError, SettingsError
+from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.model import TopicPartition
 from penstock.model.sentences import counted
@@ -49,6 +51,8 @@ CORNER = "_penstock_trial"
 SWEPT_AFTER_S = 3600
 # Few: enough to see whether the function works at all, and read within a second or two.
 RECORDS_TRIED = 5
+# How many topics are named where one is not there.
+_NAMED_MAX = 5
 _WRITER = Writer(1, 1)
 _ONE_ROW = pa.table({"trial": pa.array([1], pa.int64())})
 _ONE_COLUMN = (
@@ -146,12 +150,16 @@ def try_topic(
 
 def try_out(
     settings: Settings,
-    open_session: Callable[[], Any],
+    open_session: Callable[[], Any] | None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """The lake, then each transformation. Spark is started only for a transformation."""
+    """The lake, then each transformation. Spark is started only for a transformation.
+
+    Without `open_session`, or where the lake takes nothing, transformations are only imported.
+    """
     on_progress(f"trying the lake {settings.lake.root}")
-    yield _tried("lake", lambda: _lake(settings.lake))
+    lake = _tried("lake", lambda: _lake(settings.lake))
+    yield lake
     topics = []
     for topic, table in sorted(settings.lake.tables.items()):
         if table.transformation:
@@ -160,7 +168,12 @@ def try_out(
                 topics.append(topic)
             else:
                 yield Finding(_name_of(topic), missing.message, missing)
-    if not topics:
+    if lake.error is not None:
+        for topic in topics:
+            name = settings.lake.table_of(topic).transformation
+            yield Finding(_name_of(topic), f"{name} is there; not tried without the lake")
+        return
+    if not topics or open_session is None:
         return
     on_progress("starting Spark")
     try:
@@ -177,6 +190,23 @@ def try_out(
                 yield Finding(_name_of(topic), error.message, error)
     finally:
         session.stop()
+
+
+def require_topic(settings: Settings, topic: str) -> None:
+    """Raise for what needs no Spark: a topic that is not there, a function that is not."""
+    administration = Administration(settings.kafka)
+    if topic not in administration.topics([topic]):
+        there = administration.cluster().partition_counts
+        names = [name for name in there if not name.startswith("__")]
+        near = get_close_matches(topic, names, n=3, cutoff=0.5) or sorted(names)[:_NAMED_MAX]
+        raise TopicMissingError(
+            f"Kafka has no topic {topic}.",
+            remedy=f"There are {', '.join(near)}." if near else "This user sees no topic there.",
+        )
+    transformation = settings.lake.table_of(topic).transformation
+    missing = _missing(transformation) if transformation else None
+    if missing is not None:
+        raise missing
 
 
 def _name_of(topic: str) -> str:

@@ -17,6 +17,12 @@ class ProcessIdentity:
     pid: int
     started_at_ticks: int
 
+    def __post_init__(self) -> None:
+        """A number from a file goes into a path, and to `kill`."""
+        for number in (self.pid, self.started_at_ticks):
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise ValueError(f"not a process: {number!r:.40}")  # noqa: TRY004 -- as for all that files have
+
 
 def _stat_fields(pid: int) -> list[str] | None:
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import UsageError
+from penstock.model.json_text import read_json
 from penstock.processes.child import stop_all
 from penstock.processes.identity import ProcessIdentity, is_alive
 
@@ -47,13 +48,13 @@ class ServerRegistry:
 
     def find(self, name: str) -> RunningServer | None:
         try:
-            content: dict[str, Any] = json.loads(self._file(name).read_text(encoding="utf-8"))
+            content: dict[str, Any] = read_json(self._file(name).read_text(encoding="utf-8"))
             processes = tuple(ProcessIdentity(**one) for one in content.pop("processes"))
             log_files = tuple(content.pop("log_files"))
             return RunningServer(processes=processes, log_files=log_files, **content)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise UsageError(
                 f"{self._file(name)} is not a file that Penstock wrote: {error}.",
                 remedy="Remove it, and stop the server by hand if it still runs.",

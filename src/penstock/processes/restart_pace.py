@@ -23,3 +23,22 @@ def restarts_after(restarts: int, since_start_s: float) -> int:
     """
     was_steady = since_start_s > max(STEADY_AFTER_S, 2 * pause_s(restarts))
     return 1 if was_steady else restarts + 1
+
+
+class RestartPaces:
+    """When each of several servers may be started again, by name."""
+
+    def __init__(self) -> None:
+        self._tried_s: dict[str, float] = {}
+        self._restarts: dict[str, int] = {}
+
+    def may_start(self, name: str, now_s: float) -> bool:
+        tried_s = self._tried_s.get(name)
+        return tried_s is None or now_s - tried_s >= pause_s(self._restarts[name])
+
+    def tried(self, name: str, now_s: float) -> None:
+        """A start has just succeeded or failed; the pause counts from here."""
+        tried_s = self._tried_s.get(name)
+        former = self._restarts.get(name, 0)
+        self._restarts[name] = 1 if tried_s is None else restarts_after(former, now_s - tried_s)
+        self._tried_s[name] = now_s

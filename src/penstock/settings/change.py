@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.errors import SettingsError
+from penstock.settings.secret import Secret
 from penstock.settings.sections import Settings
 from penstock.settings.tree import known_options
 
@@ -28,7 +29,9 @@ def changed_settings(settings: Settings, changes: Mapping[str, Any]) -> Settings
     changed = {}
     for section, values in by_section.items():
         before = getattr(settings, section)
-        given = before.model_dump() | values
+        # A dump has no secrets.
+        secrets = {name: one for name, one in before if isinstance(one, Secret)}
+        given = before.model_dump() | secrets | values
         try:
             changed[section] = type(before).model_validate(given)
         except ValidationError as error:

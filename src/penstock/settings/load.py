@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_origin
 
-import yaml
 from pydantic import ValidationError
 
 from penstock.errors import SettingsError
@@ -20,6 +19,7 @@ from penstock.settings.sections import Settings, TableSettings
 from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
 from penstock.settings.snapshot_mark import snapshot_mark
 from penstock.settings.tree import OptionPath, known_options, secret_options
+from penstock.settings.yaml_text import read_yaml
 
 ENVIRONMENT_PREFIX = "PENSTOCK_"
 # Variables that are not settings: cache, settings file, jar mirror, consumer id, health port.
@@ -150,12 +150,7 @@ def _text_of(file: Path) -> str:
 
 
 def _from_file(file: Path | None, text: str) -> Iterator[_SourcedValue]:
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        place = f", line {where.line + 1}, column {where.column + 1}" if where else ""
-        raise SettingsError(f"{file}{place}: not valid YAML.") from error
+    content = read_yaml(text, str(file))
     if content is None:
         return
     yield from _flatten(content, (), str(file))
@@ -198,15 +193,10 @@ def _typed(path: OptionPath, value: Any) -> Any:
     """Text of a flag or variable: lists and mappings are YAML, the rest stays text."""
     kind = known_options().get(path)
     if isinstance(value, str) and kind is not None and kind.is_collection:
-        try:
-            return yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            name, is_list = ".".join(path), get_origin(kind.annotation) is list
-            example = '["orders.*", "payments"]' if is_list else '{"name": "value"}'
-            raise SettingsError(
-                f"{name}: {value!r} is not valid YAML.",
-                remedy=f"Write it with quotes inside of quotes: {name}='{example}'.",
-            ) from error
+        name, is_list = ".".join(path), get_origin(kind.annotation) is list
+        example = '["orders.*", "payments"]' if is_list else '{"name": "value"}'
+        remedy = f"Write it with quotes inside of quotes: {name}='{example}'."
+        return read_yaml(value, name, remedy=remedy)  # the value may have secrets in it
     return value
 
 

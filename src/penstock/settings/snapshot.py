@@ -15,6 +15,7 @@ import yaml
 
 from penstock.settings.load import LoadedSettings
 from penstock.settings.snapshot_mark import SnapshotMark
+from penstock.settings.tree import secret_options
 
 FOLDER = "settings"
 # What the monitor and the controller of `penstock up` are started with.
@@ -38,15 +39,19 @@ def snapshot_text(loaded: LoadedSettings) -> str:
     return mark.line() + yaml.safe_dump(tree, sort_keys=True)
 
 
-def consumers_digest(loaded: LoadedSettings, *, is_compared: bool = True) -> str:
+def consumers_digest(
+    loaded: LoadedSettings, *, is_compared: bool = True, has_secrets: bool = True
+) -> str:
     """Changes with what consumers run with, and with nothing else.
 
-    Always the same where nobody compares it: consumers of `penstock up` end with it.
+    Always the same where nobody compares it: consumers of `penstock up` end with it. Without
+    secrets, where others than the operator can read it.
     """
     if not is_compared:
         return "not-compared"
     values = {**loaded.given, **loaded.secret_files}
-    theirs = {p: v for p, v in values.items() if p[0] not in _NOT_FOR_CONSUMERS}
+    hidden = frozenset() if has_secrets else secret_options()
+    theirs = {p: v for p, v in values.items() if p[0] not in _NOT_FOR_CONSUMERS and p not in hidden}
     return hashlib.sha256(repr(sorted(theirs.items())).encode()).hexdigest()[:16]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import SettingsError
+from penstock.model.json_text import read_json
 from penstock.settings.tree import OptionPath
 
 _MARK = "# penstock-snapshot "
@@ -33,10 +34,10 @@ def snapshot_mark(text: str) -> SnapshotMark | None:
     if not text.startswith(_MARK):
         return None
     try:
-        content = json.loads(text.partition("\n")[0].removeprefix(_MARK))
+        content = read_json(text.partition("\n")[0].removeprefix(_MARK))
         file = content["file"]
         origins = {tuple(str(n).split(".")): str(o) for n, o in content["origins"].items()}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise SettingsError(
             "The snapshot of the settings is damaged.", remedy="Start the group again."
         ) from None

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.model.json_text import read_json
+
 VERSION = 1
 STATE_BYTES_MAX = 8 * 2**20
 _MAGIC = "penstock-state"
@@ -45,7 +47,15 @@ def decode_state(owner: str, data: bytes) -> dict[str, Any] | BrokenState:
     body = body.removesuffix(b"\n")
     if explanation[3] != f"sha256:{_sum(owner, body)}":
         return BrokenState("its checksum does not match its content")
-    content = json.loads(body)
+    return _content(body)
+
+
+def _content(body: bytes) -> dict[str, Any] | BrokenState:
+    """Whoever can write the file can add a checksum."""
+    try:
+        content = read_json(body)
+    except ValueError:
+        return BrokenState("it is not JSON")
     return content if isinstance(content, dict) else BrokenState("its content is not a mapping")
 
 

@@ -1,12 +1,14 @@
-"""Answers health probes over HTTP: is this process alive, and is it ready?
+"""Answers over HTTP: is this process alive, is it ready, and what are its metrics?
 
     /healthz   200 while the loop runs, else 503: the process should be restarted
     /readyz    200 while nothing it needs is missing, else 503 with what is missing
+    /metrics   the metrics, for Prometheus
 
 The loop calls `beat` on every pass, and `lacks` when something is missing; a thread answers. There
-are no other paths, and no request changes anything.
+are no other paths, only GET and HEAD are answered, and no request changes anything.
 """
 
+import gzip
 import json
 import threading
 import time
@@ -16,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.errors import PenstockError
+from penstock.telemetry.exposition import CONTENT_TYPE, MetricsText
 
 # How long ago the last pass of a loop may be while the process counts as alive.
 ALIVE_WITHIN_S = 60.0
@@ -57,6 +60,10 @@ class Health:
         return self._monotonic() - self._beat_s <= self._alive_within_s
 
     @property
+    def is_ready(self) -> bool:
+        return self.is_alive and not self._lacking
+
+    @property
     def lacking(self) -> Mapping[str, str]:
         return self._lacking
 
@@ -80,16 +87,18 @@ def answer_to(path: str, health: Health) -> tuple[int, dict[str, Any]]:
 class HealthServer:
     """Answers between enter and exit; port 0 takes any free port."""
 
-    def __init__(self, health: Health, port: int, host: str = "") -> None:
-        handler = type("HealthHandler", (_Handler,), {"health": health})
+    def __init__(
+        self, health: Health, port: int, host: str = "", metrics: MetricsText | None = None
+    ) -> None:
+        """Without `metrics` there is no such path."""
+        handler = type("HealthHandler", (_Handler,), {"health": health, "metrics": metrics})
         try:
-            self._server = ThreadingHTTPServer((host, port), handler)
+            self._server = _Server((host, port), handler)
         except OSError as error:
             raise PenstockError(
                 f"Port {port} for health probes cannot be used: {error.strerror}.",
                 remedy="Choose another with --health-port.",
             ) from error
-        self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
 
     def __enter__(self) -> Self:
@@ -108,20 +117,61 @@ class HealthServer:
         self._server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked has gone: nobody to tell, and nothing to log each second."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     health: Health
+    metrics: MetricsText | None
     timeout = _REQUEST_TIMEOUT_S
     server_version = "penstock"
     sys_version = ""
 
     def do_GET(self) -> None:
-        status, content = answer_to(self.path.partition("?")[0], self.health)
-        body = json.dumps(content).encode()
+        path = self.path.partition("?")[0]
+        if path == "/metrics" and self.metrics is not None:
+            self._send_metrics(self.metrics.text())
+            return
+        status, content = answer_to(path, self.health)
+        self._send(status, "application/json", json.dumps(content).encode())
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def parse_request(self) -> bool:
+        """Refuse every other method, whatever its name."""
+        if not super().parse_request():
+            return False
+        if self.command in {"GET", "HEAD"}:
+            return True
+        self.close_connection = True  # what it sends along is not read
+        body = json.dumps({"status": "method not allowed"}).encode()
+        self._send(405, "application/json", body, {"Allow": "GET, HEAD"})
+        return False
+
+    def _send_metrics(self, text: bytes) -> None:
+        if "gzip" in (self.headers.get("Accept-Encoding") or ""):
+            # The quickest level: metrics are mostly repetition.
+            body = gzip.compress(text, compresslevel=1)
+            self._send(200, CONTENT_TYPE, body, {"Content-Encoding": "gzip"})
+        else:
+            self._send(200, CONTENT_TYPE, text)
+
+    def _send(
+        self, status: int, kind: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Probes come every second: they are not logged."""

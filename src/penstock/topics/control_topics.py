@@ -1,10 +1,13 @@
-"""What the five control topics must be, and what is wrong with those that a cluster has.
+"""What the seven control topics must be, and what is wrong with those that a cluster has.
 
     <prefix>-monitor      1 partition; limited by bytes, never by age: measurements
-    <prefix>-controller   partition 0: messages to the controller; n: commands to consumer n
+    <prefix>-controller   partition 0: the controller's own claims and heartbeats; n: commands to
+                          consumer n
+    <prefix>-consumer     1 partition: what consumers tell the controller
     <prefix>-query        partition n: state queries to consumer n
     <prefix>-service      1 partition: operators' requests and their answers
     <prefix>-state        1 partition, compacted: what a new controller must know
+    <prefix>-status       1 partition, compacted and limited by bytes: what people see
 
 `penstock topics` makes and grows topics by this. Kafka cannot shrink a topic, so partition counts
 only grow. A wrong topic setting is reported and never changed.
@@ -17,7 +20,9 @@ from enum import StrEnum
 from penstock.model.consumer_id import CONSUMER_ID_MIN
 from penstock.settings.sections import TopicsSettings
 
-_STATE_SEGMENT_BYTES = 4 * 2**20
+_COMPACTED_SEGMENT_BYTES = 4 * 2**20
+# Compaction keeps it far below; this holds where a broker's cleaner has stopped.
+_STATUS_BYTES_MAX = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +66,22 @@ def control_topics(
         "retention.bytes": str(settings.monitor_retention),
     }
     # Kafka compacts only closed segments: small ones keep the topic short.
-    compacted = {"cleanup.policy": "compact", "segment.bytes": str(_STATE_SEGMENT_BYTES)}
+    compacted = {"cleanup.policy": "compact", "segment.bytes": str(_COMPACTED_SEGMENT_BYTES)}
+    # A new status every second, of which only the last one is wanted.
+    replaced = {
+        **compacted,
+        "cleanup.policy": "compact,delete",
+        "retention.ms": "-1",
+        "retention.bytes": str(_STATUS_BYTES_MAX),
+    }
     return (
         ControlTopic(names.monitor, 1, kept, exactly_one_partition=True),
         ControlTopic(names.controller, mailboxes, deleted, False),
+        ControlTopic(names.consumer, 1, deleted, exactly_one_partition=True),
         ControlTopic(names.query, mailboxes, deleted, False),
         ControlTopic(names.service, 1, deleted, exactly_one_partition=True),
         ControlTopic(names.state, 1, compacted, exactly_one_partition=True),
+        ControlTopic(names.status, 1, replaced, exactly_one_partition=True),
     )
 
 

@@ -4,17 +4,23 @@ Knows what a check needs: which files the newest version names, which of them ha
 vector, their partition values, and the application transactions.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet
 
+from penstock.errors import PenstockError
+from penstock.model.json_text import read_json
+
 _COMMIT = re.compile(r"(\d{20})\.json")
+# An OSError is raised for damaged pages, too.
+_OF_CONTENT = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.\d{10})?\.parquet")
 
 
@@ -62,17 +68,19 @@ def read_table(file_system: Any, root: str) -> TableState | None:
     state = TableState()
     start = max(checkpoints, default=-1)
     for name in checkpoints.get(start, []):
-        for action in _checkpoint_actions(file_system, f"{folder}/{name}"):
-            state.apply(action)
+        with _readable(f"{folder}/{name}"):
+            for action in _checkpoint_actions(file_system, f"{folder}/{name}"):
+                state.apply(action)
     state.version = start
     for version in sorted(number for number in commits if number > start):
         if version != state.version + 1:
             raise BrokenLogError(f"{folder} has no commit {state.version + 1}")
-        with file_system.open_input_stream(f"{folder}/{commits[version]}") as stream:
-            actions = [json.loads(line) for line in stream.read().splitlines()]
-        # Removed first: a file that gets a deletion vector is removed and added in one commit.
-        for action in sorted(actions, key=lambda one: "remove" not in one):
-            state.apply(action)
+        with _readable(f"{folder}/{commits[version]}"):
+            with file_system.open_input_stream(f"{folder}/{commits[version]}") as stream:
+                actions = [read_json(line) for line in stream.read().splitlines()]
+            # Removed first: a file that gets a deletion vector is removed and added in one commit.
+            for action in sorted(actions, key=lambda one: "remove" not in one):
+                state.apply(action)
         state.version = version
     return state
 
@@ -89,5 +97,17 @@ def _checkpoint_actions(file_system: Any, path: str) -> Iterator[Mapping[str, An
                 yield row
 
 
-class BrokenLogError(Exception):
-    """A commit in the middle of the log is missing."""
+class BrokenLogError(PenstockError):
+    """A commit in the middle of the log is missing, or a file of the log cannot be read."""
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """BrokenLogError for whatever the content of the file makes its reader raise."""
+    try:
+        yield
+    except (pa.ArrowException, *_OF_CONTENT) as error:
+        raise BrokenLogError(
+            f"{path} cannot be read: {type(error).__name__}.",
+            remedy="Another tool may have damaged it: read the table with another reader.",
+        ) from error

@@ -1,6 +1,7 @@
 """What `penstock status`, `plan` and `history` print from the controller's files."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from kit.lake.faulty_pipeline import ORDERS, Carried
 from kit.program import invoked
 from penstock.cli.status import NOT_WELL
 from penstock.controller.core.snapshot import snapshot
+from penstock.controller.process.status_file import deployment_shown
+from penstock.deployment import DeploymentTemplate
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.state_directory import StateDirectory
 
@@ -46,8 +49,8 @@ def test_status_shows_the_lag_in_records_and_seconds(tmp_path: Path) -> None:
     assert [one["behind_s"] for one in found["consumers"]] == [10.0, 2.5]
     shown = invoked("status", *where)
     assert shown.exit_code == 0
-    assert "8, 10 s" in shown.stdout
-    assert "behind 9, 7.5 s (records, time)" in shown.stdout
+    assert re.search(r" 8 +ready", shown.stdout)
+    assert "behind 9 records, as much as is written in 7.5 s" in " ".join(shown.stdout.split())
 
 
 def test_long_times_are_in_minutes(tmp_path: Path) -> None:
@@ -55,7 +58,7 @@ def test_long_times_are_in_minutes(tmp_path: Path) -> None:
     report = "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=184240"
     where = written(tmp_path, *TWO_CONSUMERS, f"{report} behind_records=8")
     shown = invoked("status", *where).stdout
-    assert "8, 38 min 23 s" in shown
+    assert "as much as is written in 25 min 35 s" in " ".join(shown.split())
     assert as_data("status", *where)["consumers"][0]["behind_s"] == 2303.0
 
 
@@ -73,7 +76,7 @@ def test_what_nobody_reads_is_behind(tmp_path: Path) -> None:
     assert found["behind_records"] == 2_080_000
     assert found["behind_bytes"] == 20_800_000
     shown = invoked("status", *where, "--set", f"lake.root={tmp_path / 'no-lake'}")
-    assert "behind at most 2,080,000, ? s" in shown.stdout
+    assert "behind at most 2,080,000 records\n" in shown.stdout
     assert "unread: nobody reads 2 partitions: orders-0, orders-1" in shown.stdout
     assert shown.exit_code == NOT_WELL
 
@@ -92,11 +95,14 @@ def test_the_lake_tells_what_the_controller_does_not_know(tmp_path: Path) -> Non
     assert (found["behind_records"], found["behind_bytes"]) == (16, 160)
     assert not found["behind_is_at_most"]
     assert found["partitions"]["orders-0"]["behind_records"] == 6
-    assert "behind 16, ? s" in invoked("status", *where).stdout
+    assert "behind 16 records\n" in invoked("status", *where).stdout
 
 
 def test_a_stopped_partition_is_counted_from_its_ledger_offset(tmp_path: Path) -> None:
-    """Its consumer said how far it is carried; the end of the log is what the monitor measured."""
+    """Its consumer said how far it is carried; the end of the log is what the monitor measured.
+
+    5 more were written since the other consumer looked.
+    """
     where = written(
         tmp_path,
         *TWO_CONSUMERS,
@@ -106,7 +112,7 @@ def test_a_stopped_partition_is_counted_from_its_ledger_offset(tmp_path: Path) -
         "speeds orders-0=40 orders-1=40 orders-2=40",
     )
     shown = invoked("status", *where)
-    assert "behind 1,000," in shown.stdout
+    assert "behind 1,005 records," in shown.stdout
     assert "stopped: orders-2: transformation_failed" in shown.stdout
     assert as_data("status", *where)["conditions"] == [
         {"condition": "stopped", "reason": "orders-2: transformation_failed"}
@@ -136,7 +142,7 @@ def test_a_lag_without_writing_has_no_seconds(tmp_path: Path) -> None:
     """Without a write speed, the lag is shown in records only."""
     where = written(tmp_path, *BEHIND, "speeds orders-0=0 orders-1=0 orders-2=0")
     assert as_data("status", *where)["behind_s"] is None
-    assert "9, ? s" in invoked("status", *where).stdout
+    assert "behind 9 records\n" in invoked("status", *where).stdout
 
 
 def test_one_of_a_thing_is_singular(tmp_path: Path) -> None:
@@ -334,7 +340,7 @@ def test_a_packer_that_fails_is_an_error_and_no_traceback(
     class Broken:
         pack = staticmethod(fails)
 
-    monkeypatch.setattr("penstock.cli.plan.algorithm_named", lambda _: Broken)
+    monkeypatch.setattr("penstock.controller.core.dry_run.algorithm_named", lambda _: Broken)
     error = invoked("plan", *written(tmp_path, *TWO_CONSUMERS)).exception
     assert isinstance(error, PenstockError)
     assert error.message.startswith("The packer CHAIN")
@@ -351,3 +357,23 @@ def test_names_are_not_cut_at_80_columns(tmp_path: Path, monkeypatch: pytest.Mon
         assert "..." not in shown
         assert "partition_appeared" in shown
     assert "80 of 100 B/s" in " ".join(invoked("status", *where).stdout.split())
+
+
+def test_status_shows_a_roll_out_and_how_pods_are_made(tmp_path: Path) -> None:
+    """How many are replaced, by whose wish, and which image and settings new ones get."""
+    where = written(tmp_path, *TWO_CONSUMERS, "request u1: update", "the new deployment works")
+    file = tmp_path / "status.json"
+    status = json.loads(file.read_text(encoding="utf-8"))
+    template = DeploymentTemplate(
+        1,
+        settings_file="penstock-2",
+        settings_digest="old",
+        failed_digest="new",
+        pod_plan={"settings": {"image": "registry/penstock:2"}},
+    )
+    status["deployment"] = deployment_shown(template)
+    file.write_text(json.dumps(status), encoding="utf-8")
+    shown = " ".join(invoked("status", *where).stdout.split())
+    assert "rolling out version 1 (u1), 0 of 2 replaced" in shown
+    assert "version 1, image registry/penstock:2, settings penstock-2; 1 other version" in shown
+    assert "`penstock settings roll-out` tries it again" in shown

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+import yaml
+
 from kit.program import invoked, penstock
 from penstock.settings import load_settings
 
@@ -44,3 +47,27 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     done = penstock("init", str(tmp_path / "file" / "new"))
     assert done.returncode == 1
     assert "Could not write" in done.stderr
+
+
+@pytest.mark.parametrize("given", [[], ["--bootstrap-server", "127.0.0.1:9092"]])
+def test_the_ways_in_are_comments_that_can_be_used(tmp_path: Path, given: list[str]) -> None:
+    """Without their `# ` the lines of a login, and those of a certificate, are settings."""
+    assert invoked("init", str(tmp_path), *given).exit_code == 0
+    text = (tmp_path / "penstock.yaml").read_text(encoding="utf-8")
+    login, certificate = _uncommented(text, "TLS, with a login"), _uncommented(text, "or TLS")
+    for block, protocol in ((login, "SASL_SSL"), (certificate, "SSL")):
+        kafka = yaml.safe_load("kafka:\n" + block)["kafka"]
+        assert kafka["properties"]["security.protocol"] == protocol
+    assert "sasl_password_file: /etc/penstock/kafka-password" in login
+    assert "ssl.key.location" in certificate
+
+
+def _uncommented(text: str, note: str) -> str:
+    """The lines from the one with this note to the next way in, as settings."""
+    lines = iter(text.splitlines())
+    found = [next(line for line in lines if note in line)]
+    for line in lines:
+        if "properties:" in line or "#" not in line[:4]:
+            break
+        found.append(line)
+    return "\n".join(line.replace("# ", "", 1) for line in found)

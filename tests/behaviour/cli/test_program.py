@@ -136,6 +136,24 @@ def test_doctor_without_a_broker() -> None:
     assert done.returncode in {1, 4}  # 1 where the jars were never fetched
 
 
+@pytest.mark.parametrize(
+    ("flags", "is_ok", "said"),
+    [
+        ([], False, "would not be encrypted"),
+        (["--set", "spark.insecure=true"], True, "WARNING: sc://spark.example:1, without a token"),
+    ],
+)
+def test_doctor_names_a_spark_server_that_others_reach(
+    flags: list[str], is_ok: bool, said: str
+) -> None:
+    """Without TLS it is refused, or a warning where it is meant."""
+    given = ["--set", "spark.master=sc://spark.example:1", *flags]
+    done = penstock("doctor", "--bootstrap-server", "127.0.0.1:9", "-o", "json", *given)
+    (found,) = [one for one in json.loads(done.stdout) if one["check"] == "spark server"]
+    assert found["ok"] == is_ok
+    assert said in found["explanation"]
+
+
 def test_settings_in_three_forms(tmp_path: Path) -> None:
     """Table, JSON and YAML show the same values with their origins."""
     (tmp_path / "penstock.yaml").write_text("topics: {prefix: mine}", encoding="utf-8")

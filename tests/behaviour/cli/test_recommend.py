@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kit.program import invoked
+from penstock.cli.catch_up import catch_up
 from penstock.cli.plan import new_group
-from penstock.cli.recommend import (
-    ImaginaryGroup,
-    Watched,
-    _kept_besides,
-    recommendation,
-    take,
-    write_stream,
-)
-from penstock.controller.core.settings import controller_settings
+from penstock.cli.recommend import ImaginaryGroup, take, write_stream
+from penstock.cli.recommendation import Recommendation, Watched, kept_besides
+from penstock.cli.recommendation import recommendation as recommended
+from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.errors import PenstockError, UsageError
 from penstock.laboratory.packing_replay.stream import read_stream
 from penstock.model import TopicPartition
@@ -90,9 +87,16 @@ def test_it_looks_ahead_as_the_controller_does() -> None:
 def test_it_names_the_consumers_that_read_nothing() -> None:
     """Spares and the minimum are kept beside what the packing needs."""
     changed = {"controller.spare_consumers": 2, "controller.consumers_min": 3}
-    text = _kept_besides(controller_settings(changed_settings(SETTINGS, changed)))
+    text = kept_besides(controller_settings(changed_settings(SETTINGS, changed)))
     assert "keeps 2 spares (controller.spare_consumers)" in text
     assert "at least 3 consumers in all (controller.consumers_min)" in text
+
+
+def recommendation(
+    seen: Watched, chosen: ControllerSettings, *, capacity_is_default: bool
+) -> Recommendation:
+    """Of a lake that has nothing yet."""
+    return recommended(seen, chosen, capacity_is_default=capacity_is_default, ledger={})
 
 
 def watched(*samples: dict[TopicPartition, float], **changes: object) -> Watched:
@@ -138,11 +142,12 @@ def test_a_hot_partition_and_a_default_are_named() -> None:
 def test_every_setting_has_its_value_and_its_reason() -> None:
     """A newcomer read figures and did not know what to set, in which unit, and why."""
     chosen = controller_settings(SETTINGS)
-    seen = watched(speeds(80, 80))
+    seen = watched(speeds(40, 40), speeds(40, 40), speeds(80, 80), speeds(80, 80))
     found = recommendation(seen, chosen, capacity_is_default=True)
     lines = found.text(chosen).splitlines()
     assert lines[0].endswith("counted in bytes of the broker's log (after compression).")
-    (capacity,) = [line for line in lines if line.startswith("Set packing.capacity to 100kB/s: ")]
+    assert not any(line.startswith("Set packing.capacity") for line in lines)
+    (capacity,) = [line for line in lines if line.startswith("Leave packing.capacity at 100kB/s ")]
     assert "in bytes of log a second. This default is low on purpose" in capacity
     assert "docs/sizing.md says how to measure it." in capacity
     assert (
@@ -157,6 +162,64 @@ def test_every_setting_has_its_value_and_its_reason() -> None:
     assert "for 1 h:" in long
     assert "short look" not in long
     assert "as you have set it" in long
+
+
+def test_what_waits_is_said_with_the_time_it_takes() -> None:
+    """200,000 records wait in logs that a lake has a part of; 100 kB/s, of which 80 are written."""
+    seen = watched(speeds(40, 40))
+    seen.rows = [row(0, speed=40_000, end=150_000), row(1, speed=40_000, start=20_000, end=80_000)]
+    chosen = controller_settings(SETTINGS)
+    ledger = {TopicPartition("t", 0): 10_000}
+    found = recommended(seen, chosen, capacity_is_default=False, ledger=ledger)
+    assert (found.waiting.records, found.waiting.log_bytes) == (200_000, 20_000_000)
+    assert (
+        "Waiting now, not in the lake: 200,000 records. 1 consumer would carry them in about "
+        "16 min 40 s, with the 20 kB/s of packing.capacity that the load leaves."
+    ) in found.text(chosen).splitlines()
+
+
+def row(
+    partition: int, *, speed: float, end: int, start: int = 0, size: float | None = 100.0
+) -> dict[str, Any]:
+    return {
+        "topic": "t",
+        "partition": partition,
+        "write_speed_bytes_per_s": speed,
+        "mean_log_bytes_per_record": size,
+        "start_offset": start,
+        "end_offset": end,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([row(0, speed=9, end=0)], "Nothing waits: every record is in the lake."),
+        ([row(0, speed=0, end=7, size=None)], "is not known: nothing is written."),
+        ([row(0, speed=200, end=7)], "1 consumer would have nothing to spare for them."),
+        (
+            [row(0, speed=0, end=7, size=None), row(1, speed=50, end=0)],
+            "not in the lake: 7 records. 1 consumer would carry them in about 14 s",
+        ),
+    ],
+)
+def test_what_is_unknown_of_what_waits_is_said(rows: list[dict[str, Any]], text: str) -> None:
+    """A log that nobody writes to has records of the usual size."""
+    found = catch_up(rows, {}, consumers=0, capacity_bytes_per_s=100.0)
+    assert text in found.text()
+
+
+def test_a_group_that_would_not_change_is_not_called_restless() -> None:
+    """And it is said whether to follow the bound."""
+    chosen = controller_settings(changed_settings(SETTINGS, {"controller.consumers_max": 90}))
+    seen = watched(speeds(40, 40))
+    text = recommendation(seen, chosen, capacity_is_default=False).text(chosen)
+    assert "The group would not change in this time.\n" in text
+    assert "packing.knob" not in text
+    assert "controller.consumers_max is 90 now, which is enough: follow this only to" in text
+    few = controller_settings(changed_settings(SETTINGS, {"controller.consumers_max": 1}))
+    few_text = recommendation(seen, few, capacity_is_default=False).text(few)
+    assert "controller.consumers_max is 1 now, which is too few: raise it." in few_text
 
 
 def test_simulate_reads_what_was_recorded(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core import inputs
 from penstock.controller.core.saved_state import decode_state, encode_state
 from penstock.controller.core.snapshot import snapshot
-from penstock.controller.core.state import GrowthLimit, State
+from penstock.controller.core.state import BacklogSample, GrowthLimit, State
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
 
@@ -57,30 +57,42 @@ def test_a_stopped_partition_says_why() -> None:
     assert found["parked_details"] == {"orders-0": "no module named shop"}
 
 
+def noted(*carried_and_records: tuple[int, int]) -> tuple[BacklogSample, ...]:
+    """What was carried in all and what waited, noted every five seconds; records of 10 bytes."""
+    return tuple(
+        BacklogSample(5_000 * place, carried, records, 10.0 * records)
+        for place, (carried, records) in enumerate(carried_and_records)
+    )
+
+
 def test_a_group_that_carries_less_than_is_written_falls_behind() -> None:
     """Both speeds and what waits are in the reason; a group that carries enough is well."""
     logs = "logs orders-0=0..9000 orders-1=0..9000 orders-2=0..9000"
-    carried = ((0, 0), (5_000, 100), (10_000, 200), (15_000, 300))
+    grows = noted(*((100 * place, 26_000 + 50 * place) for place in range(9)))
     lines = (*TWO_CONSUMERS, logs, "speeds orders-0=40 orders-1=40 orders-2=40")
-    found = seen(*lines, carried_samples=carried)
+    found = seen(*lines, backlog_samples=grows)
     assert reasons(found)["falling behind"] == (
-        "120 B/s are written and 20 B/s carried; at most 27,000 records wait"
+        "120 B/s are written and 20 B/s carried, in the last 35 s; at most 27,000 records wait"
     )
     waits_for = "consumer 2 reports orders-2@1.3, waits_for=lake"
-    assert reasons(seen(*lines, waits_for, carried_samples=carried))["falling behind"].endswith(
-        "27,000 records wait; consumer 2 waits for the lake"
+    assert reasons(seen(*lines, waits_for, backlog_samples=grows))["falling behind"].endswith(
+        " records wait; consumer 2 waits for the lake"
     )
-    enough = tuple((ms, 6 * bytes_) for ms, bytes_ in carried)
-    assert "falling behind" not in reasons(seen(*lines, carried_samples=enough))
-    assert "falling behind" not in reasons(seen(*lines, carried_samples=carried[:3]))
-    assert "falling behind" not in reasons(seen(*TWO_CONSUMERS, carried_samples=carried))
+    enough = tuple(replace(one, carried_bytes=6 * one.carried_bytes) for one in grows)
+    assert "falling behind" not in reasons(seen(*lines, backlog_samples=enough))
+    shrinks = tuple(replace(one, records=26_000 - one.at_ms // 100) for one in grows)
+    assert "falling behind" not in reasons(seen(*lines, backlog_samples=shrinks))
+    assert "falling behind" not in reasons(seen(*lines, backlog_samples=grows[:6]))
+    assert "falling behind" not in reasons(seen(*TWO_CONSUMERS, backlog_samples=grows))
 
 
 def test_little_that_waits_is_no_condition() -> None:
     """What is written within `controller.behind_tolerated` may wait."""
     one = "consumer 1 reports orders-0@1.1+9/10 orders-1@1.2, behind_log_bytes=1 behind_records=1"
-    carried = tuple((5_000 * place, 0) for place in range(4))
-    assert "falling behind" not in reasons(seen(*TWO_CONSUMERS, one, carried_samples=carried))
+    little = noted(*((0, place) for place in range(9)))
+    assert "falling behind" not in reasons(seen(*TWO_CONSUMERS, one, backlog_samples=little))
+    much = noted(*((0, 9_000 * place) for place in range(9)))
+    assert "falling behind" in reasons(seen(*TWO_CONSUMERS, one, backlog_samples=much))
 
 
 def test_a_group_at_its_maximum_with_too_much_load() -> None:

@@ -2,6 +2,7 @@
 
 import queue
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from penstock.controller.core.inputs import (
     CreationFailed,
     DeploymentTried,
     ListingFailed,
+    NewSettings,
 )
 from penstock.controller.process.effect_runner import EffectRunner
 from penstock.controller.process.inbound import Inbox
@@ -30,6 +32,7 @@ from penstock.deployment import (
 from penstock.errors import PenstockError, UnreachableError
 from penstock.messages import UpdateDeployments
 from penstock.model import ConsumerId
+from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 
@@ -167,3 +170,25 @@ def test_the_former_template_comes_back_under_a_new_version() -> None:
     effect_runner.do(RestoreDeploymentTemplate(3))
     effect_runner.close()
     assert effect_runner.template == DeploymentTemplate(3, transformations={"orders": "mine:old"})
+
+
+def test_a_roll_back_restores_what_pods_were_made_of() -> None:
+    """And remembers what failed, so that the next start does not try it again."""
+    old = DeploymentTemplate(1, settings_digest="old", pod_plan={"settings": {"image": "x:1"}})
+    runner = EffectRunner(
+        InMemoryDeployment(),
+        queue.Queue(),
+        get_logger(component="controller"),
+        template=old,
+        make_mailboxes=lambda _: None,
+    )
+    new = NewSettings(Settings(), "map-2", "new", {"settings": {"image": "x:2"}})
+    request = UpdateDeployments(request_id="start-2", from_settings=True)
+    runner.do(SetDeploymentTemplate(2, request, new))
+    assert runner.template.pod_plan == new.pod_plan
+    assert (runner.template.settings_file, runner.template.settings_digest) == ("map-2", "new")
+    runner.do(RestoreDeploymentTemplate(3))
+    assert runner.template == replace(old, version=3, failed_digest="new")
+    runner.do(SetDeploymentTemplate(4, request, new))
+    assert runner.template.failed_digest == ""
+    runner.close()

@@ -88,3 +88,47 @@ def test_what_is_in_force_is_shown_when_it_is_adopted(tmp_path: Path) -> None:
     settings.show(replace(state, chosen=edited), DeploymentTemplate(), 3)
     assert shown() == ("3MB/s", "edited.yaml")
     assert adopted == ["yes"]
+
+
+PODS = replace(STARTED, pod_plan={"settings": {"image": "penstock:2"}})
+
+
+def kept_pods(folder: Path) -> KeptSettings:
+    return KeptSettings(PODS, lambda: PODS, folder, get_logger(component="controller"))
+
+
+def test_pods_stay_as_they_are_until_a_roll_out(tmp_path: Path) -> None:
+    """A start with another deployment changes no version: the roll-out brings a new one."""
+    settings = kept_pods(tmp_path)
+    old = DeploymentTemplate(3, settings_digest="old", pod_plan={"settings": {"image": "x:1"}})
+    remembered = Remembered(two_consumers(), old)
+    assert settings.template(old) is old
+    due = settings.due(remembered)
+    assert due is not None
+    assert (due.consumers_digest, due.pod_plan) == ("new", PODS.pod_plan)
+    assert settings.roll_out_of(remembered, 7) is None
+    assert settings.due(Remembered(None, old)) is None
+
+
+def test_what_was_rolled_back_is_tried_again_only_when_asked(tmp_path: Path) -> None:
+    """A controller that is restarted does not try it, but a request can."""
+    settings = kept_pods(tmp_path)
+    failed = DeploymentTemplate(4, settings_digest="old", failed_digest="new", pod_plan={"a": 1})
+    assert settings.due(Remembered(two_consumers(), failed)) is None
+    assert settings.template(failed) is failed
+    asked = settings.with_new_settings(ROLL_OUT)
+    assert isinstance(asked, Requested)
+    assert asked.new_settings is not None
+    assert asked.new_settings.pod_plan == PODS.pod_plan
+
+
+def test_a_start_with_the_deployment_of_the_consumers_replaces_nothing(tmp_path: Path) -> None:
+    """The settings map may have another name: then only settings of the controller changed."""
+    settings = kept_pods(tmp_path)
+    same = DeploymentTemplate(
+        3, settings_file="former", settings_digest="new", failed_digest="x", pod_plan={"a": 1}
+    )
+    assert settings.due(Remembered(two_consumers(), same)) is None
+    started = settings.template(same)
+    assert (started.version, started.settings_file, started.failed_digest) == (3, "/new.yaml", "")
+    assert started.pod_plan == PODS.pod_plan

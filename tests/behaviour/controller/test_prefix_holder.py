@@ -17,7 +17,7 @@ from penstock.controller.process.prefix_holder import (
 from penstock.controller.process.standby import Standby
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.kafka_io.partition_reader import KafkaRecord
-from penstock.messages import ControllerHeartbeat, encode
+from penstock.messages import ControllerHeartbeat, LeadershipClaim, Message, encode
 from penstock.model import TopicPartition
 from penstock.settings import Settings, changed_settings
 from penstock.telemetry import Health, get_logger
@@ -167,11 +167,23 @@ class PlayedReader:
 
 
 @pytest.mark.parametrize(
+    "sign",
+    [
+        ControllerHeartbeat(controller_epoch=1, heartbeat_number=1),
+        LeadershipClaim(claimed_by="the other one that stood by"),
+    ],
+)
+@pytest.mark.parametrize(
     ("group", "is_refused"), [("other", True), ("penstock", False), ("", False)]
 )
-def test_a_standby_waits_only_for_its_own_group(group: str, is_refused: bool) -> None:
-    """A heartbeat of another group says that the prefix is taken; one without a group is older."""
-    beat = encode(ControllerHeartbeat(controller_epoch=1, heartbeat_number=1), group=group)
+def test_a_standby_waits_only_for_its_own_group(
+    group: str, is_refused: bool, sign: Message
+) -> None:
+    """A sign of another group says that the prefix is taken; one without a group is older.
+
+    Who claims to lead counts like a heartbeat, so that of two that stand by only one leads.
+    """
+    beat = encode(sign, group=group)
     standby = Standby(SETTINGS, Health(), get_logger(), is_ending=lambda: False)
     reader: Any = PlayedReader(beat.headers, beat.value)
     if is_refused:

@@ -1,6 +1,7 @@
 """What people and other programs see of the controller's state."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,34 @@ def test_a_group_in_the_middle_of_a_move() -> None:
     assert seen["pauses"][0]["reason"] == "sale"
     assert seen["question"]["capacity_bytes_per_s"] == pytest.approx(100.0)
     assert set(seen["question"]["current"]) == {"1", "2"}
+
+
+def test_what_was_carried_is_counted() -> None:
+    """In all and for each consumer: two snapshots give the speed."""
+    teller = after(
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, carried=500",
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, carried=700",
+    )
+    seen = snapshot(state_of(teller), 1_000, is_degraded=False)
+    assert seen["carried_bytes"] == 1_200
+    assert [one["carried_bytes"] for one in seen["consumers"]] == [1_200, 0]
+
+
+def test_where_a_consumer_is_in_each_log() -> None:
+    """Offsets and what waits, as its newest report says; what is unknown is left out."""
+    teller = after(
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1+10/15 orders-1@1.2, behind_log_bytes=65",
+    )
+    seen = snapshot(state_of(teller), 1_000, is_degraded=False)["partitions"]
+    assert seen["orders-0"]["next_offset"] == 10
+    assert (seen["orders-0"]["behind_records"], seen["orders-0"]["behind_bytes"]) == (5, 65)
+    assert "behind_records" not in seen["orders-1"]
+    state = state_of(teller)
+    began_again = {c: replace(one, incarnation=99) for c, one in state.consumers.items()}
+    later = snapshot(replace(state, consumers=began_again), 1_000, is_degraded=False)
+    assert "next_offset" not in later["partitions"]["orders-0"]
 
 
 def test_a_controller_that_knows_nothing_yet() -> None:

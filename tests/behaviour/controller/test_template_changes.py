@@ -65,3 +65,19 @@ def test_all_of_it_is_taken_back() -> None:
     dropping = UpdateDeployments(request_id="d", drop_changes=True)
     after = updated(template, 2, dropping, chosen("mine:first"))
     assert after == DeploymentTemplate(version=2, settings_file="/copy.yaml", settings_digest="d")
+
+
+def test_an_image_of_a_request_holds_until_the_settings_name_another() -> None:
+    """`helm upgrade` with a new image is not held up by what somebody asked for before it."""
+
+    def with_image(image: str) -> Settings:
+        return changed_settings(Settings(), {"kubernetes.image": image})
+
+    asked = UpdateDeployments(request_id="u", image="penstock:fix")
+    template = updated(DeploymentTemplate(), 1, asked, with_image("penstock:1"))
+    assert changes_of(template) == {"kubernetes.image": "penstock:fix"}
+    same, told = without_overtaken(template, with_image("penstock:1"))
+    assert (same.image, told) == ("penstock:fix", [])
+    after, (told_once,) = without_overtaken(template, with_image("penstock:2"))
+    assert after.image is None
+    assert "from penstock:1 to penstock:2" in told_once

@@ -268,3 +268,12 @@ def test_a_death_is_told_before_there_is_room_for_a_restart(tmp_path: Path) -> N
     assert local.list_consumers()[ONE].restarts == 1
     for consumer in (1, 2):
         local.delete(ConsumerId(consumer))
+
+
+def test_a_note_is_for_the_groups_own_user_only(tmp_path: Path) -> None:
+    """Variables of a request are in it."""
+    local = LocalProcesses(tmp_path, "g", sleeper)
+    local.create(ONE, DeploymentTemplate(environment={"APP_WORD": "x"}))
+    note = tmp_path / "consumer-1" / "deployment.json"
+    assert note.stat().st_mode & 0o777 == 0o600
+    local.delete(ONE)

@@ -86,3 +86,11 @@ def test_without_venv_an_ordinary_user_is_told_what_to_run(machine: Path) -> Non
     done = install(machine)
     assert done.returncode == 1
     assert "sudo apt-get install -y python3-venv" in done.stderr
+
+
+def test_pip_resolves_nothing_that_the_locks_do_not_name() -> None:
+    """A new release of a locked package must not break the set-up of a fresh machine."""
+    script = (ROOT / "setup/install.sh").read_text(encoding="utf-8")
+    installs = [line for line in script.splitlines() if "pip" in line and " install " in line]
+    assert len(installs) == 2
+    assert all("--no-deps" in line for line in installs)

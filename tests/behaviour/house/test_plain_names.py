@@ -18,8 +18,23 @@ PRIVATE_WORDS = frozenset({
     "words", "world", "worlds",
 })
 # fmt: on
-# Ordinary uses: a page of a study, of HTML, or of a listing by the Kubernetes API.
-ALLOWED = frozenset({"PAGE", "_page", "page", "page_text", "write_page"})
+# Ordinary uses: a page of a study, of HTML, of a listing by the Kubernetes API, and the live page.
+ALLOWED = frozenset(
+    {
+        "PAGE",
+        "PageSettings",
+        "_page",
+        "_page_flags",
+        "_start_page",
+        "_with_page",
+        "page",
+        "page_address",
+        "page_text",
+        "run_page",
+        "with_page",
+        "write_page",
+    }
+)
 
 
 def words_of(name: str) -> set[str]:

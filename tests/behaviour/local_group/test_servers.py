@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.local_group import LocalGroup
 from penstock.local_group import group as module
 from penstock.model import ConsumerId
-from penstock.processes import ProcessIdentity, identity_of, stop
+from penstock.processes import ProcessIdentity, identity_of, restart_pace, stop
 from penstock.processes import start_child as child_of_test
 from penstock.processes.child import ENDED_AT_ONCE
 from penstock.settings import Settings, changed_settings
@@ -124,7 +124,7 @@ def stage(broker: PlayedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     spark, started = PlayedSpark(), list[str]()
     group.spark_server = cast("Any", spark)
 
-    def start_child(command: Sequence[str], *, log_file: Path) -> ProcessIdentity:
+    def start_child(command: Sequence[str], *, log_file: Path, **_: object) -> ProcessIdentity:
         started.append("warm-up" if "sc://127.0.0.1:1" in command else command[3])
         return child_of_test(SLEEP, log_file=tmp_path / "child.log")
 
@@ -172,7 +172,7 @@ def test_a_spark_server_that_dies_while_starting_is_told_and_tried_again(
     assert not stage.holds_consumers_back
     assert stage.group.repair() == []
     assert stage.spark.begun == 1
-    monkeypatch.setattr(module, "SERVER_RESTART_PAUSE_S", 0.0)
+    monkeypatch.setattr(restart_pace, "PAUSE_FIRST_S", 0.0)
     stage.spark.failure = ""
     stage.group.repair()
     assert stage.spark.begun == 2
@@ -231,9 +231,9 @@ def test_a_server_is_not_kept_waiting_for_the_pause_of_another(
     failed = "the broker 2 died and could not be restarted: no room on the disk"
     assert [line.strip(".") for line in group.repair()] == [failed]
     broker.nodes[1].is_alive = False
-    clock[0] += 1
+    clock[0] += 0.9
     assert group.repair() == ["the broker 1 died and was started again"]
-    clock[0] += 10
+    clock[0] += 0.1
     group.repair()
     assert broker.restarted == [2, 1, 2]
     broker.deployment.delete(ONE)

@@ -57,7 +57,7 @@ def test_a_start_that_is_interrupted_while_it_tries_starts_nothing(
     """Ctrl-C ends the trial too; what it did not find out is no reason to go on."""
     is_interrupted: list[bool] = []
 
-    def trial(_: object) -> TrialOutcome:
+    def trial(_: object, **__: object) -> TrialOutcome:
         is_interrupted.append(True)
         return TrialOutcome(note="it could not be tried: exit code 130")
 
@@ -115,7 +115,7 @@ def test_others_are_told_while_a_group_stops(
         seen.append(holder.is_ending)
 
     monkeypatch.setattr(group_module, "require_free_prefix", lambda _: None)
-    monkeypatch.setattr(group_module, "run_trial", lambda _: TrialOutcome())
+    monkeypatch.setattr(group_module, "run_trial", lambda _, **__: TrialOutcome())
     monkeypatch.setattr(group_module, "make_control_topics", lambda _: [])
     monkeypatch.setattr(LocalGroup, "_launch", look)
     monkeypatch.setattr(LocalGroup, "_stop_child", look)

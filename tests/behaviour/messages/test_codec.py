@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from kit.controller.messages import EXAMPLES, LARGEST
 from penstock.messages import (
     MESSAGE_BYTES_MAX,
+    ControllerHeartbeat,
+    FromConsumer,
     Message,
     Refusal,
     RefusalCode,
@@ -144,6 +146,24 @@ def test_a_message_in_the_wrong_place_is_refused() -> None:
     """A query on another topic or in another mailbox is refused."""
     assert refused(QUERY.value, topic_role="controller") == RefusalCode.WRONG_TOPIC
     assert refused(QUERY.value, topic_role="query", mailbox=4) == RefusalCode.WRONG_MAILBOX
+
+
+def test_consumers_and_the_controller_write_to_topics_of_their_own() -> None:
+    """No command counts on the consumers' topic; what a former release's consumers write does."""
+    places = {
+        type(message): {role for role in ("consumer", "controller") if _is_read(message, role)}
+        for message in EXAMPLES
+    }
+    for kind, found in places.items():
+        if issubclass(kind, FromConsumer) or kind is ControllerHeartbeat:
+            assert found == {"consumer", "controller"}
+        else:
+            assert "consumer" not in found
+
+
+def _is_read(message: Message, role: str) -> bool:
+    encoded = encode(message)
+    return decode(encoded.value, encoded.headers, topic_role=role) == message
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "<b>", "x" * 250, "a\n", "ä"])

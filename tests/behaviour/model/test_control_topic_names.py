@@ -8,8 +8,8 @@ NAMES = ControlTopicNames("mine")
 
 
 def test_the_names_follow_the_prefix() -> None:
-    """Five topics, each named after the prefix and its role; the default prefix is the owner's."""
-    roles = ("monitor", "controller", "query", "service", "state")
+    """Seven topics, each named after the prefix and its role; the default prefix is the owner's."""
+    roles = ("monitor", "controller", "consumer", "query", "service", "state", "status")
     assert NAMES.all == tuple(f"mine-{role}" for role in roles)
     assert NAMES.transactional_id("group") == "mine-group-controller"
     assert TopicsSettings().names.monitor == "data-engineering-monitor"
@@ -18,8 +18,8 @@ def test_the_names_follow_the_prefix() -> None:
 def test_every_message_belongs_to_one_of_the_topics() -> None:
     """A message's role names a control topic, and the topic gives the role back.
 
-    The state topic carries no message: a controller writes it for the next one.
+    State and status are no messages: the one is for the next controller, the other for people.
     """
-    roles = {kind.topic_role for kind in MESSAGE_TYPES} | {"state"}
+    roles = {kind.topic_role for kind in MESSAGE_TYPES} | {"state", "status"}
     assert {NAMES.of_role(role) for role in roles} == set(NAMES.all)
     assert {NAMES.role_of(name) for name in NAMES.all} == roles

@@ -5,9 +5,11 @@ import pytest
 from penstock.model.sentences import (
     age_text,
     counted,
+    cut_at_word,
     duration_text,
     load_of_capacity,
     shortened_list,
+    size_text,
     speed_text,
 )
 
@@ -65,6 +67,21 @@ def test_a_load_stands_beside_its_capacity() -> None:
     """Both in the capacity's unit, however far above it the load is."""
     assert load_of_capacity(120_000, 100_000) == "120 of 100 kB/s"
     assert load_of_capacity(9e6, 2_000) == "9,000 of 2 kB/s"
+    assert load_of_capacity(200_000, 2_000_000) == "0.2 of 2 MB/s"
+    assert load_of_capacity(22_080, 2_000_000) == "22.08 kB/s of 2 MB/s"
+    assert load_of_capacity(0, 2_000_000) == "0 of 2 MB/s"
+    assert size_text(5_505_223) == "5.505 MB"
+
+
+def test_a_long_text_is_cut_at_a_word() -> None:
+    """What is left out is marked, and the whole is never longer than allowed."""
+    text = "PYTHONPATH is /tmp/orders and not set"
+    assert cut_at_word(text, len(text)) == text
+    assert cut_at_word(text, 30) == "PYTHONPATH is /tmp/orders ..."
+    assert cut_at_word(text, 29) == "PYTHONPATH is /tmp/orders ..."
+    assert cut_at_word(text, 28) == "PYTHONPATH is ..."
+    assert cut_at_word("x" * 50, 10) == "xxxxxx ..."
+    assert all(len(cut_at_word(text, most)) <= most for most in range(5, 60))
 
 
 def test_long_lists_are_cut() -> None:

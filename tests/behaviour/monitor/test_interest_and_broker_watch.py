@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.monitor.core.broker_watch import LayoutWatch, OutageWatch, sample_plan
-from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
+from penstock.monitor.core.partitions_of_interest import TopicsOfInterest, nothing_included
 from penstock.settings.sections import MonitorSettings, TopicsSettings
 
 
@@ -35,6 +35,43 @@ def test_control_topics_follow_the_prefix() -> None:
     interest = TopicsOfInterest.from_settings(MonitorSettings(), TopicsSettings(prefix="mine"))
     assert not interest.includes("mine-monitor", is_internal=False)
     assert interest.includes("data-engineering-monitor", is_internal=False)
+
+
+THERE = ["Customer_Orders", "__consumer_offsets", "payments-v1", *TopicsSettings().names.all]
+
+
+def test_patterns_that_match_nothing_are_told_with_the_nearest_topics() -> None:
+    """Of those that could be carried: neither Kafka's own topics nor ours."""
+    error = nothing_included(MonitorSettings(include=["paymnts.*"]), TopicsSettings(), THERE)
+    assert error is not None
+    assert error.message == (
+        "No topic matches monitor.include ['paymnts.*']; there are payments-v1, Customer_Orders."
+    )
+    many = [*THERE, *(f"other-{number}" for number in range(20))]
+    error = nothing_included(
+        MonitorSettings(include=["customer-orders"]), TopicsSettings(), many, named_by="--topic"
+    )
+    assert error is not None
+    assert error.message.startswith("No topic matches --topic ['customer-orders']; there are Cust")
+    assert error.message.endswith("and 17 more.")
+
+
+def test_what_leaves_out_everything_is_named_too() -> None:
+    """The patterns to include are not the mistake then."""
+    monitor = MonitorSettings(exclude=[".*"])
+    error = nothing_included(monitor, TopicsSettings(), THERE)
+    assert error is not None
+    assert "without monitor.exclude ['.*']" in error.message
+
+
+def test_a_kafka_without_topics_is_no_mistake_unless_some_were_named() -> None:
+    """They may be made later; a named one that is not seen may lack a right."""
+    own = list(TopicsSettings().names.all)
+    assert nothing_included(MonitorSettings(), TopicsSettings(), own) is None
+    error = nothing_included(MonitorSettings(include=["orders"]), TopicsSettings(), own)
+    assert error is not None
+    assert "none that this user may see" in error.message
+    assert nothing_included(MonitorSettings(include=["pay.*"]), TopicsSettings(), THERE) is None
 
 
 def test_layout_is_asked_on_a_timer_and_on_a_hint() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.local_group import LocalGroup, group
+from penstock.local_group import LocalGroup
 from penstock.pipeline import connect_server
 from penstock.pipeline.connect_server import ConnectServer, ConnectServerStartError
-from penstock.processes import ProcessIdentity, is_alive
+from penstock.processes import ProcessIdentity, is_alive, restart_pace
 from penstock.processes.child import ENDED_AT_ONCE
 from penstock.settings import load_settings
 from penstock.settings.sections import SparkSettings
@@ -22,7 +22,7 @@ def test_a_restart_that_fails_is_tried_again(
 ) -> None:
     """After a start that died the group still knows that its server is dead."""
     monkeypatch.setattr(connect_server, "server_command", lambda *_: ["false"])
-    monkeypatch.setattr(group, "SERVER_RESTART_PAUSE_S", 0.0)
+    monkeypatch.setattr(restart_pace, "PAUSE_FIRST_S", 0.0)
     flags = {"controller.directory": str(tmp_path)}
     local = LocalGroup(
         load_settings(flags=flags, environment={}).settings, start_broker=None, embedded_spark=False
@@ -48,15 +48,28 @@ def test_a_server_that_never_answers_is_ended_and_told(
 ) -> None:
     """Whoever polls it learns that it did not answer in time, and it is dead then."""
     monkeypatch.setattr(connect_server, "server_command", lambda *_: ["sleep", "600"])
-    monkeypatch.setattr(connect_server, "START_TIMEOUT_S", 0.3)
-    server = ConnectServer(SparkSettings(), folder=tmp_path / "spark")
+    server = ConnectServer(SparkSettings(start_timeout="300ms"), folder=tmp_path / "spark")
     server.begin()
     assert not server.is_ready()
     time.sleep(0.4)  # longer than the time-out
-    with pytest.raises(ConnectServerStartError, match="did not answer within"):
+    with pytest.raises(ConnectServerStartError, match=r"0\.3 s \(spark\.start_timeout\)") as late:
         server.is_ready()
+    assert "--set spark.start_timeout=" in late.value.remedy
     assert server.process is not None
     assert not is_alive(server.process)
+
+
+def test_a_failed_start_quotes_its_own_log_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has the lines of the server before too, which say nothing about this start."""
+    monkeypatch.setattr(connect_server, "server_command", lambda *_: ["echo", "no such port"])
+    folder = tmp_path / "spark"
+    folder.mkdir()
+    (folder / "spark.log").write_text("INFO the former server ended\n")
+    with pytest.raises(ConnectServerStartError) as died:
+        ConnectServer(SparkSettings(), folder=folder).start()
+    assert died.value.message.endswith("Its log ends:\n    no such port")
 
 
 def test_a_former_server_that_still_listens_is_not_taken_for_the_new_one(

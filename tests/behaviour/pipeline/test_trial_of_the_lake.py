@@ -118,3 +118,26 @@ def test_a_missing_module_is_found_without_spark(tmp_path: Path) -> None:
     assert isinstance(found.error, TransformationMissingError)
     assert "no_such_module:decode cannot be imported" in found.explanation
     assert "PYTHONPATH" in found.error.remedy
+
+
+def test_what_depends_on_a_lake_that_refuses_is_not_tried(tmp_path: Path) -> None:
+    """One cause is told once; a module that is missing is found all the same."""
+    (tmp_path / "file").write_text("no folder")
+    tables = {
+        "orders": TableSettings(transformation="json:dumps"),
+        "payments": TableSettings(transformation="no_such_module:decode"),
+    }
+    settings = Settings(lake=LakeSettings(root=str(tmp_path / "file"), tables=tables))
+    lake, payments, orders = try_out(settings, _no_session)
+    assert isinstance(lake.error, SettingsError)
+    assert isinstance(payments.error, TransformationMissingError)
+    assert orders.error is None
+    assert orders.explanation == "json:dumps is there; not tried without the lake"
+
+
+def test_without_a_session_transformations_are_only_imported(tmp_path: Path) -> None:
+    """As before a Spark server is started: only what is wrong is found."""
+    for function, names in (("json:dumps", ["lake"]), ("json:nothing", ["lake", "transformation"])):
+        tables = {"orders": TableSettings(transformation=function)}
+        settings = Settings(lake=LakeSettings(root=str(tmp_path / "lake"), tables=tables))
+        assert [one.name.split()[0] for one in try_out(settings, None)] == names

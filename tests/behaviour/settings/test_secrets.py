@@ -67,3 +67,35 @@ def test_a_user_without_a_password_is_a_settings_error() -> None:
     loaded = load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": login})
     with pytest.raises(SettingsError, match="no password"):
         kafka_python_properties(loaded.settings.kafka)
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("lake.storage_options", "AWS_SECRET_ACCESS_KEY"),
+        ("lake.storage_options", "azure_storage_sas_token"),
+        ("spark.options", "spark.hadoop.fs.s3a.secret.key"),
+        ("spark.options", "spark.hadoop.fs.s3a.access.key"),
+    ],
+)
+def test_a_secret_among_options_of_others_is_refused_and_not_quoted(option: str, name: str) -> None:
+    """They are printed by `penstock settings`, copied into the group's folder, and arguments."""
+    with pytest.raises(SettingsError, match=f"{name} is a secret") as raised:
+        load_settings(flags={option: json.dumps({name: CANARY})}, environment={})
+    assert CANARY not in str(raised.value)
+
+
+def test_where_a_secret_is_may_be_said() -> None:
+    """A class that finds credentials is no secret."""
+    name = "spark.hadoop.fs.s3a.aws.credentials.provider"
+    found = load_settings(flags={"spark.options": json.dumps({name: "x.Y"})}, environment={})
+    assert found.settings.spark.options == {name: "x.Y"}
+
+
+@pytest.mark.parametrize("value", ["{a: ", "5", "[x]", "{a: {b: c}}"])
+def test_a_wrong_mapping_is_not_quoted(value: str) -> None:
+    """Somebody may have put a secret into it."""
+    broken = value.replace("a", f"AWS_SECRET: {CANARY}, a")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(environment={"PENSTOCK_LAKE__STORAGE_OPTIONS": broken})
+    assert CANARY not in str(raised.value)

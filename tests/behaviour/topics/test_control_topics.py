@@ -1,4 +1,4 @@
-"""The five control topics: what each must be, and what is reported of one that is not."""
+"""The seven control topics: what each must be, and what is reported of one that is not."""
 
 import pytest
 
@@ -11,14 +11,25 @@ WANTED = {
 }
 
 
-def test_the_five_of_the_design() -> None:
+def test_the_seven_of_the_design() -> None:
     """Names, partitions and settings are those of the design."""
-    assert sorted(WANTED) == ["controller", "monitor", "query", "service", "state"]
+    assert sorted(WANTED) == [
+        "consumer",
+        "controller",
+        "monitor",
+        "query",
+        "service",
+        "state",
+        "status",
+    ]
     assert WANTED["monitor"].settings["retention.ms"] == "-1"
     assert int(WANTED["monitor"].settings["retention.bytes"]) > 0
     assert WANTED["monitor"].partitions == WANTED["service"].partitions == 1
+    assert WANTED["consumer"].partitions == 1
     assert WANTED["state"].settings["cleanup.policy"] == "compact"
     assert WANTED["state"].partitions == 1
+    assert WANTED["status"].settings["cleanup.policy"] == "compact,delete"
+    assert WANTED["status"].settings["retention.ms"] == "-1"
     assert WANTED["controller"].partitions == WANTED["query"].partitions == 1 + 32
 
 

@@ -53,10 +53,17 @@ class Release:
         found = self.cluster.items(self.namespace, "persistentvolumeclaims")
         return {one["metadata"]["name"]: one for one in found}
 
+    def settings_maps(self) -> dict[str, Any]:
+        found = self.cluster.items(self.namespace, "configmaps")
+        return {
+            one["metadata"]["name"]: one
+            for one in found
+            if "penstock.yaml" in (one.get("data") or {})
+        }
+
     def settings_file(self, folder: Path) -> Path:
         """The two files of the ConfigMap in one folder, as in the controller's pod."""
-        path = f"/api/v1/namespaces/{self.namespace}/configmaps/penstock"
-        data = self.cluster.must("GET", path)["data"]
+        (data,) = (one["data"] for one in self.settings_maps().values())
         template = folder / "pod-template.yaml"
         template.write_text(data["pod-template.yaml"], encoding="utf-8")
         file = folder / "penstock.yaml"
@@ -77,17 +84,19 @@ def release(helm: Path, simulated_cluster: Cluster) -> Iterator[Release]:
 def test_it_installs_and_becomes_ready(release: Release, values: str | None) -> None:
     """Every object is accepted, every claim binds, every Deployment becomes available."""
     given = () if values is None else ("-f", str(VALUES / f"{values}.yaml"))
+    is_alone = values == "secured"
+    given = (*given, "--set", "controller.standby=false") if is_alone else given
     notes = release.install(*given)
     assert "penstock status" in notes
     made = release.deployments()
     expected = {"penstock-controller", "penstock-monitor"}
     assert set(made) == expected | ({"penstock-spark"} if values == "connect" else set())
     for name, one in made.items():
-        assert one["status"].get("availableReplicas") == 1, name
+        assert one["status"].get("availableReplicas") == one["spec"]["replicas"], name
+    assert made["penstock-controller"]["spec"]["replicas"] == (1 if is_alone else 2)
     claims = release.claims()
-    assert set(claims) == {"penstock-controller"} | (
-        set() if values == "secured" else {"penstock-lake"}
-    )
+    # The lake of these values is an object store.
+    assert set(claims) == ({"penstock-controller"} if is_alone else {"penstock-lake"})
     for name, one in claims.items():
         assert one["status"]["phase"] == "Bound", name
 
@@ -150,3 +159,87 @@ def test_only_the_controllers_account_has_rights(release: Release) -> None:
         client = cluster.access_with(cluster.token(namespace, account), namespace).client
         assert ask(client, "GET", deployments)[0] == 403, account
         assert ask(client, "GET", f"/api/v1/namespaces/{namespace}/pods")[0] == 403, account
+
+
+def test_an_upgrade_keeps_the_settings_of_the_consumers_that_run(release: Release) -> None:
+    """The former settings map stays for them, and for `helm rollback`; neither can be changed."""
+    release.install()
+    (first,) = release.settings_maps()
+    wait = ("--wait", "--timeout", "90s")
+    changed = ("--set", "settings.controller.consumers_max=7")
+    release.run("upgrade", "penstock", str(CHART), *changed, *wait)
+    both = release.settings_maps()
+    assert first in both
+    assert len(both) == 2
+    release.run("rollback", "penstock", "1", *wait)
+    assert set(release.settings_maps()) == set(both)
+    volumes = release.deployments()["penstock-controller"]["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "settings", "configMap": {"name": first, "defaultMode": 420}} in volumes
+    path = f"/api/v1/namespaces/{release.namespace}/configmaps/{first}"
+    edited = {"data": {"penstock.yaml": "lake: {group: other}"}}
+    status, _ = release.cluster.ask("PATCH", path, edited, "merge-patch+json")
+    assert status == 422
+
+
+def evicted(release: Release, pod: str) -> int:
+    """What the API server answers to who drains a node."""
+    path = f"/api/v1/namespaces/{release.namespace}/pods/{pod}"
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    return release.cluster.ask("POST", f"{path}/eviction", body)[0]
+
+
+def allow_no_more_pods(release: Release) -> None:
+    """Simulated pods are replaced within milliseconds, and then the next one may be evicted."""
+    quotas = f"/api/v1/namespaces/{release.namespace}/resourcequotas"
+    body = {"metadata": {"name": "no-more"}, "spec": {"hard": {"pods": "1"}}}
+    release.cluster.must("POST", quotas, body)
+    until(
+        lambda: "used" in release.cluster.must("GET", f"{quotas}/no-more").get("status", {}),
+        "counted by the quota",
+    )
+
+
+def two_consumers_in_a_restricted_namespace(release: Release, tmp_path: Path) -> list[str]:
+    """The names of their deployments, when both are up."""
+    cluster, namespace = release.cluster, release.namespace
+    labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    cluster.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace, "labels": labels}})
+    release.install("-f", str(VALUES / "connect.yaml"))
+    access = cluster.access_with(cluster.token(namespace), namespace)
+    loaded = load_settings(release.settings_file(tmp_path), environment={})
+    backend = kubernetes_deployment(loaded, allowed=access)
+    two = [ConsumerId(1), ConsumerId(2)]
+    try:
+        for one in two:
+            backend.create(one, DeploymentTemplate())
+        names = [f"penstock-consumer-{one}" for one in two]
+        until(
+            lambda: all(
+                release.deployments()[name]["status"].get("availableReplicas") for name in names
+            ),
+            "both are up",
+        )
+    finally:
+        backend.close()
+    return names
+
+
+def test_a_restricted_namespace_takes_every_pod(release: Release, tmp_path: Path) -> None:
+    """Pod Security `restricted` refuses none of them."""
+    assert len(two_consumers_in_a_restricted_namespace(release, tmp_path)) == 2
+
+
+# Long, because some runs let the second eviction pass on simulated pods: not understood yet.
+@pytest.mark.kubernetes_long
+def test_a_drain_takes_one_consumer_at_a_time(release: Release, tmp_path: Path) -> None:
+    """A second eviction has to wait."""
+    names = two_consumers_in_a_restricted_namespace(release, tmp_path)
+    cluster, namespace = release.cluster, release.namespace
+    budget = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/penstock-consumers"
+    # While it has seen one pod only, it allows one as well, and then another.
+    until(lambda: cluster.must("GET", budget)["status"].get("currentHealthy") == 2, "counted")
+    found = [one["metadata"]["name"] for one in cluster.items(namespace, "pods")]
+    first, second = (next(pod for pod in found if pod.startswith(name)) for name in names)
+    allow_no_more_pods(release)
+    assert evicted(release, first) == 201
+    assert evicted(release, second) == 429

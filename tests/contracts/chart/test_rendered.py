@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -28,10 +29,13 @@ ALLOWED_KINDS = {
     "Deployment",
     "NetworkPolicy",
     "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "PrometheusRule",
     "Role",
     "RoleBinding",
     "Service",
     "ServiceAccount",
+    "ServiceMonitor",
 }
 each_value_file = pytest.mark.parametrize(
     "values", [(), *((path,) for path in VALUES)], ids=["default", *(p.stem for p in VALUES)]
@@ -184,9 +188,9 @@ def test_names_agree(objects: Objects, tmp_path: Path) -> None:
     accounts = of_kind(objects, "ServiceAccount")
     assert kubernetes.consumer_service_account in accounts
     if settings.spark.master.startswith("sc://"):
-        host, _, port = settings.spark.master.removeprefix("sc://").partition(":")
-        (served,) = of_kind(objects, "Service")[host]["spec"]["ports"]
-        assert served["port"] == int(port)
+        address = urlsplit(settings.spark.master)
+        (served,) = of_kind(objects, "Service")[str(address.hostname)]["spec"]["ports"]
+        assert served["port"] == address.port
     for name, pod in pod_templates(objects, tmp_path).items():
         volumes = {one["name"] for one in pod["spec"]["volumes"]}
         for one in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
@@ -204,7 +208,8 @@ def test_the_controller_and_the_consumers_read_the_same_group(
 ) -> None:
     """Only the consumers of this group can reach the Spark Connect server."""
     pod = consumer_pod(objects, tmp_path)
-    for policy in of_kind(objects, "NetworkPolicy").values():
+    policies = of_kind(objects, "NetworkPolicy")
+    for policy in [one for name, one in policies.items() if name.endswith("-spark")]:
         (rule,) = policy["spec"]["ingress"]
         (source,) = rule["from"]
         wanted = source["podSelector"]["matchLabels"]
@@ -346,8 +351,8 @@ def test_changed_settings_restart_what_reads_them(helm: Path) -> None:
 
 
 def test_one_controller_with_its_own_claim(helm: Path) -> None:
-    """The controller has one replica, strategy Recreate and its own claim."""
-    objects = rendered(helm)
+    """Without a standby: one replica, strategy Recreate and a claim of its own."""
+    objects = rendered(helm, settings=["controller.standby=false"])
     spec = _controller(objects)["spec"]
     assert spec["replicas"] == 1
     assert spec["strategy"] == {"type": "Recreate"}
@@ -362,21 +367,9 @@ def test_one_controller_with_its_own_claim(helm: Path) -> None:
     mounted = {
         m["name"]: m["mountPath"] for m in containers(_controller(objects))[-1]["volumeMounts"]
     }
-    settings = yaml.safe_load(of_kind(objects, "ConfigMap")["penstock"]["data"]["penstock.yaml"])
+    (config_map,) = of_kind(objects, "ConfigMap").values()
+    settings = yaml.safe_load(config_map["data"]["penstock.yaml"])
     assert mounted["state"] == settings["controller"]["directory"]
-
-
-def test_a_standby_needs_no_volume(helm: Path) -> None:
-    """Two controllers that wait for each other, updated one by one, and no claim of their own."""
-    objects = rendered(helm, settings=["controller.standby=true"])
-    spec = _controller(objects)["spec"]
-    assert spec["replicas"] == 2
-    assert spec["strategy"]["type"] == "RollingUpdate"
-    (container,) = containers(_controller(objects))[-1:]
-    assert container["command"] == ["penstock", "controller", "--standby"]
-    (state,) = (one for one in spec["template"]["spec"]["volumes"] if one["name"] == "state")
-    assert state == {"name": "state", "emptyDir": {}}
-    assert "penstock-controller" not in of_kind(objects, "PersistentVolumeClaim")
 
 
 def test_a_lake_that_nothing_holds_is_refused(helm: Path) -> None:

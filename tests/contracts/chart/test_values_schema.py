@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(1300)  # the first run on a machine compiles He
 SCHEMA = CHART / "values.schema.json"
 # Empty on purpose: the schema describes their content.
 OPEN = {"consumer.image", "consumer.resources", "controller.kafka", "monitor.kafka", "global"}
-OPEN |= {"consumer.kafka", "consumer.podTemplate", "settings", "podSecurityContext"}
+OPEN |= {"consumer.kafka", "page.kafka", "consumer.podTemplate", "settings", "podSecurityContext"}
 
 
 def test_every_value_has_a_default_and_a_rule() -> None:

@@ -121,7 +121,7 @@ class Group:
         self._reader = Consumer(
             {"bootstrap.servers": servers, "group.id": "kit", "enable.auto.commit": False}
         )
-        topic = self.settings.topics.names.controller
+        topic = self.settings.topics.names.consumer
         self._reader.assign([ClientPartition(topic, 0, 0)])
 
     def close(self) -> None:

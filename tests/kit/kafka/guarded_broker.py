@@ -63,7 +63,7 @@ class GuardedBroker:
 
     def asked(self) -> set[Asked]:
         (node,) = self.kafka.nodes.values()
-        text = node.log_file.read_text(encoding="utf-8", errors="replace")
+        text = node.log.file.read_text(encoding="utf-8", errors="replace")
         return {
             Asked(m["user"], m["kind"], m["resource"], m["operation"], m["answer"] == "Allowed")
             for m in _ASKED.finditer(text)

@@ -34,9 +34,9 @@ class SecuredBroker:
 
 
 @contextmanager
-def secured_broker(folder: Path, user: str) -> Iterator[SecuredBroker]:
+def secured_broker(folder: Path, user: str, password: str = PASSWORD) -> Iterator[SecuredBroker]:
     make_certificates(folder)
-    (folder / "kafka-password").write_text(PASSWORD, encoding="utf-8")
+    (folder / "kafka-password").write_text(password, encoding="utf-8")
     port, controller_port, *others = free_ports(2 + len(LISTENERS))
     address = {name: f"{HOST}:{own}" for name, own in zip(LISTENERS, others, strict=True)}
     listeners = ",".join(
@@ -60,13 +60,13 @@ def secured_broker(folder: Path, user: str) -> Iterator[SecuredBroker]:
     }
     plan = BrokerPlan(properties=properties)
     with EmbeddedKafka(plan, data_directory=folder / "data", port=port) as kafka:
-        _add_user(kafka.bootstrap_servers, user)
+        _add_user(kafka.bootstrap_servers, user, password)
         yield SecuredBroker(kafka, address, folder)
 
 
-def _add_user(servers: str, user: str) -> None:
+def _add_user(servers: str, user: str, password: str) -> None:
     credentials = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    change = UserScramCredentialUpsertion(user, credentials, PASSWORD.encode())
+    change = UserScramCredentialUpsertion(user, credentials, password.encode())
     client = AdminClient({"bootstrap.servers": servers})
     for future in client.alter_user_scram_credentials([change]).values():
         future.result(timeout=20)

@@ -24,7 +24,7 @@ from penstock.model import ConsumerId
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.warm_up import warm_up
 from penstock.processes import start_child, stop
-from penstock.settings import load_settings
+from penstock.settings import Secret, load_settings
 from penstock.settings.sections import SparkSettings
 from penstock.state_directory import BrokenState, decode_state
 
@@ -32,6 +32,7 @@ GROUP = "pods"
 CONTROLLER = "penstock-controller"
 SETTINGS_MAP = "penstock-settings"
 USER = 10001
+SPARK_TOKEN = "of-this-test"  # noqa: S105 -- for a server of the test
 
 
 class PodsGroup:
@@ -66,10 +67,12 @@ class PodsGroup:
         kafka = self._parts.enter_context(EmbeddedKafka(BrokerPlan(host=address, heap_mib=512)))
         spark = self._parts.enter_context(
             ConnectServer(
-                SparkSettings(), folder=self._folder / "spark", listen_on=self.cluster.host_address
+                SparkSettings(insecure=True, token=Secret(SPARK_TOKEN)),
+                folder=self._folder / "spark",
+                listen_on=self.cluster.host_address,
             )
         )
-        warm_up(spark.master, GROUP, SparkSettings().tasks)  # as `penstock spark start` does
+        warm_up(spark.settings_here, GROUP, SparkSettings().tasks)  # as `penstock spark start` does
         self.namespace = self.cluster.new_namespace()
         self._parts.callback(self.cluster.forget_namespace, self.namespace)
         content = self._settings(kafka.bootstrap_servers, spark.master)
@@ -89,7 +92,7 @@ class PodsGroup:
         content: dict[str, Any] = {
             "kafka": {"bootstrap_servers": bootstrap_servers, "insecure": True},
             "lake": {"root": str(self._folder / "lake"), "group": GROUP},
-            "spark": {"master": master},
+            "spark": {"master": master, "insecure": True},
             "log": {"format": "json"},
             "controller": {
                 "deployment": "kubernetes",
@@ -127,10 +130,11 @@ class PodsGroup:
         }
         lake = {"name": "lake", "mountPath": str(self._folder / "lake")}
         path = {"path": str(self._folder / "lake")}
+        token = {"name": "PENSTOCK_SPARK__TOKEN", "value": SPARK_TOKEN}
         return {
             "spec": {
                 "initContainers": [prepare],
-                "containers": [{"name": "consumer", "volumeMounts": [lake]}],
+                "containers": [{"name": "consumer", "volumeMounts": [lake], "env": [token]}],
                 "volumes": [{"name": "lake", "hostPath": path}],
             }
         }

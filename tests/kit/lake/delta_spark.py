@@ -22,6 +22,25 @@ LOCK = LockFile(Path(__file__).with_name("delta-spark.lock"))
 MAIN = Path(__file__).with_name("delta_spark_main.py")
 
 
+def packages_from_cache(folder: Path) -> str:
+    """Arguments of Spark with which `spark.jars.packages` finds delta-spark in the tests' cache.
+
+    What a user's Spark asks Maven Central for, with the same name: it is fetched once, by its lock.
+    """
+    jars = fetch(LOCK)
+    settings = folder / "ivy-settings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="cache"/><resolvers><filesystem name="cache">'
+        f'<artifact pattern="{jars}/[artifact]-[revision].[ext]"/></filesystem></resolvers>'
+        "</ivysettings>",
+        encoding="utf-8",
+    )
+    # The cache has no descriptions of the packages, so it does not say what else they need.
+    (needed,) = jars.glob("delta-storage-*.jar")
+    ivy = f"--conf spark.jars.ivySettings={settings} --conf spark.jars.ivy={folder / 'ivy'}"
+    return f"{ivy} --jars {needed}"
+
+
 class DeltaSparkError(Exception):
     """What delta-spark refused to do; the text begins with the name of its error."""
 

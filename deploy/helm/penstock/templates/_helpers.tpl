@@ -49,6 +49,13 @@ app.kubernetes.io/part-of: penstock
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- end -}}
 
+{{/* What GitOps tools must not remove although it is no longer in what they render. */}}
+{{- define "penstock.notPruned" -}}
+argocd.argoproj.io/compare-options: IgnoreExtraneous
+argocd.argoproj.io/sync-options: Prune=false
+kustomize.toolkit.fluxcd.io/prune: disabled
+{{- end -}}
+
 {{/* An image reference: [context, image values]. */}}
 {{- define "penstock.imageOf" -}}
 {{- $root := first . -}}
@@ -70,8 +77,32 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- include "penstock.imageOf" (list . $image) -}}
 {{- end -}}
 
+{{/* The labels that the controller gives the consumers of this group. */}}
+{{- define "penstock.consumerLabels" -}}
+app.kubernetes.io/name: penstock
+app.kubernetes.io/component: consumer
+app.kubernetes.io/managed-by: penstock-controller
+{{- $group := include "penstock.group" . }}
+{{- if regexMatch "^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$" $group }}
+penstock.io/group: {{ $group | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* The settings map is named by its content: a pod that restarts gets the settings of its own version. */}}
+{{- define "penstock.settingsMap" -}}
+{{- $content := printf "%s\n%s" (include "penstock.settingsWith" (list . "")) (include "penstock.podTemplate" .) -}}
+{{- printf "%s-%s" (include "penstock.fullname" .) ($content | sha256sum | trunc 10) -}}
+{{- end -}}
+
 {{/* The whole of penstock.yaml: what the chart knows, and over it what the user set. */}}
 {{- define "penstock.settings" -}}
+{{- include "penstock.settingsWith" (list . (include "penstock.settingsMap" .)) -}}
+{{- end -}}
+
+{{/* The same with a name of the settings map, which is made of the rest: [context, name]. */}}
+{{- define "penstock.settingsWith" -}}
+{{- $map := last . -}}
+{{- with first . -}}
 {{- $connect := .Values.spark.connect -}}
 {{- $resources := .Values.consumer.resources | default (fromYaml (include "penstock.consumerResources" .)) -}}
 {{- $volume := .Values.consumer.volume -}}
@@ -83,7 +114,7 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
     "image_pull_policy" .Values.image.pullPolicy
     "consumer_service_account" (include "penstock.consumerServiceAccount" .)
     "pod_template" "/etc/penstock/pod-template.yaml"
-    "settings_config_map" (include "penstock.fullname" .)
+    "settings_config_map" $map
     "owner" (printf "%s-controller" (include "penstock.fullname" .))
     "volume_size" $volume.size
     "volume_storage_class" $volume.storageClass
@@ -99,7 +130,15 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- $_ := set $known "lake" (dict "root" .Values.lake.persistence.mountPath) -}}
 {{- end -}}
 {{- if $connect.enabled -}}
-{{- $_ := set $known "spark" (dict "master" (printf "sc://%s-spark:%d" (include "penstock.fullname" .) (int $connect.port))) -}}
+{{- $spark := dict "master" (printf "sc://%s-spark:%d" (include "penstock.fullname" .) (int $connect.port)) -}}
+{{- if $connect.tls.enabled -}}
+{{- $spark = dict "master" (printf "%s/;use_ssl=true" $spark.master) "certificate_authority_file" "/etc/spark-tls/ca.crt" "certificate_file" "/etc/spark-tls/tls.crt" "certificate_key_file" "/etc/spark-tls/tls.key" -}}
+{{- else if not (dig "spark" "insecure" false .Values.settings) -}}
+{{- fail "spark.connect.tls.enabled is false: what goes to the Spark Connect server, its token too, would not be encrypted. If that is meant, set settings.spark.insecure=true." -}}
+{{- else if or .Values.kafka.existingSecret .Values.consumer.kafka.existingSecret -}}
+{{- fail "Consumers give their Kafka password to the Spark Connect server: that needs spark.connect.tls.enabled." -}}
+{{- end -}}
+{{- $_ := set $known "spark" $spark -}}
 {{- end -}}
 {{- if .Values.kafka.username -}}
 {{- $_ := set $known "kafka" (dict "properties" (dict "sasl.username" .Values.kafka.username)) -}}
@@ -110,6 +149,7 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- fail "Nothing holds the lake: set lake.persistence.enabled, or settings.lake.root to an object store (s3://...), or mount a volume with consumer.extraVolumes and extraVolumeMounts." -}}
 {{- end -}}
 {{- toYaml $settings -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "penstock.consumerResources" -}}
@@ -143,6 +183,41 @@ limits: {cpu: "2", memory: 2Gi}
 - name: PENSTOCK_KAFKA__SSL_KEY_PASSWORD
   valueFrom:
     secretKeyRef: {name: {{ $secret | quote }}, key: {{ $tlsKeyPasswordKey | quote }}}
+{{- end }}
+{{- end -}}
+
+{{/* What opens sessions on the Spark Connect server, and with which its certificate is checked: for the server and its consumers alone. */}}
+{{- define "penstock.sparkSecret" -}}
+{{- .Values.spark.connect.existingSecret | default (printf "%s-spark" (include "penstock.fullname" .)) -}}
+{{- end -}}
+
+{{- define "penstock.sparkEnv" -}}
+{{- if .Values.spark.connect.enabled }}
+- name: PENSTOCK_SPARK__TOKEN
+  valueFrom:
+    secretKeyRef: {name: {{ include "penstock.sparkSecret" . | quote }}, key: token}
+{{- end }}
+{{- end -}}
+
+{{- define "penstock.sparkMount" -}}
+{{- if and .Values.spark.connect.enabled .Values.spark.connect.tls.enabled }}
+- name: spark-tls
+  mountPath: /etc/spark-tls
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{/* [context, the names of the files]. */}}
+{{- define "penstock.sparkVolume" -}}
+{{- $root := first . -}}
+{{- if and $root.Values.spark.connect.enabled $root.Values.spark.connect.tls.enabled }}
+- name: spark-tls
+  secret:
+    secretName: {{ $root.Values.spark.connect.tls.existingSecret | default (include "penstock.sparkSecret" $root) | quote }}
+    items:
+      {{- range last . }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
 {{- end }}
 {{- end -}}
 
@@ -272,12 +347,12 @@ readinessProbe:
 {{- define "penstock.podTemplate" -}}
 {{- $role := .Values.consumer -}}
 {{- $container := dict "name" "consumer" -}}
-{{- $env := concat (fromYamlArray (include "penstock.kafkaEnv" (list . $role.kafka))) (fromYamlArray (include "penstock.extraEnv" (list . $role))) -}}
+{{- $env := concat (fromYamlArray (include "penstock.kafkaEnv" (list . $role.kafka))) (fromYamlArray (include "penstock.sparkEnv" .)) (fromYamlArray (include "penstock.extraEnv" (list . $role))) -}}
 {{- with $env }}{{ $_ := set $container "env" . }}{{ end -}}
 {{- with concat .Values.extraEnvFrom $role.extraEnvFrom }}{{ $_ := set $container "envFrom" . }}{{ end -}}
-{{- with concat (fromYamlArray (include "penstock.lakeMount" .)) (fromYamlArray (include "penstock.extraMounts" (list . $role))) }}{{ $_ := set $container "volumeMounts" . }}{{ end -}}
+{{- with concat (fromYamlArray (include "penstock.lakeMount" .)) (fromYamlArray (include "penstock.sparkMount" .)) (fromYamlArray (include "penstock.extraMounts" (list . $role))) }}{{ $_ := set $container "volumeMounts" . }}{{ end -}}
 {{- $spec := fromYaml (include "penstock.podSpec" (list . $role)) -}}
-{{- with concat (fromYamlArray (include "penstock.lakeVolume" .)) (fromYamlArray (include "penstock.extraVolumes" (list . $role))) }}{{ $_ := set $spec "volumes" . }}{{ end -}}
+{{- with concat (fromYamlArray (include "penstock.lakeVolume" .)) (fromYamlArray (include "penstock.sparkVolume" (list . (list "ca.crt")))) (fromYamlArray (include "penstock.extraVolumes" (list . $role))) }}{{ $_ := set $spec "volumes" . }}{{ end -}}
 {{- with $role.topologySpreadConstraints }}{{ $_ := set $spec "topologySpreadConstraints" . }}{{ end -}}
 {{- $_ := set $spec "securityContext" (fromYaml (include "penstock.podSecurityContext" .)) -}}
 {{- $own := deepCopy $role.podTemplate -}}

@@ -70,7 +70,7 @@ def start(
         name=name,
         address=kafka.bootstrap_servers,
         processes=tuple(node.process for node in kafka.nodes.values()),
-        log_files=tuple(str(node.log_file) for node in kafka.nodes.values()),
+        log_files=tuple(str(node.log.file) for node in kafka.nodes.values()),
         data_directory=str(kafka.directory),
         is_temporary=kafka.is_temporary,
     )

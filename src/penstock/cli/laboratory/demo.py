@@ -2,16 +2,20 @@
 
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import typer
+from rich.console import Group
 from rich.live import Live
+from rich.rule import Rule
 from rich.table import Table
 
 from penstock.cli.console import data_console, notes, say
 from penstock.cli.jars import fetch_with_progress
-from penstock.cli.status import rendered
+from penstock.cli.live_view import live_view
+from penstock.controller.core.told_status import CarriedSpeed
 from penstock.errors import PenstockError
 from penstock.jars import USUAL_SETS
 from penstock.settings import load_settings
@@ -54,18 +58,17 @@ def demo(
     picture = out / "demo.png"
     draw(run.moments, run.incidents, CAPACITY_BYTES_PER_S, picture)
     write_page(picture, rows, run.hand_overs, out / "demo.html")
+    run.recorded.write(out / "run.html", run.incidents, rows)
     table = Table("", "", box=None, show_header=False)
     for name, value in rows.items():
         table.add_row(name, value)
     data_console().print(table)
-    each = [
-        f"{one.partition} {one.from_consumer}->{one.to_consumer} {one.seconds:.2f} s"
-        for one in run.hand_overs
-    ]
-    data_console().print(f"each hand-over: {', '.join(each)}", markup=False)
-    say(f"picture: {picture}")
-    say(f"page:    {out / 'demo.html'}")
-    if not is_successful(run):
+    say(f"picture of the run: {picture}")
+    say(f"page with the picture and each hand-over: {out / 'demo.html'}")
+    say(f"the run, to look at again: {out / 'run.html'}")
+    if is_successful(run):
+        say("The demo succeeded: every record is in the lake exactly once, whatever was killed.")
+    else:
         raise PenstockError(
             "The demo failed: see the lines above.", remedy=f"Logs and lake: {folder}"
         )
@@ -93,6 +96,7 @@ class _View:
     def __init__(self) -> None:
         self._live = Live(console=notes, refresh_per_second=4) if notes.is_terminal else None
         self._printed_s = -LINE_EVERY_S
+        self._carried = CarriedSpeed()
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -108,11 +112,22 @@ class _View:
 
     def show(self, at_s: float, status: dict[str, Any]) -> None:
         if self._live is not None:
-            self._live.update(rendered(status | {"age_s": 0.0}))
+            self._live.update(self._view(status))
         elif at_s - self._printed_s >= LINE_EVERY_S:
+            from penstock.laboratory.demo.narration import carried_text, line  # noqa: PLC0415 -- slow: Kafka
+
             self._printed_s = at_s
-            loads = " ".join(
-                f"{one['consumer']}:{one['load_bytes_per_s'] / 1e6:.2f}"
-                for one in status["consumers"]
-            )
-            say(f"{at_s:5.0f} s: {status['phase']:<16} moving {len(status['moves']):>2}  {loads}")
+            say(line(at_s, carried_text(status)))
+
+    def _view(self, status: dict[str, Any]) -> Group:
+        age_s = max(0.0, time.time() - status["at_unix_ms"] / 1000)
+        found = status | {"age_s": age_s}
+        return Group(
+            Rule(style="dim"),
+            live_view(
+                found,
+                width=notes.width,
+                height=notes.height,
+                carried_bytes_per_s=self._carried.of(found),
+            ),
+        )

@@ -143,11 +143,13 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     below for `short_log_wait`, the partition is stopped: new records would take offsets that
     count as carried.
     """
-    row = replace(draft.progress[partition], end_offset=end)
+    row = draft.progress[partition]
     next_offset = draft.readable.get(partition)
     if next_offset is None or end >= next_offset:
-        draft.progress[partition] = replace(row, short_since_ms=None)
+        if row.end_offset != end or row.short_since_ms is not None:
+            draft.progress[partition] = replace(row, end_offset=end, short_since_ms=None)
         return
+    row = replace(row, end_offset=end)
     if row.is_unsettled or row.not_before_ms > draft.now_ms:
         draft.progress[partition] = row
         return
@@ -179,11 +181,11 @@ def _note_log(draft: StepDraft, partition: TopicPartition, given: EndsRead) -> N
     row = draft.progress[partition]
     epoch = given.leader_epochs.get(partition, row.leader_epoch)
     is_other_leader = row.leader_epoch is not None and epoch != row.leader_epoch
-    row = replace(row, leader_epoch=epoch)
     is_other_topic = given.topic_ids.get(partition.topic, row.topic_id) != row.topic_id
+    if epoch != row.leader_epoch:
+        row = draft.progress[partition] = replace(row, leader_epoch=epoch)
     if is_other_leader or is_other_topic:
-        row = row.doubted(draft.now_ms)
-    draft.progress[partition] = row
+        draft.progress[partition] = row.doubted(draft.now_ms)
 
 
 def _begin(draft: StepDraft, plan: RangePlan) -> None:

@@ -34,7 +34,9 @@ from penstock.messages import (
     cut,
     in_parts,
 )
+from penstock.messages.fields import SENTENCE_LENGTH_MAX
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.sentences import cut_at_word
 
 Parted = TypeVar("Parted", StateQueryResponse, ConsumerReport)
 Held = Mapping[TopicPartition, tuple[Epoch, int | None]]
@@ -190,4 +192,5 @@ class EventBuilder:
 
 def one_line(text: str) -> str:
     """An error's text, fit for a message: one line, printable, at most 100 characters."""
-    return "".join(c if c.isprintable() else " " for c in text)[:100]
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return cut_at_word(printable, SENTENCE_LENGTH_MAX)

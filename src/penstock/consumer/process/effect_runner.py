@@ -4,6 +4,7 @@ What blocks runs in a thread of its own and comes back through the inbox as the 
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +12,12 @@ from penstock.consumer.core import effects as act
 from penstock.consumer.core import inputs
 from penstock.consumer.process.batch_results import away_for_all, batch_ended, waits_for
 from penstock.consumer.process.external_systems import ExternalSystems
+from penstock.consumer.process.metrics import ConsumerMetrics
 from penstock.consumer.process.outbound import OutboundMessages
 from penstock.consumer.process.threads import Inbox, Worker
 from penstock.kafka_io.group_offsets import GroupOffsets
 from penstock.model import TopicPartition
+from penstock.pipeline import BatchResult
 from penstock.pipeline.upkeep import UpkeepReport
 from penstock.telemetry import Health
 
@@ -28,6 +31,7 @@ class EffectRunner:
         outbound: OutboundMessages,
         group: GroupOffsets | None,
         health: Health,
+        metrics: ConsumerMetrics,
         inbox: Inbox,
         log: Any,
         *,
@@ -37,6 +41,7 @@ class EffectRunner:
         self._systems = systems
         self._outbound = outbound
         self._group = group
+        self._metrics = metrics
         self._inbox = inbox
         self._log = log
         self._save_controlled_end = save_controlled_end
@@ -135,18 +140,27 @@ class EffectRunner:
     # --- Spark and the lake -----------------------------------------------------------------
 
     def _start_spark(self, effect: act.StartSpark) -> None:
+        self._metrics.spark_is_asked_for()
+
+        def started(now: int, _: None) -> inputs.Input:
+            self._metrics.spark_started()
+            return inputs.SparkStarted(now)
+
         self._carrying.ask(
             lambda: self._systems.start_spark(after_s=effect.after_ms / 1000),
-            lambda now, _: inputs.SparkStarted(now),
+            started,
             inputs.SparkNotStarted,
         )
 
     def _carry_batch(self, effect: act.CarryBatch) -> None:
-        self._carrying.ask(
-            lambda: self._systems.carry(effect.ranges),
-            lambda now, result: batch_ended(result, now),
-            inputs.BatchCrashed,
-        )
+        began_s = time.monotonic()
+
+        def ended(now: int, result: BatchResult) -> inputs.Input:
+            given = batch_ended(result, now)
+            self._metrics.batch_ended(result, given, time.monotonic() - began_s)
+            return given
+
+        self._carrying.ask(lambda: self._systems.carry(effect.ranges), ended, inputs.BatchCrashed)
 
     def _interrupt_batch(self, _: act.InterruptBatch) -> None:
         """In a thread of its own: the carrying thread is busy with the batch."""
@@ -164,15 +178,19 @@ class EffectRunner:
                 self._log.info(
                     "table_kept_up", table=one.table, files=one.files_after, before=one.files_before
                 )
+            self._metrics.tables_kept(reports)
             return inputs.TablesKept(now)
 
-        self._upkeep.ask(
-            lambda: self._systems.keep_tables(effect.topics), kept, inputs.TablesNotKept
-        )
+        def not_kept(now: int, error: Exception) -> inputs.Input:
+            self._metrics.tables_not_kept()
+            return inputs.TablesNotKept(now, error)
+
+        self._upkeep.ask(lambda: self._systems.keep_tables(effect.topics), kept, not_kept)
 
     def _remove_orphans(self, _: act.RemoveOrphans) -> None:
         def removed(_: int, files: int) -> None:
             self._log.info("orphans_removed", files=files)
+            self._metrics.orphans_removed(files)
 
         Worker("sweeping", self._inbox).ask(
             self._systems.remove_orphans, removed, inputs.OrphansNotRemoved

@@ -17,6 +17,7 @@ from penstock.kafka_io.failures import TopicMissingError
 from penstock.kafka_io.offset_lookup import LogPosition, OffsetLookup
 from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
+from penstock.pipeline.commit_watch import UNWATCHED, CommitWatch
 from penstock.pipeline.session import disconnect
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 from penstock.settings import Settings
@@ -48,8 +49,15 @@ class LedgerReading:
 class ExternalSystems:
     """The looking thread reads Kafka and the ledger, the carrying thread runs batches."""
 
-    def __init__(self, settings: Settings, writer: Writer, at_point: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        writer: Writer,
+        at_point: Callable[[str], None],
+        watch: CommitWatch = UNWATCHED,
+    ) -> None:
         self._settings = settings
+        self._watch = watch
         self._writer = writer
         self._at_point = at_point
         self._kafka = Administration(settings.kafka)
@@ -59,7 +67,7 @@ class ExternalSystems:
         self._session: Any = None
         self._authority: str | None = None
         # The ledger can be read before Spark is up.
-        self._pipeline = Pipeline(settings, None, at_point=at_point)
+        self._pipeline = Pipeline(settings, None, at_point=at_point, watch=watch)
 
     def start_spark(self, *, after_s: float) -> None:
         """Wait, then begin a session; also when the last one is lost.
@@ -75,7 +83,9 @@ class ExternalSystems:
         self._session = start_session(
             self._settings.spark, name=f"penstock-consumer-{self._writer.consumer_id}"
         )
-        self._pipeline = Pipeline(self._settings, self._session, at_point=self._at_point)
+        self._pipeline = Pipeline(
+            self._settings, self._session, at_point=self._at_point, watch=self._watch
+        )
 
     def carry(self, ranges: Sequence[RangeToCarry]) -> BatchResult:
         planned = [

@@ -33,6 +33,7 @@ from penstock.consumer.core.shutdown_record import (
 from penstock.consumer.core.state_machine import begin, step
 from penstock.consumer.process.effect_runner import EffectRunner
 from penstock.consumer.process.external_systems import ExternalSystems
+from penstock.consumer.process.metrics import ConsumerMetrics
 from penstock.consumer.process.outbound import OutboundMessages
 from penstock.consumer.process.threads import (
     Inbox,
@@ -60,7 +61,7 @@ from penstock.model import ConsumerId, TopicPartition
 from penstock.pipeline import Writer
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
-from penstock.telemetry import Health, get_logger
+from penstock.telemetry import Health, MetricStore, get_logger
 
 if TYPE_CHECKING:
     from penstock.kafka_io.leaders_records import LeadersRecords
@@ -84,6 +85,7 @@ class ConsumerProcess:
         deployment_version: int | None = None,
         started_file: Path | None = None,
         health: Health | None = None,
+        metrics: MetricStore | None = None,
         at_point: Point = _nothing,
     ) -> None:
         self._settings = settings
@@ -91,6 +93,7 @@ class ConsumerProcess:
         self._deployment_version = deployment_version
         self._started_file = started_file
         self._health = health or Health()
+        self._metrics = ConsumerMetrics(settings.lake.group, consumer_id, metrics)
         self._at_point = at_point
         self._inbox = Inbox()
         self._log = get_logger(consumer=consumer_id)
@@ -254,10 +257,11 @@ class ConsumerProcess:
             )
         writer = Writer(self._id, self._record.incarnation)
         return EffectRunner(
-            ExternalSystems(settings, writer, self._at_point),
+            ExternalSystems(settings, writer, self._at_point, self._metrics),
             self._outbound,
             group,
             self._health,
+            self._metrics,
             self._inbox,
             self._log,
             save_mailbox_positions=self._save_mailbox_positions,
@@ -302,6 +306,7 @@ class ConsumerProcess:
         if isinstance(given, SparkStarted):
             self._tell_started()
         self._state, effects = step(self._state, given)
+        self._metrics.owned = len(self._state.ownership.owned)
         self._runner.run(effects)
 
     def _tell_started(self) -> None:

@@ -1,4 +1,4 @@
-"""Sends the consumer's messages to the controller's partition of the controller topic."""
+"""Sends the consumer's messages to the consumer topic, which the controller reads."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from penstock.kafka_io.producer import RecordProducer
 from penstock.messages import Message, encode
 from penstock.settings import Settings
 
-CONTROLLER_PARTITION = 0
+ONLY_PARTITION = 0
 # Reports that pile up while Kafka is away would only tell of the past.
 UNDELIVERED_MAX = 3
 
 
 class OutboundMessages:
     def __init__(self, settings: Settings, log: Any) -> None:
-        self._topic = settings.topics.names.controller
+        self._topic = settings.topics.names.consumer
         self._group = settings.lake.group
         self._log = log
         self._undelivered = 0
@@ -30,7 +30,7 @@ class OutboundMessages:
         self._undelivered += 1
         self._producer.send(
             self._topic,
-            CONTROLLER_PARTITION,
+            ONLY_PARTITION,
             encoded.value,
             headers=encoded.headers,
             on_delivery=self._delivered,

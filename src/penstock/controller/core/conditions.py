@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from penstock.controller.core.backlog_trend import BacklogDirection, backlog_trend
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.growth import QUARTER
 from penstock.controller.core.state import PauseRecord, State, by_name
 from penstock.controller.core.waiting import Waiting
 from penstock.model import ConsumerId, TopicPartition
@@ -24,8 +24,6 @@ from penstock.packing.trigger import GroupLoad, is_over_capacity
 
 # A partition that a plan moves is without a consumer for a moment; after this it is not moving.
 MOVE_GRACE_MS = 30_000
-# A group that carries this share of what is written keeps up: both figures are measured.
-KEEPS_UP_SHARE = 0.9
 
 
 class ConditionName(StrEnum):
@@ -116,19 +114,14 @@ def _overdue(state: State) -> Iterator[Condition]:
 
 
 def _falling_behind(state: State, waiting: Waiting) -> Iterator[Condition]:
-    """Less is carried than written, for a while, and more waits than is tolerated."""
-    written = sum(state.speed_memory.established.values())
-    samples = state.carried_samples[-QUARTER - 1 :]
-    if len(samples) <= QUARTER or waiting.records == 0:
-        return
-    (first_ms, first_bytes), (last_ms, last_bytes) = samples[0], samples[-1]
-    carried = (last_bytes - first_bytes) * 1_000 / (last_ms - first_ms)
-    tolerated = written * state.settings.behind_tolerated_ms / 1_000
-    is_much = waiting.log_bytes is None or waiting.log_bytes > tolerated
-    if is_much and carried < KEEPS_UP_SHARE * written:
+    """The backlog has grown over more than two batches, because less is carried than written."""
+    trend = backlog_trend(state, waiting)
+    if trend.direction is BacklogDirection.GROWING and trend.carried_bytes_per_s is not None:
         yield Condition(
             ConditionName.FALLING_BEHIND,
-            f"{speed_text(written)} are written and {speed_text(carried)} carried; "
+            f"{speed_text(trend.written_bytes_per_s)} are written and "
+            f"{speed_text(trend.carried_bytes_per_s)} carried, in the last "
+            f"{duration_text(trend.over_ms / 1_000)}; "
             f"{counted_records(waiting)} wait{_what_consumers_wait_for(state)}",
         )
 

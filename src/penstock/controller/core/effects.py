@@ -76,7 +76,7 @@ class Send(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SendHeartbeat(Effect):
-    """Write it to the controller's own partition. `HeartbeatReturned` when it was read there."""
+    """Write it to where reports are and to our own partition. `HeartbeatReturned` when read."""
 
     message: ControllerHeartbeat
 

@@ -24,7 +24,7 @@ from penstock.controller.core.state import ConsumerStatus, HoldingStatus, Phase,
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.model import ConsumerId, TopicPartition
-from penstock.model.sentences import counted, shortened_list
+from penstock.model.sentences import counted, duration_text, shortened_list
 from penstock.packing.trigger import is_over_capacity
 
 # A new consumer is late after so many times the slowest of the recent starts. No setting: less
@@ -161,8 +161,8 @@ def _is_coming(draft: StepDraft, consumer: ConsumerId) -> bool:
 
 
 def _finish(draft: StepDraft, plan: Plan) -> None:
-    took_ms = draft.now_ms - plan.made_ms
-    draft.decide(Code.PLAN_DONE, f"plan {plan.number} is done after {took_ms} ms")
+    took = duration_text((draft.now_ms - plan.made_ms) / 1_000)
+    draft.decide(Code.PLAN_DONE, f"plan {plan.number} is done after {took}")
     remove_the_idle(draft)
     draft.save()
     go(draft, Phase.SENTINEL, "every partition is in its final state")

@@ -1,9 +1,9 @@
 """The controller's heartbeats through Kafka, and what consumers report that they wait for.
 
-The controller's heartbeat passes through partition 0 like every report. The next one is sent only
-after the last one came back, so a heartbeat that returned proves that every earlier message was
-read. While none comes back (the broker is away, the controller stood still, its reader is behind)
-heartbeat time stops, and no consumer is given up.
+The controller's heartbeat passes through the consumers' log like every report. The next one is sent
+only after the last one came back, so a heartbeat that returned proves that every earlier message
+was read. While none comes back (the broker is away, the controller stood still, its reader is
+behind) heartbeat time stops, and no consumer is given up.
 """
 
 from dataclasses import replace

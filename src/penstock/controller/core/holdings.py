@@ -13,7 +13,13 @@ from penstock.controller.core.growth import learned_capacity
 from penstock.controller.core.heartbeats import explained, note_carried_records
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.roll_out_signs import note_failure, proven_topics
-from penstock.controller.core.state import ConsumerStatus, Holding, HoldingStatus, Parked
+from penstock.controller.core.state import (
+    ConsumerRecord,
+    ConsumerStatus,
+    Holding,
+    HoldingStatus,
+    Parked,
+)
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import (
     CommandRefusedEvent,
@@ -26,7 +32,7 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
-from penstock.model.sentences import counted
+from penstock.model.sentences import counted, duration_text
 from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
@@ -122,7 +128,7 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
             draft.decide(
                 Code.PARTITION_FAILED,
                 f"{partition} stopped ({row.reason.value}); tried again in "
-                f"{draft.state.settings.failed_partition_retry_ms} ms"
+                + duration_text(draft.state.settings.failed_partition_retry_ms / 1_000)
                 + (f": {row.detail}" if row.detail else ""),
             )
             draft.save()
@@ -146,6 +152,19 @@ def _measured_capacity(message: ConsumerReport) -> float | None:
     return None if measured is None or measured < CAPACITY_BYTES_PER_S_MIN else measured
 
 
+def _last_batch_ms(record: ConsumerRecord, message: ConsumerReport) -> int:
+    """As long as it was seen to run; one that began after the last report was short."""
+    cycle = message.cycle
+    has_ended = cycle is not None and (cycle.batches or cycle.log_bytes)
+    return record.running_batch_ms if has_ended else record.last_batch_ms
+
+
+def _running_batch_ms(message: ConsumerReport) -> int:
+    if message.works_on is None or message.waits_for is not None:
+        return 0
+    return message.works_on.since_ms_ago
+
+
 def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     """A report also acknowledges: starts of partitions it names, stops of those it does not."""
     consumer = message.sender
@@ -158,6 +177,8 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
                 draft, record.capacity_bytes_per_s, _measured_capacity(message)
             ),
             proven_topics=proven_topics(record, message),
+            last_batch_ms=_last_batch_ms(record, message),
+            running_batch_ms=_running_batch_ms(message),
             behind_bytes=message.behind_log_bytes or 0,
             behind_records=message.behind_records or 0,
             behind_by_partition=backlog_of(message),
@@ -173,8 +194,14 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     if message.cycle is not None:
         draft.change(carried_bytes=draft.state.carried_bytes + message.cycle.log_bytes)
         if message.cycle.log_bytes:
-            carrying = replace(draft.consumers[consumer], has_carried=True, restarts_in_vain=0)
-            draft.consumers.put(consumer, carrying)
+            carrying = draft.consumers[consumer]
+            carried_bytes = carrying.carried_bytes + message.cycle.log_bytes
+            draft.consumers.put(
+                consumer,
+                replace(
+                    carrying, has_carried=True, restarts_in_vain=0, carried_bytes=carried_bytes
+                ),
+            )
             note_carried_records(draft)
     if message.phase is ConsumerPhase.RUNNING and record.status in {
         ConsumerStatus.WANTED,

@@ -6,6 +6,7 @@ Commands are sent again until they are acknowledged or their consumer is given u
 from collections.abc import Mapping
 from dataclasses import replace
 
+from penstock.controller.core.backlog_trend import note_backlog
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import LogExtent, SpeedsMeasured, Tick
@@ -32,6 +33,7 @@ RESENT_SHARE_PER_TICK = 1 / 20
 def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
     note_carried(draft)
+    note_backlog(draft)
     send_again(draft)
     delete_again(draft)
     _try_parked_again(draft)

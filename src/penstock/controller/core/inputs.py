@@ -6,6 +6,7 @@ parts are joined.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.messages import FromConsumer, ServiceRequest
 from penstock.model import ConsumerId, TopicPartition
@@ -78,7 +79,7 @@ class ConsumerDeleted(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMessageRead(Input):
-    """A message from a consumer, read from partition 0 at this offset, if it is known."""
+    """A message from a consumer; `offset` is how far the log of the claims reaches, if known."""
 
     message: FromConsumer
     offset: int | None = None
@@ -86,7 +87,7 @@ class ConsumerMessageRead(Input):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReturned(Input):
-    """A controller's heartbeat, read from partition 0 after everything that was written before."""
+    """A controller's heartbeat, read after all that was written before it; `offset` as above."""
 
     controller_epoch: int
     number: int
@@ -128,11 +129,21 @@ class PackingFailed(Input):
 
 @dataclass(frozen=True, slots=True)
 class NewSettings:
-    """The operator's settings, read again, and their copy for consumers."""
+    """The operator's settings, read again, and what consumers get of them."""
 
     settings: Settings
     consumers_file: str | None = None
     consumers_digest: str = ""
+    # What pods are made of, where consumers are pods.
+    pod_plan: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        image = self.pod_plan.get("settings", {}).get("image")
+        named = [f"image {image}"] if image else []
+        named += [f"settings {self.consumers_file}"] if self.consumers_file else []
+        return ", ".join(named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
 """Whether this controller still leads: only the broker can say so.
 
-Anybody who may write to the controller topic can name any controller epoch, so a message that names
-a higher one than ours ends nothing. It is refused, and the broker is asked: if a newer controller
+Anybody who may write to the consumer topic can name any controller epoch, so a message that names a
+higher one than ours ends nothing. It is refused, and the broker is asked: if a newer controller
 has taken the transactional id over, the broker fences us, and only then we step down. Otherwise the
 message was forged, or its sender was deceived, and the history says so.
 
-An epoch is one more than the offset of its claim in partition 0, and a message that names it comes
-later in the same log. So an epoch above the message's own offset has no claim: no question is
-needed.
+An epoch is one more than the offset of its claim in partition 0 of the controller topic. So an
+epoch above the end of that log has no claim: no question is needed.
 """
 
 from penstock.controller.core.decisions import Code

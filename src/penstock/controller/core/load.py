@@ -125,9 +125,14 @@ def _set_aside(
     return frozenset((*draft.parked.now, *oversize))
 
 
-def problem_of(draft: StepDraft, consumers_max: int, reason: Reason) -> PackingProblem:
-    """The question for the packer. Spares are part of it, as consumers that own nothing."""
-    group = group_load(draft)
+def problem_of(
+    draft: StepDraft, consumers_max: int, reason: Reason, group: GroupLoad | None = None
+) -> PackingProblem:
+    """The question for the packer. Spares are part of it, as consumers that own nothing.
+
+    `group` is the group's load, where the caller has it already.
+    """
+    group = group or group_load(draft)
     policy = replace(
         draft.state.settings.policy,
         capacity_bytes_per_s=usual_capacity(draft),

@@ -35,7 +35,6 @@ from penstock.messages import (
     ServiceOutcome,
     UpdateDeployments,
 )
-from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
 from penstock.settings.sections import PackingSettings, Settings
@@ -266,7 +265,7 @@ def _update(
         return ServiceOutcome.REFUSED, "another roll-out is in progress"
     new = given.new_settings if request.from_settings else None
     if request.from_settings and new is None:
-        return ServiceOutcome.REFUSED, given.not_read[:ANSWER_LENGTH_MAX]
+        return ServiceOutcome.REFUSED, given.not_read
     chosen = draft.state.chosen if new is None else new.settings
     refusal = _without_effect(chosen, request) or not_allowed(chosen, request)
     if refusal:

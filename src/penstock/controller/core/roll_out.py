@@ -10,6 +10,7 @@ or carries nothing, the roll-out is rolled back: the former deployment becomes t
 and the consumers of the failed one are replaced in the same way. The answer says why.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.controller.core.decisions import Code
@@ -27,11 +28,10 @@ from penstock.controller.core.new_settings import adopt_settings
 from penstock.controller.core.plan import adopt
 from penstock.controller.core.roll_out_signs import OF_THE_DEPLOYMENT
 from penstock.controller.core.service_answers import answer
-from penstock.controller.core.state import ConsumerStatus, Phase, RollOut
+from penstock.controller.core.state import ConsumerRecord, ConsumerStatus, Phase, RollOut
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import ServiceOutcome, UpdateDeployments
-from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import counted
 
@@ -87,7 +87,7 @@ def _answer(
 ) -> None:
     done = max(0, roll_out.total - left)
     progress = (done, roll_out.total)
-    answer(draft, roll_out.request.request_id, outcome, detail[:ANSWER_LENGTH_MAX], progress)
+    answer(draft, roll_out.request.request_id, outcome, detail, progress)
 
 
 def advance(draft: StepDraft) -> bool:
@@ -101,7 +101,7 @@ def advance(draft: StepDraft) -> bool:
         return False
     if roll_out.undoes is None and roll_out.fault:
         roll_out = _roll_back(draft, roll_out, roll_out.fault)
-    old = _to_replace(draft, roll_out)
+    old = to_replace(draft.consumers.now, roll_out)
     if roll_out.replacing is not None and roll_out.replacing not in draft.consumers:
         roll_out = replace(roll_out, replacing=None, replacement=None)
         draft.change(roll_out=roll_out)
@@ -114,7 +114,7 @@ def advance(draft: StepDraft) -> bool:
             if late is None:
                 return False
             roll_out = _roll_back(draft, roll_out, f"consumer {late} carries nothing")
-            old = _to_replace(draft, roll_out)
+            old = to_replace(draft.consumers.now, roll_out)
         if not old:
             _end(draft, roll_out)
             return False
@@ -122,9 +122,11 @@ def advance(draft: StepDraft) -> bool:
     return _replace_one(draft, roll_out)
 
 
-def _to_replace(draft: StepDraft, roll_out: RollOut) -> list[ConsumerId]:
+def to_replace(
+    consumers: Mapping[ConsumerId, ConsumerRecord], roll_out: RollOut
+) -> list[ConsumerId]:
     """The consumers of older versions; in a roll-back, those of the version that failed."""
-    versions = {c: record.deployment_version for c, record in draft.consumers.now.items()}
+    versions = {c: record.deployment_version for c, record in consumers.items()}
     if roll_out.undoes is not None:
         return [c for c, version in versions.items() if version == roll_out.undoes]
     return [c for c, version in versions.items() if version < roll_out.version]
@@ -230,7 +232,7 @@ def _replacement_lost(draft: StepDraft, roll_out: RollOut, leaving: ConsumerId) 
     why = f"the replacement of consumer {leaving} did not come up"
     if roll_out.undoes is None:
         undoing = _roll_back(draft, roll_out, why)
-        if not _to_replace(draft, undoing):
+        if not to_replace(draft.consumers.now, undoing):
             _end(draft, undoing)
     else:
         # What was good before is tried until none of the failed version is left.

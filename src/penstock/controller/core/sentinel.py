@@ -14,6 +14,7 @@ from penstock.controller.core.membership import create_what_is_wanted, want_one_
 from penstock.controller.core.reassignment import enter as reassign
 from penstock.controller.core.requests import answer_when_within_bounds
 from penstock.controller.core.roll_out import advance as advance_roll_out
+from penstock.controller.core.start_roll_out import begin_what_is_due
 from penstock.controller.core.state import Phase, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
@@ -29,6 +30,7 @@ def watch(draft: StepDraft) -> None:
         go(draft, Phase.REASSIGN, "a reassignment is due")
         reassign(draft, Code(due.reason.value), due.explanation)
         return
+    begin_what_is_due(draft)
     if advance_roll_out(draft):
         return
     _keep_spares(draft)

@@ -5,6 +5,7 @@ from penstock.controller.core.effects import Send
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ServiceAnswer, ServiceOutcome
 from penstock.messages.fields import ANSWER_LENGTH_MAX
+from penstock.model.sentences import cut_at_word
 
 
 def answer(
@@ -25,7 +26,7 @@ def answer(
         request_id=request_id,
         controller_epoch=draft.state.controller_epoch,
         outcome=outcome,
-        detail=detail[:ANSWER_LENGTH_MAX],
+        detail=cut_at_word(detail, ANSWER_LENGTH_MAX),
         done=done,
         of=of,
     )

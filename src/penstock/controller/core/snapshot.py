@@ -5,18 +5,28 @@ become ages.
 """
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
+from penstock.controller.core.backlog_trend import backlog_trend
 from penstock.controller.core.conditions import conditions
 from penstock.controller.core.decisions import Decision
 from penstock.controller.core.load import group_load, problem_of
+from penstock.controller.core.roll_out import to_replace
 from penstock.controller.core.state import ConsumerRecord, Holding, HoldingStatus, State
 from penstock.controller.core.step_draft import StepDraft
-from penstock.controller.core.waiting import GroupWaiting, Waiting, group_waiting
+from penstock.controller.core.waiting import (
+    GroupWaiting,
+    Waiting,
+    group_waiting,
+    of_reported,
+)
 from penstock.model import ConsumerId, TopicPartition
-from penstock.packing.trigger import Reason
+from penstock.packing.trigger import GroupLoad, Reason
 
 SNAPSHOT_VERSION = 1
+# As partitions compare by themselves, in half the time.
+_BY_NAME = attrgetter("topic", "partition")
 
 
 def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]:
@@ -27,9 +37,9 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         for consumer, record in sorted(state.consumers.items())
     ]
     total = waiting.total()
-    found = conditions(
-        state, group_load(StepDraft(state, state.now_ms)), total, is_degraded=is_degraded
-    )
+    draft = StepDraft(state, state.now_ms)
+    load = group_load(draft)
+    found = conditions(state, load, total, is_degraded=is_degraded)
     return {
         "version": SNAPSHOT_VERSION,
         "at_unix_ms": unix_ms,
@@ -52,7 +62,10 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
             "partitions_per_consumer_max": policy.partitions_per_consumer_max,
         },
         "written_bytes_per_s": sum(written.values()),
+        # Counted since this controller started: the difference of two is a speed.
+        "carried_bytes": state.carried_bytes,
         **_behind(total, sum(written.values())),
+        **_trend(state, total),
         "topic_ids": {} if speeds is None else dict(speeds.topic_ids),
         # Where no ledger offset is known here, the whole log is counted.
         "behind_is_at_most": total.is_at_most,
@@ -60,7 +73,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         "consumers": consumers,
         "partitions": {str(p): _partition(state, waiting, p, held) for p, held in _held(state)},
         "moves": _moves(state),
-        "question": _question(state),
+        "question": _question(draft, load),
         "parked": {str(p): parked.reason for p, parked in sorted(state.parked.items())},
         "parked_details": {str(p): one.detail for p, one in state.parked.items() if one.detail},
         "pauses": [
@@ -77,11 +90,16 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
 def _roll_out(state: State) -> dict[str, Any] | None:
     if state.roll_out is None:
         return None
+    roll_out = state.roll_out
     return {
-        "request_id": state.roll_out.request.request_id,
-        "version": state.roll_out.version,
-        "total": state.roll_out.total,
-        "replacing": state.roll_out.replacing,
+        "request_id": roll_out.request.request_id,
+        "requested_by": roll_out.request.requested_by,
+        "version": roll_out.version,
+        "total": roll_out.total,
+        "left": len(to_replace(state.consumers, roll_out)),
+        "replacing": roll_out.replacing,
+        # Not empty while it is rolled back.
+        "fault": roll_out.fault if roll_out.undoes is not None else "",
     }
 
 
@@ -106,8 +124,21 @@ def _partition(
         "write_speed_bytes_per_s": state.write_speeds.get(partition),
         "consumer": holding.consumer if holding else None,
         "status": holding.status.value if holding else "unread",
-        **({} if holding else _unread(state, waiting, partition)),
+        **(_reported(state, partition, holding) if holding else _unread(state, waiting, partition)),
     }
+
+
+def _reported(state: State, partition: TopicPartition, holding: Holding) -> dict[str, int]:
+    """Where its consumer is in the log. What is unknown is left out: there are many partitions."""
+    record = state.consumers.get(holding.consumer)
+    extent = None if state.speeds is None else state.speeds.logs.get(partition)
+    found: dict[str, float | None] = {"end_offset": None if extent is None else extent.end_offset}
+    if record is not None and record.incarnation == holding.incarnation:
+        found["next_offset"] = record.next_offsets.get(partition)
+        if partition in record.unread_records:
+            waiting = of_reported(state, record, partition)
+            found |= {"behind_records": waiting.records, "behind_bytes": waiting.log_bytes or None}
+    return {name: round(figure) for name, figure in found.items() if figure is not None}
 
 
 def _behind(waiting: Waiting, written_bytes_per_s: float) -> dict[str, Any]:
@@ -116,6 +147,20 @@ def _behind(waiting: Waiting, written_bytes_per_s: float) -> dict[str, Any]:
         "behind_bytes": None if log_bytes is None else round(log_bytes),
         "behind_records": waiting.records,
         "behind_s": None if log_bytes is None else seconds_behind(log_bytes, written_bytes_per_s),
+    }
+
+
+def _trend(state: State, waiting: Waiting) -> dict[str, Any]:
+    """Where the backlog is going, over more than two batches."""
+    trend = backlog_trend(state, waiting)
+    return {
+        "carried_bytes_per_s": trend.carried_bytes_per_s,
+        "batch_s": trend.batch_ms / 1_000,
+        "backlog": {
+            "trend": trend.direction.value,
+            "over_s": trend.over_ms / 1_000,
+            "left_s": trend.left_s,
+        },
     }
 
 
@@ -142,14 +187,14 @@ def _hold(state: State) -> dict[str, Any] | None:
 
 
 def _held(state: State) -> list[tuple[TopicPartition, Holding | None]]:
-    names = sorted({*state.write_speeds, *state.holdings})
+    names = sorted({*state.write_speeds, *state.holdings}, key=_BY_NAME)
     return [(partition, state.holdings.get(partition)) for partition in names]
 
 
 def _consumer(
     state: State, consumer: ConsumerId, record: ConsumerRecord, waiting: Waiting
 ) -> dict[str, Any]:
-    held = sorted(state.held_by.get(consumer, ()))
+    held = sorted(state.held_by.get(consumer, ()), key=_BY_NAME)
     written: Mapping[Any, float] = state.write_speeds
     capacity = state.settings.policy.capacity_bytes_per_s
     if state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
@@ -165,6 +210,7 @@ def _consumer(
         "load_bytes_per_s": load,
         "capacity_bytes_per_s": capacity,
         "measured_capacity_bytes_per_s": record.capacity_bytes_per_s,
+        "carried_bytes": record.carried_bytes,
         **_behind(waiting, load),
         "partitions": [str(partition) for partition in held],
     }
@@ -180,10 +226,10 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
     return None if written_bytes_per_s < 1 else behind_bytes / written_bytes_per_s
 
 
-def _question(state: State) -> dict[str, Any]:
+def _question(draft: StepDraft, load: GroupLoad) -> dict[str, Any]:
     """What the packer would be asked now; `penstock plan` asks it."""
-    draft = StepDraft(state, state.now_ms)
-    problem = problem_of(draft, state.settings.consumers_max, Reason.OVER_CAPACITY)
+    consumers_max = draft.state.settings.consumers_max
+    problem = problem_of(draft, consumers_max, Reason.OVER_CAPACITY, load)
     return {
         "load_bytes_per_s": {str(p): x for p, x in problem.load_bytes_per_s.items()},
         "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},

@@ -96,6 +96,12 @@ class ConsumerRecord:
     # How often in a row it started again before it had carried anything.
     restarts_in_vain: int = 0
     has_carried: bool = False
+    # All that it carried since this controller began to count, through its restarts.
+    carried_bytes: int = 0
+    # How long its last batch took, and how long the one that runs has taken; 0: there is none. One
+    # that runs while its consumer waits for something is not counted.
+    last_batch_ms: int = 0
+    running_batch_ms: int = 0
     capacity_bytes_per_s: float | None = None
     behind_bytes: int = 0
     behind_records: int = 0
@@ -230,6 +236,17 @@ class GrowthLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class BacklogSample:
+    """What waited in all at one moment, and what all consumers had carried until then."""
+
+    at_ms: int
+    carried_bytes: int
+    records: int
+    # None where it is unknown.
+    log_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class KnownSpeeds:
     """The newest complete measurement, with the last known speed where it has none."""
 
@@ -284,6 +301,8 @@ class State:
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
+    # What this controller was started with, while consumers are deployed otherwise. Not saved.
+    due: NewSettings | None = None
     requests: tuple[str, ...] = ()
     # Settings requests that the group does not follow yet: answered when it does.
     bounds_requests: tuple[BoundsRequest, ...] = ()
@@ -313,6 +332,9 @@ class State:
     # What all consumers have carried since this controller started, now and a while ago.
     carried_bytes: int = 0
     carried_samples: tuple[tuple[int, int], ...] = ()
+    # What waited a while ago and since, and whether the group fell behind by the newest of these.
+    backlog_samples: tuple[BacklogSample, ...] = ()
+    is_falling_behind: bool = False
     growth_trial: GrowthTrial | None = None
     growth_limit: GrowthLimit | None = None
     # Up to this many working consumers, what they measure counts as their capacity; 0: any number.

@@ -38,6 +38,7 @@ from penstock.controller.core.inputs import (
     LeadershipLost,
     ListingFailed,
     MessageRefused,
+    NewSettings,
     Packed,
     PackingFailed,
     Requested,
@@ -47,6 +48,7 @@ from penstock.controller.core.inputs import (
 from penstock.controller.core.invariants import check_step
 from penstock.controller.core.new_settings import kept_changes
 from penstock.controller.core.settings import controller_settings, with_overrides
+from penstock.controller.core.start_roll_out import without_untried
 from penstock.controller.core.state import ConsumerStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
@@ -72,8 +74,11 @@ class Machine:
         settings: Settings,
         now_ms: int,
         saved: State | None = None,
+        due: NewSettings | None = None,
     ) -> tuple[State, tuple[Effect, ...]]:
         """Start a controller. It always synchronises, whatever was saved.
+
+        `due` is what this start deploys, if the consumers are deployed otherwise.
 
         From the saved state it takes what consumers cannot report: changed settings, pauses, a
         roll-out, what it learned about growth and starts, the history, numbers that only rise, and
@@ -120,6 +125,7 @@ class Machine:
                 avoided_numbers=saved.avoided_numbers,
                 ledger_offsets=saved.ledger_offsets,
             )
+        state = without_untried(state, due)
         draft = StepDraft(state, now_ms)
         for explanation in dropped:
             draft.decide(Code.SETTING_DROPPED, explanation)

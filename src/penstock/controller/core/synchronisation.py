@@ -185,7 +185,7 @@ def deleted(draft: StepDraft, given: ConsumerDeleted) -> None:
 
 
 def message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
-    """Take answers to this controller's queries; ignore everything else on partition 0.
+    """Take answers to this controller's queries; ignore everything else that consumers say.
 
     A consumer that reports and is not in the list is queried too.
     """

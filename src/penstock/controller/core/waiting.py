@@ -1,7 +1,8 @@
 """What waits in the logs of all partitions, also of those that nobody reads.
 
-A consumer that reports says it best. Where none does, the end that the monitor measured and the
-ledger's next offset say it. Without an offset the whole log counts, as the most that can wait.
+A consumer that reports says it best; what was written since it last looked, while a batch runs, the
+monitor knows. Where no consumer reports, the end that the monitor measured and the ledger's next
+offset say it. Without an offset the whole log counts, as the most that can wait.
 """
 
 from dataclasses import dataclass
@@ -52,14 +53,60 @@ def _of_consumer(state: State, consumer: ConsumerId, record: ConsumerRecord) -> 
     is_new = state.now_ms - record.heard_ms <= state.settings.silence_ms
     found = []
     for partition in state.held_by.get(consumer, ()):
-        is_reported = is_new and _is_reported(record, state.holdings[partition], partition)
-        in_log = None if is_reported else _in_log(state, partition, record)
-        if in_log is not None:
-            found.append(in_log)
+        if is_new and _is_reported(record, state.holdings[partition], partition):
+            more = _written_since(state, record, partition)
+        else:
+            more = _in_log(state, partition, record)
+        if more is not None:
+            found.append(more)
     measured = _summed(found)
     if is_new:
         return _summed([reported, measured])
     return max(reported, measured, key=lambda one: one.records)
+
+
+def waiting_by_partition(state: State) -> dict[TopicPartition, Waiting | None]:
+    """What waits in each log; None where not even its end is known."""
+    found: dict[TopicPartition, Waiting | None] = {}
+    for partition in state.write_speeds:
+        holding = state.holdings.get(partition)
+        record = None if holding is None else state.consumers.get(holding.consumer)
+        if (
+            holding is not None
+            and record is not None
+            and state.now_ms - record.heard_ms <= state.settings.silence_ms
+            and _is_reported(record, holding, partition)
+        ):
+            found[partition] = of_reported(state, record, partition)
+        else:
+            found[partition] = _in_log(state, partition, record)
+    return found
+
+
+def of_reported(state: State, record: ConsumerRecord, partition: TopicPartition) -> Waiting:
+    """What waits of a partition that its consumer has reported."""
+    records = record.unread_records[partition]
+    log_bytes = record.behind_by_partition.get(partition)
+    told = Waiting(records, 0.0 if records == 0 else log_bytes)
+    since = _written_since(state, record, partition)
+    return told if since is None else _summed([told, since])
+
+
+def _written_since(
+    state: State, record: ConsumerRecord, partition: TopicPartition
+) -> Waiting | None:
+    """What the monitor has seen written since the consumer looked; None: nothing more."""
+    extent = None if state.speeds is None else state.speeds.logs.get(partition)
+    next_offset = record.next_offsets.get(partition)
+    if extent is None or next_offset is None:
+        return None
+    records = extent.end_offset - next_offset - record.unread_records[partition]
+    if records <= 0:
+        return None
+    size = extent.log_bytes_per_record
+    if size is None and record.behind_records:
+        size = record.behind_bytes / record.behind_records
+    return Waiting(records, None if size is None else records * size)
 
 
 def _is_reported(record: ConsumerRecord, holding: Holding, partition: TopicPartition) -> bool:

@@ -89,7 +89,8 @@ class EffectRunner:
             self.template = self._updated(effect.version, effect.request, effect.new_settings)
             return
         if isinstance(effect, RestoreDeploymentTemplate):
-            self.template = replace(self.former, version=effect.version)
+            failed = self.template.settings_digest
+            self.template = replace(self.former, version=effect.version, failed_digest=failed)
             return
         self._workers.submit(self._guarded, self._actions[type(effect)], effect)
 
@@ -102,7 +103,11 @@ class EffectRunner:
         if new is None:
             return template
         template = replace(
-            template, settings_file=new.consumers_file, settings_digest=new.consumers_digest
+            template,
+            settings_file=new.consumers_file,
+            settings_digest=new.consumers_digest,
+            pod_plan=new.pod_plan,
+            failed_digest="",
         )
         template, told = without_overtaken(template, chosen)
         for line in told:

@@ -1,4 +1,6 @@
-"""Writes the controller's heartbeats to its own partition, beside its transactions.
+"""Writes the controller's heartbeats, beside its transactions.
+
+To its own partition, where a standby listens, and to the consumers' topic, where reports are.
 
 Like a consumer's reports they wait for nothing: a broker that is away never holds the loop up here.
 """
@@ -16,7 +18,7 @@ _DELIVERED_WITHIN_MS = 10_000
 
 class Heartbeats:
     def __init__(self, settings: Settings, log: Any) -> None:
-        self._topic = settings.topics.names.controller
+        self._topics = (settings.topics.names.controller, settings.topics.names.consumer)
         self._group = settings.lake.group
         self._log = log
         self._is_lost = False
@@ -33,16 +35,17 @@ class Heartbeats:
     def send(self, message: ControllerHeartbeat) -> None:
         encoded = encode(message, group=self._group)
         self._producer.poll()
-        try:
-            self._producer.send(
-                self._topic,
-                message.mailbox,
-                encoded.value,
-                headers=encoded.headers,
-                on_delivery=self._delivered,
-            )
-        except PenstockError as error:
-            self._delivered(error, 0)
+        for topic in self._topics:
+            try:
+                self._producer.send(
+                    topic,
+                    message.mailbox,
+                    encoded.value,
+                    headers=encoded.headers,
+                    on_delivery=self._delivered,
+                )
+            except PenstockError as error:
+                self._delivered(error, 0)
 
     def _delivered(self, error: Exception | None, _: int) -> None:
         if error is not None and not self._is_lost:

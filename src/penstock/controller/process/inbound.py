@@ -1,9 +1,13 @@
 """Two threads that read Kafka and put inputs into the loop's inbox.
 
+Consumers' messages are on the consumer topic; those of a former release are in partition 0 of the
+controller topic, beside the controllers' own.
+
 While no broker answers, the threads log it once and keep trying. Malformed and foreign messages and
 those of a newer version are logged and skipped; an unreadable request of an operator is answered.
 """
 
+import math
 import queue
 import threading
 import time
@@ -19,6 +23,7 @@ from penstock.controller.core.inputs import (
     Requested,
     SpeedsMeasured,
 )
+from penstock.controller.process.returned_heartbeats import ReturnedHeartbeats
 from penstock.errors import PenstockError
 from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
 from penstock.kafka_io.measurement_topic import MeasurementReader
@@ -43,6 +48,8 @@ from penstock.settings import Settings
 AWAY_PAUSE_S = 1.0
 # How long one read waits: also how long the threads take to notice that they should end.
 READ_WAIT_S = 0.5
+# No setting: a flood of forged messages must not become one of questions.
+CLAIMS_ASKED_EVERY_S = 1.0
 
 Inbox = queue.Queue[Callable[[int], Input] | Exception]
 
@@ -56,6 +63,7 @@ class InboundReaders:
         inbox: Inbox,
         log: Any,
         *,
+        controller_epoch: int,
         service_since: int,
         on_unreadable_request: Callable[[KafkaRecord, Refusal], None],
     ) -> None:
@@ -68,11 +76,21 @@ class InboundReaders:
         self._on_unreadable_request = on_unreadable_request
         names = settings.topics.names
         self._own = TopicPartition(names.controller, 0)
+        self._consumers = TopicPartition(names.consumer, 0)
         self._service = TopicPartition(names.service, 0)
         # Opened here and not in the thread: a missing topic must stop the controller at once.
         self._topics = FollowedTopics(
-            settings.kafka, {self._own: AT_THE_END, self._service: service_since}
+            settings.kafka,
+            {
+                self._own: AT_THE_END,
+                self._consumers: AT_THE_END,
+                self._service: service_since,
+            },
         )
+        self._returned = ReturnedHeartbeats(controller_epoch)
+        # How far the log of the claims is known to reach, and when that was last asked.
+        self._claims_end = self._topics.starts[self._own]
+        self._claims_asked_s = -math.inf
         # Saved from the start, so that the next controller reads requests sent while none leads.
         self.service_next_offset = self._topics.starts[self._service]
         self._threads = [
@@ -114,7 +132,9 @@ class InboundReaders:
         is_service = record.partition == self._service
         if is_service:
             self.service_next_offset = record.offset + 1
-        role = "service" if is_service else "controller"
+        if record.partition == self._own:
+            self._claims_end = max(self._claims_end, record.offset)
+        role = self._settings.topics.names.role_of(record.topic)
         group = self._settings.lake.group
         found = decode(record.value, record.headers, group=group, topic_role=role, mailbox=0)
         if isinstance(found, Refusal):
@@ -124,12 +144,29 @@ class InboundReaders:
         elif isinstance(found, ServiceRequest):
             self._inbox.put(lambda now_ms: Requested(now_ms, found))
         elif isinstance(found, ControllerHeartbeat):
-            epoch, number = found.controller_epoch, found.heartbeat_number
-            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number, record.offset))
+            self._take_heartbeat(found, is_own=record.partition == self._own)
         elif isinstance(found, FromConsumer):
             whole = self._whole(found)
             if whole is not None:
-                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole, record.offset))
+                reached = self._claims_reach(whole.controller_epoch)
+                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole, reached))
+
+    def _take_heartbeat(self, heartbeat: ControllerHeartbeat, *, is_own: bool) -> None:
+        if self._returned.is_complete(heartbeat, is_in_controllers_log=is_own):
+            epoch, number = heartbeat.controller_epoch, heartbeat.heartbeat_number
+            reached = self._claims_end
+            self._inbox.put(lambda now_ms: HeartbeatReturned(now_ms, epoch, number, reached))
+
+    def _claims_reach(self, named_epoch: int) -> int:
+        """How far the log of the claims reaches: an epoch is one more than its claim's offset.
+
+        Asked only when an epoch is named that nothing we have read can have.
+        """
+        now_s = time.monotonic()
+        if named_epoch > self._claims_end and now_s - self._claims_asked_s >= CLAIMS_ASKED_EVERY_S:
+            self._claims_asked_s = now_s
+            self._claims_end = max(self._claims_end, self._topics.end_of(self._own))
+        return self._claims_end
 
     def _refused(self, refusal: Refusal, role: str) -> None:
         """What is another group's is in the history too: two groups share the topics."""

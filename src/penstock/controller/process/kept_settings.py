@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.inputs import Input, NewSettings, Requested
+from penstock.controller.core.start_roll_out import AtStart, at_start
 from penstock.controller.core.state import State
 from penstock.controller.process.saved_states import Remembered
 from penstock.controller.process.settings_in_force import (
@@ -38,11 +39,19 @@ class KeptSettings:
         self._others: tuple[GroupSettings, ...] = ()
         self._dropped: list[str] = []
         self._shown: object = None
+        # What was last written by `show`, as JSON.
+        self.shown_text = "null"
 
     # At the start
 
     def template(self, remembered: DeploymentTemplate) -> DeploymentTemplate:
-        """Consumers are started with the settings of this start, and what requests changed."""
+        """Consumers are started with the settings of this start, and what requests changed.
+
+        Pods stay as they are until a roll-out: each version has one meaning, and a roll-back a
+        deployment to go back to.
+        """
+        if self._now.pod_plan and self._are_otherwise(remembered):
+            return remembered
         template, told = without_overtaken(remembered, self._now.settings)
         for line in told:
             self._log.warning("change_dropped", explanation=line)
@@ -51,11 +60,35 @@ class KeptSettings:
             template,
             settings_file=self._now.consumers_file,
             settings_digest=self._now.consumers_digest,
+            pod_plan=self._now.pod_plan,
+            failed_digest="",
         )
+
+    def _are_otherwise(self, remembered: DeploymentTemplate) -> bool:
+        """Of an older release nothing is known, so its pods count as made like ours."""
+        before = remembered.settings_digest
+        return bool(before) and before != self._now.consumers_digest
+
+    def due(self, remembered: Remembered) -> NewSettings | None:
+        """What a roll-out has to bring to the pods that outlived the last controller."""
+        now, before = self._now, remembered.template
+        if not now.pod_plan or remembered.state is None:
+            return None
+        found = at_start(
+            digest=now.consumers_digest,
+            of_consumers=before.settings_digest,
+            rolled_back=before.failed_digest,
+        )
+        new = NewSettings(now.settings, now.consumers_file, now.consumers_digest, now.pod_plan)
+        if found is not AtStart.AS_THEY_ARE:
+            self._log.warning("consumers_are_otherwise", what=found.value, this_start=new.name)
+        return new if found is AtStart.REPLACE_THEM else None
 
     def roll_out_of(self, remembered: Remembered, epoch: int) -> UpdateDeployments | None:
         """What replaces the consumers that outlived the last controller with other settings."""
         before, now = remembered.template.settings_digest, self._now.consumers_digest
+        if self._now.pod_plan:
+            return None  # by `due`: it is known what they are made of until then
         if remembered.state is None or not before or not now or before == now:
             return None
         asked_by = "the start with other settings"
@@ -86,7 +119,8 @@ class KeptSettings:
             return Requested(given.now_ms, request, not_read=str(error))
         self._others = (*self._others[-1:], new)
         file, digest = new.consumers_file, new.consumers_digest
-        return Requested(given.now_ms, request, NewSettings(new.settings, file, digest))
+        settings = NewSettings(new.settings, file, digest, new.pod_plan)
+        return Requested(given.now_ms, request, settings)
 
     def show(self, state: State, template: DeploymentTemplate, unix_ms: int) -> None:
         """Write what is in force, when something in it has changed."""
@@ -100,4 +134,4 @@ class KeptSettings:
             return
         self._shown = shown
         content = settings_in_force(state, self._now, template, self._dropped, unix_ms)
-        write_status(self._folder / IN_FORCE_NAME, content, self._log)
+        self.shown_text = write_status(self._folder / IN_FORCE_NAME, content, self._log)

@@ -34,10 +34,10 @@ from penstock.controller.core.inputs import (
     Input,
     LeadershipConfirmed,
     LeadershipLost,
+    NewSettings,
     Requested,
     Tick,
 )
-from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.controller.process.effect_runner import EffectRunner
@@ -45,11 +45,13 @@ from penstock.controller.process.first_trial import require_that_it_can_work
 from penstock.controller.process.heartbeats import Heartbeats
 from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.controller.process.kept_settings import KeptSettings
+from penstock.controller.process.metrics import ControllerMetrics
 from penstock.controller.process.prefix_holder import Holder, holder_of, require_free_prefix
+from penstock.controller.process.published_status import PublishedStatus
 from penstock.controller.process.saved_states import SavedStates, newer
 from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.controller.process.standby import Standby
-from penstock.controller.process.status_file import STATUS_NAME, status_pause_s, write_status
+from penstock.controller.process.status_file import status_pause_s
 from penstock.deployment import DeploymentBackend
 from penstock.errors import PenstockError
 from penstock.kafka_io.control_topics import make_control_topics
@@ -66,10 +68,11 @@ from penstock.messages import (
 )
 from penstock.messages.fields import ANSWER_LENGTH_MAX
 from penstock.model import ConsumerId
+from penstock.model.sentences import cut_at_word
 from penstock.processes import REPAIR_EVERY_S
 from penstock.settings import Settings
 from penstock.state_directory import StateDirectory
-from penstock.telemetry import Health, get_logger
+from penstock.telemetry import Health, MetricStore, get_logger
 
 
 class ControllerProcess:
@@ -80,6 +83,7 @@ class ControllerProcess:
         *,
         machine: Machine | None = None,
         health: Health | None = None,
+        metrics: MetricStore | None = None,
         is_standby: bool = False,
         tries_first: bool = False,
         started_with: GroupSettings | None = None,
@@ -94,6 +98,7 @@ class ControllerProcess:
         self._tries_first = tries_first
         self._machine = machine or Machine()
         self._health = health or Health()
+        self._metrics = ControllerMetrics(settings, metrics)
         self._log = get_logger(component="controller")
         self._inbox: Inbox = queue.Queue()
         self._path = Path(settings.controller.directory)
@@ -161,10 +166,12 @@ class ControllerProcess:
                 self._settings,
                 self._inbox,
                 self._log,
+                controller_epoch=epoch,
                 service_since=remembered.service_next_offset,
                 on_unreadable_request=self._answer_unreadable,
             )
             self._heartbeats = Heartbeats(self._settings, self._log)
+            self._status = PublishedStatus(self._settings, epoch, self._kept_settings, self._log)
             self._effect_runner = EffectRunner(
                 self._deployment,
                 self._inbox,
@@ -178,10 +185,11 @@ class ControllerProcess:
             if request is not None:
                 self._inbox.put(lambda now_ms: Requested(now_ms, request))
             try:
-                self._lead_on(epoch, saved)
+                self._lead_on(epoch, saved, self._kept_settings.due(remembered))
             finally:
                 self._inbound.close()
                 self._effect_runner.close()
+                self._status.close()
                 self._producer.close()
 
     def _waits_for(self, holder: Holder) -> None:
@@ -191,14 +199,16 @@ class ControllerProcess:
         self._is_ending = True
         self._inbox.put(lambda now_ms: Tick(now_ms, _unix_ms()))
 
-    def _lead_on(self, epoch: int, saved: State | None) -> None:
+    def _lead_on(self, epoch: int, saved: State | None, due: NewSettings | None) -> None:
         state, effects = self._machine.begin(
             controller_epoch=epoch,
             settings=self._settings,
             now_ms=_now_ms(),
             saved=saved,
+            due=due,
         )
         self._state = state
+        self._metrics.begun(state)
         log_decisions(self._log, () if saved is None else saved.history, state.history)
         self._kept_settings.tell(state, self._effect_runner.template, _unix_ms())
         self._inbound.listen()
@@ -229,9 +239,11 @@ class ControllerProcess:
         return self._kept_settings.with_new_settings(given(_now_ms()))
 
     def _step(self, given: Input) -> int:
-        before = self._state.history
-        self._state, effects = self._machine.step(self._state, given)
-        log_decisions(self._log, before, self._state.history)
+        before, began_s = self._state, time.perf_counter()
+        self._state, effects = self._machine.step(before, given)
+        took_s = time.perf_counter() - began_s
+        log_decisions(self._log, before.history, self._state.history)
+        self._metrics.stepped(before, self._state, took_s, is_degraded=self._is_degraded)
         return self._carry_out(effects)
 
     # Effects, in order
@@ -323,7 +335,7 @@ class ControllerProcess:
                 request_id=request_id or f"offset-{record.offset}",
                 controller_epoch=self._state.controller_epoch,
                 outcome=ServiceOutcome.REFUSED,
-                detail=f"{refusal.code}: {refusal.detail}"[:ANSWER_LENGTH_MAX],
+                detail=cut_at_word(f"{refusal.code}: {refusal.detail}", ANSWER_LENGTH_MAX),
             )
         except ValueError:
             return  # not even its name can be repeated; the refusal is in the log
@@ -343,15 +355,15 @@ class ControllerProcess:
             self._mailboxes = consumer + self._settings.topics.consumers_ahead
 
     def _write_status(self, *, has_ended: bool = False) -> float:
-        """For `penstock status`; returns the processor time it took, in seconds.
-
-        A full disk does not end the controller.
-        """
-        began_s = time.thread_time()
-        status = snapshot(self._state, _unix_ms(), is_degraded=self._is_degraded)
-        write_status(self._path / STATUS_NAME, {**status, "has_ended": has_ended}, self._log)
-        self._kept_settings.show(self._state, self._effect_runner.template, _unix_ms())
-        return time.thread_time() - began_s
+        """For `penstock status`; returns the processor time it takes, in seconds."""
+        return self._status.write(
+            self._state,
+            self._effect_runner.template,
+            _unix_ms(),
+            is_degraded=self._is_degraded,
+            has_ended=has_ended,
+            freshness_s=self._metrics.freshness_s(),
+        )
 
 
 def _end_if_stepped_down(effects: Sequence[Effect]) -> None:

@@ -28,6 +28,8 @@ from penstock.kafka_io.leading_producer import FencedError, Outgoing
 from penstock.kafka_io.partition_reader import KafkaRecord, PartitionReader, ReadFailure
 from penstock.messages import ControllerHeartbeat, LeadershipEnd, decode
 from penstock.model import TopicPartition
+from penstock.model.epoch import INTEGER_MAX
+from penstock.model.json_text import read_json
 from penstock.processes import ProcessIdentity, identity_of, is_alive
 from penstock.processes.command_line import command_line
 from penstock.settings import Settings
@@ -36,6 +38,8 @@ from penstock.settings import Settings
 _KEY = b"/holder"
 _READ_WAIT_S = 0.5
 _TEXT_LENGTH_MAX = 200
+# The last second of the year 9999: later ones cannot be shown.
+_UNIX_MS_MAX = 253_402_300_799_000
 
 
 class PrefixTakenError(PenstockError):
@@ -65,7 +69,8 @@ class Holder:
     @classmethod
     def of_this_process(cls, settings: Settings) -> Self:
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), 0)
-        host, folder = socket.gethostname(), str(Path(settings.controller.directory).absolute())
+        host = _printable(socket.gethostname())
+        folder = _printable(str(Path(settings.controller.directory).absolute()))
         return cls(
             group=settings.lake.group,
             host=host,
@@ -75,7 +80,27 @@ class Holder:
             place=_kubernetes_place(settings) or f"{host}:{folder}",
             folder=folder,
             since_unix_ms=time.time_ns() // 1_000_000,
-            command=command_line(sys.argv)[:_TEXT_LENGTH_MAX],
+            command=_printable(command_line(sys.argv))[:_TEXT_LENGTH_MAX],
+        )
+
+    @classmethod
+    def read(cls, value: bytes) -> Self | None:
+        """What a record says; None when it is of another release, or forged."""
+        try:
+            found = cls(**read_json(value))
+        except (ValueError, TypeError):
+            return None
+        return found if found._is_sound() else None
+
+    def _is_sound(self) -> bool:
+        """Whether every field is of its type, and a text one that may be printed."""
+        texts = (self.group, self.host, self.processes_of, self.place, self.folder, self.command)
+        numbers = (self.pid, self.started_at_ticks, self.since_unix_ms, self.epoch)
+        return (
+            all(isinstance(one, str) and one.isprintable() for one in texts)
+            and all(type(one) is int and 0 <= one <= INTEGER_MAX for one in numbers)
+            and isinstance(self.has_ended, bool)
+            and self.since_unix_ms <= _UNIX_MS_MAX
         )
 
     def is_dead_here(self) -> bool:
@@ -106,10 +131,8 @@ def holder_of(settings: Settings) -> Holder | None:
         value = newest_record(settings.kafka, TopicPartition(settings.topics.names.state, 0), _KEY)
     except TopicMissingError:
         return None
-    try:
-        return None if value is None else Holder(**json.loads(value))
-    except (ValueError, TypeError, RecursionError):
-        return None  # of another release, or forged: heartbeats alone then say who leads
+    # Of one that cannot be read heartbeats alone say who leads.
+    return None if value is None else Holder.read(value)
 
 
 def require_free_prefix(
@@ -175,6 +198,11 @@ def _leads(settings: Settings, holder: Holder, monotonic: Callable[[], float]) -
                 ):
                     return isinstance(found, ControllerHeartbeat)
     return False
+
+
+def _printable(text: str) -> str:
+    """A name may have any characters; a record with others than these is not believed."""
+    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def _processes_of() -> str:

@@ -20,7 +20,7 @@ from penstock.controller.core.saved_state import (
     state_as_json,
 )
 from penstock.controller.core.state import State
-from penstock.deployment import DeploymentTemplate
+from penstock.deployment import DeploymentTemplate, template_of
 from penstock.kafka_io.committed_records import newest_record
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.failures import TopicMissingError
@@ -92,13 +92,7 @@ class SavedStates:
             for line in make_control_topics(self._settings):
                 self._log.info("topic_changed", explanation=line)
             value = None
-        return self._read("topic", None if value is None else self._decoded(value))
-
-    def _decoded(self, value: bytes) -> dict[str, Any] | BrokenState:
-        try:
-            return decode_state(self._owner, value)
-        except (ValueError, RecursionError):  # whoever may write to the topic can add a checksum
-            return BrokenState("it is not JSON")
+        return self._read("topic", None if value is None else decode_state(self._owner, value))
 
     def _read(self, place: str, content: dict[str, Any] | BrokenState | None) -> Remembered:
         if content is None:
@@ -111,8 +105,8 @@ class SavedStates:
         try:
             return Remembered(
                 self._dated_here(saved, content.get("saved_at")),
-                DeploymentTemplate(**content["template"]),
-                DeploymentTemplate(**content.get("former_template", {})),
+                template_of(content["template"]),
+                template_of(content.get("former_template", {})),
                 int(content["service_next_offset"]),
                 int(content.get("save_number", 0)),  # absent in the files of older releases
             )

@@ -29,6 +29,8 @@ class GroupSettings:
     # The copy with which consumers are started, and the digest of what concerns them.
     consumers_file: str | None = None
     consumers_digest: str = ""
+    # What their pods are made of, where they are pods.
+    pod_plan: Mapping[str, Any] = field(default_factory=dict)
     # Called when these settings come into force in a running controller.
     on_adopted: Callable[[], None] = lambda: None
 

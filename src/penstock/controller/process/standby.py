@@ -19,7 +19,13 @@ from penstock.kafka_io.partition_reader import (
     PartitionReader,
     ReadFailure,
 )
-from penstock.messages import ControllerHeartbeat, LeadershipEnd, decode, group_named
+from penstock.messages import (
+    ControllerHeartbeat,
+    LeadershipClaim,
+    LeadershipEnd,
+    decode,
+    group_named,
+)
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.telemetry import Health
@@ -109,12 +115,17 @@ class Standby:
                     self._require_own_group(outcome)
                     is_heard, self._leader_epoch = True, found.controller_epoch
                     self._has_leader_ended = False
+                elif isinstance(found, LeadershipClaim):
+                    # Two that began to wait together find nobody at the same moment. The one that
+                    # claims first leads; the other one would only fence it.
+                    self._require_own_group(outcome)
+                    is_heard, self._has_leader_ended = True, False
                 elif isinstance(found, LeadershipEnd):
                     self._has_leader_ended = found.controller_epoch >= self._leader_epoch
         return is_heard
 
-    def _require_own_group(self, heartbeat: KafkaRecord) -> None:
+    def _require_own_group(self, sign: KafkaRecord) -> None:
         """A controller of an older release names no group: it is taken for one of ours."""
-        named = group_named(heartbeat.headers)
+        named = group_named(sign.headers)
         if named and named != self._settings.lake.group:
-            raise taken(self._settings, f"a heartbeat of group {named}", named)
+            raise taken(self._settings, f"a controller of group {named}", named)

@@ -11,19 +11,26 @@ from penstock.deployment import DeploymentTemplate
 from penstock.messages import UpdateDeployments
 from penstock.settings import Settings
 
+_IMAGE = "kubernetes.image"
+
 
 def updated(
     template: DeploymentTemplate, version: int, request: UpdateDeployments, chosen: Settings
 ) -> DeploymentTemplate:
     """The template as a request changes it; what the request does not name stays."""
     if request.drop_changes:
-        file, digest = template.settings_file, template.settings_digest
-        template = DeploymentTemplate(settings_file=file, settings_digest=digest)
+        template = DeploymentTemplate(
+            settings_file=template.settings_file,
+            settings_digest=template.settings_digest,
+            pod_plan=template.pod_plan,
+            failed_digest=template.failed_digest,
+        )
     resources = request.resources
     tuning = {str(name): value for name, value in request.spark_settings.items()}
     named = [
         *(_transformation(topic) for topic in request.transformations),
         *(_tuning(name) for name in tuning),
+        *([_IMAGE] if request.image else []),
     ]
     now = _in_settings(chosen, named)
     return replace(
@@ -52,6 +59,7 @@ def without_overtaken(
     ]
     kept = replace(
         template,
+        image=None if _IMAGE in gone else template.image,
         transformations={
             topic: function
             for topic, function in template.transformations.items()
@@ -70,7 +78,9 @@ def without_overtaken(
 def changes_of(template: DeploymentTemplate) -> dict[str, str]:
     """What requests have changed, by name, for people."""
     transformations = {_transformation(t): f for t, f in template.transformations.items()}
-    return transformations | {_tuning(n): value for n, value in template.spark_settings.items()}
+    image = {} if template.image is None else {_IMAGE: template.image}
+    tunings = {_tuning(n): value for n, value in template.spark_settings.items()}
+    return transformations | tunings | image
 
 
 def _transformation(topic: str) -> str:
@@ -85,4 +95,5 @@ def _in_settings(chosen: Settings, names: Mapping[str, str] | list[str]) -> dict
     tables, options = chosen.lake.tables, chosen.spark.options
     all_of_them = {_transformation(topic): one.transformation for topic, one in tables.items()}
     all_of_them |= {_tuning(name): value for name, value in options.items()}
+    all_of_them[_IMAGE] = chosen.kubernetes.image
     return {name: all_of_them.get(name) or "" for name in names}

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Self
 
 from penstock.errors import PenstockError, UnreachableError
-from penstock.jars import JarSet, classpath
+from penstock.jars import JarSet, classpath, jar_paths
+from penstock.jars.class_archive import class_archive, options_to_use, options_to_write
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker.properties import (
@@ -31,8 +32,10 @@ from penstock.laboratory.broker.properties import (
     node_properties,
     properties_text,
 )
+from penstock.model.sentences import counted
 from penstock.processes import (
     STOP_GRACE_S,
+    LogLines,
     ProcessIdentity,
     is_alive,
     send_signal,
@@ -42,7 +45,8 @@ from penstock.processes import (
 )
 from penstock.settings.sections import KafkaSettings
 
-START_TIMEOUT_S = 90.0
+# Long enough for a busy machine. No setting: who runs a group of weight has a Kafka of their own.
+START_TIMEOUT_S = 300.0
 PORT_ATTEMPTS = 3
 QUOTED_LINES = 12
 _LOOK_AGAIN_S = 0.1
@@ -58,11 +62,16 @@ class Node:
 
     plan: NodePlan
     process: ProcessIdentity
-    log_file: Path
+    log: LogLines
 
     @property
     def is_alive(self) -> bool:
         return is_alive(self.process)
+
+
+def broker_class_archive() -> Path:
+    """Where the archive of Kafka's classes is, or would be."""
+    return class_archive("broker", find_java().path, jar_paths(JarSet.BROKER))
 
 
 class EmbeddedKafka:
@@ -74,8 +83,11 @@ class EmbeddedKafka:
         port: int | None = None,
         detached: bool = False,
         on_progress: Callable[[str], None] = lambda _: None,
+        writes_archive: Path | None = None,
     ) -> None:
+        """`writes_archive`: the archive of Kafka's classes that it writes when it ends."""
         self.plan = plan or BrokerPlan()
+        self._writes_archive = writes_archive
         self._given_directory = data_directory
         self._port = port
         self._detached = detached
@@ -105,6 +117,7 @@ class EmbeddedKafka:
         """Start every node; on any failure nothing is left running."""
         self._java = find_java().path
         self._classpath = classpath(JarSet.BROKER)
+        self._archive_options = options_to_use(broker_class_archive())
         self.directory = self._make_directory()
         attempts = 1 if self._port is not None else PORT_ATTEMPTS
         for attempt in range(1, attempts + 1):
@@ -152,7 +165,7 @@ class EmbeddedKafka:
 
     def _start_all(self, plans: tuple[NodePlan, ...]) -> None:
         self._plans = plans
-        self._on_progress(f"formatting storage for {len(plans)} broker(s)")
+        self._on_progress(f"formatting storage for {counted(len(plans), 'broker')}")
         formatting = [(plan, self._format(plan)) for plan in plans]
         for plan, process in formatting:
             output, _ = process.communicate(timeout=START_TIMEOUT_S)
@@ -161,6 +174,8 @@ class EmbeddedKafka:
                     f"Kafka could not format its storage in {self._node_directory(plan)}:\n"
                     + _last_lines(output.decode(errors="replace"))
                 )
+        if self._writes_archive is not None:  # the broker itself, not what formats its storage
+            self._archive_options = options_to_write(self._writes_archive)
         for plan in plans:
             self._launch(plan)
         self._on_progress("waiting for the broker to answer")
@@ -192,6 +207,7 @@ class EmbeddedKafka:
             f"-Xmx{heap_mib}m",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
+            *self._archive_options,
             f"-Dlog4j2.configurationFile={directory / 'log4j2.xml'}",
             *("-cp", self._classpath, main),
         ]
@@ -200,9 +216,10 @@ class EmbeddedKafka:
         directory = self._node_directory(plan)
         log_file = directory / "broker.log"
         command = self._java_command(plan, "kafka.Kafka", heap_mib=self.plan.heap_mib)
+        log = LogLines.from_now(log_file)
         start = start_detached if self._detached else start_child
         process = start([*command, str(directory / "server.properties")], log_file=log_file)
-        self.nodes[plan.node_id] = Node(plan, process, log_file)
+        self.nodes[plan.node_id] = Node(plan, process, log)
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until every node answers with the whole cluster's metadata."""
@@ -214,8 +231,7 @@ class EmbeddedKafka:
                 self._require_alive(node)
                 if time.monotonic() > deadline:
                     raise BrokerStartError(
-                        f"The broker did not answer within {timeout_s:.0f} s."
-                        + _quoted(node.log_file)
+                        f"The broker did not answer within {timeout_s:.0f} s." + _quoted(node.log)
                     )
                 time.sleep(_LOOK_AGAIN_S)  # there is no notification to wait for
 
@@ -232,10 +248,9 @@ class EmbeddedKafka:
     def _require_alive(self, node: Node) -> None:
         if node.is_alive:
             return
-        log = node.log_file.read_text(encoding="utf-8", errors="replace")
-        if "Address already in use" in log:
-            raise _PortTakenError(f"Port {node.plan.port} was taken.{_quoted(node.log_file)}")
-        raise BrokerStartError(f"The broker died while starting.{_quoted(node.log_file)}")
+        if "Address already in use" in node.log.text():
+            raise _PortTakenError(f"Port {node.plan.port} was taken.{_quoted(node.log)}")
+        raise BrokerStartError(f"The broker died while starting.{_quoted(node.log)}")
 
     def kill(self, node_id: int) -> None:
         """Kill a node with SIGKILL, like a power cut."""
@@ -304,6 +319,6 @@ def _last_lines(text: str) -> str:
     return "\n".join(f"    {line}" for line in lines[-QUOTED_LINES:])
 
 
-def _quoted(log_file: Path) -> str:
-    text = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
+def _quoted(log: LogLines) -> str:
+    text = log.text()
     return f" Its log ends:\n{_last_lines(text)}" if text else " It wrote no log."

@@ -13,6 +13,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.committed_records import all_records
 from penstock.laboratory.broker import small_broker
 from penstock.laboratory.demo.kill_during_a_move import KillDuringMove
+from penstock.laboratory.demo.narration import Narrator, Recovery, introduction, line
 from penstock.laboratory.demo.observation import (
     ConsumptionChange,
     HandOver,
@@ -20,6 +21,7 @@ from penstock.laboratory.demo.observation import (
     hand_overs,
     moment,
 )
+from penstock.laboratory.demo.recorded_run import RecordedRun
 from penstock.laboratory.demo.story import (
     CAPACITY_BYTES_PER_S,
     DRAIN_TIMEOUT_S,
@@ -30,6 +32,7 @@ from penstock.laboratory.load import LoadGenerator, LoadResult, Target
 from penstock.local_group import LocalGroup
 from penstock.messages import Refusal, StartConsumingEvent, StopConsumingEvent, decode
 from penstock.model import TopicPartition
+from penstock.model.sentences import counted
 from penstock.processes import send_signal
 from penstock.settings import Settings
 from penstock.verification import VerificationResult, carried_so_far, verify
@@ -41,10 +44,13 @@ LOOK_EVERY_S = 0.25
 class DemoRun:
     """Everything observed during the run."""
 
+    # The run as the page would have shown it.
+    recorded: RecordedRun = field(default_factory=RecordedRun)
     moments: list[Moment] = field(default_factory=list)
     incidents: list[DemoIncident] = field(default_factory=list)
     results: list[LoadResult] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
+    recoveries: list[Recovery] = field(default_factory=list)
     verdict: VerificationResult | None = None
     drained_in_s: float | None = None
 
@@ -68,7 +74,8 @@ class Demo:
         self._story = story
         self._say = say
         self._show = show
-        self.run = DemoRun()
+        self.run = DemoRun(RecordedRun(settings.lake.group))
+        self._narrator = Narrator(story)
         self._stop = threading.Event()
         self._failures: list[BaseException] = []
         self._seen_unix_ms = 0
@@ -80,20 +87,24 @@ class Demo:
             start_broker=small_broker,
             embedded_spark=True,
             on_progress=self._say,
+            with_page=self._settings.page.enabled,
         )
         with group:
             administration = Administration(group.settings.kafka)
             for topic in self._story.topics:
                 administration.create_topic(topic, partitions=self._story.partitions_per_topic)
             self._wait_for_controller(group)
+            for text in introduction(self._story):
+                self._say(text)
             try:
                 self._run_story(group, administration)
             finally:
                 self._stop.set()  # the load ends with the demo, also after an error
             self._drain(group)
-            self._say("comparing the lake with Kafka")
+            self._say("comparing every record in Kafka with the lake")
             self.run.verdict = verify(group.settings, [], on_progress=lambda _: None)
             self.run.hand_overs = hand_overs(consumption_changes(group.settings))
+            self.run.recorded.look_at_tables(group.settings.lake)
         return self.run
 
     def _wait_for_controller(self, group: LocalGroup) -> None:
@@ -117,22 +128,25 @@ class Demo:
     def _run_story(self, group: LocalGroup, administration: Administration) -> None:
         """Watch the group and disrupt it when it is time; the load runs on other threads."""
         begun_s = time.monotonic()
+        self.run.recorded.begin()
         loads = [self._load(group, self._story.targets(), self._story.duration_s)]
         kill_during_move = KillDuringMove(group.settings, lambda: group.process_of("controller"))
         todo = self._disruptions(group, administration, loads, kill_during_move)
         try:
             while (at_s := time.monotonic() - begun_s) < self._story.duration_s:
-                self._watch(group, at_s)
                 for disruption in [one for one in todo if one.is_due(at_s)]:
-                    explanation = disruption.do(at_s)
-                    if explanation is None:  # not yet
+                    done = disruption.do(at_s)
+                    if done is None:  # not yet
                         continue
                     todo.remove(disruption)
-                    self.run.incidents.append(DemoIncident(at_s, explanation))
-                    self._say(f"{at_s:5.0f} s: {explanation}")
+                    what, detail = done
+                    self.run.incidents.append(DemoIncident(at_s, what))
+                    self._say(self._narrator.disrupted(at_s, what, detail))
+                self._watch(group, at_s)  # after what was done: the story has this order
                 time.sleep(LOOK_EVERY_S)  # the demo draws what it sees at each look
         finally:
             kill_during_move.stop()
+            self.run.recoveries = self._narrator.recoveries
         for thread in loads:
             thread.join()
         if todo:
@@ -164,7 +178,7 @@ class Demo:
         loads: list[threading.Thread],
         kill_during_move: KillDuringMove,
     ) -> "list[_Disruption]":
-        def kill_consumer(_: float) -> str:
+        def kill_consumer(_: float) -> tuple[str, str]:
             status = self._status(group) or {"consumers": []}
             if not status["consumers"]:
                 raise PenstockError(
@@ -173,20 +187,23 @@ class Demo:
             busiest = max(status["consumers"], key=lambda one: len(one["partitions"]))
             consumer = busiest["consumer"]
             send_signal(group.deployment.process_of(consumer), signal.SIGKILL)
-            return f"consumer {consumer} killed with -9"
+            held = counted(len(busiest["partitions"]), "partition")
+            return f"consumer {consumer} killed with -9", f"nobody reads its {held} now"
 
-        def kill_controller(_: float) -> str | None:
-            return (
-                "controller killed with -9 during a move" if kill_during_move.has_killed() else None
-            )
+        def kill_controller(_: float) -> tuple[str, str] | None:
+            if not kill_during_move.has_killed():
+                return None
+            detail = "nobody decides now, and partitions are on their way from one to another"
+            return "controller killed with -9 during a move", detail
 
-        def add_partitions(at_s: float) -> str:
+        def add_partitions(at_s: float) -> tuple[str, str]:
             count = self._story.partitions_per_topic + self._story.grown_by
             administration.grow_topic(self._story.grown_topic, count)
             loads.append(
                 self._load(group, self._story.added_targets(at_s), self._story.duration_s - at_s)
             )
-            return f"{self._story.grown_topic} grown to {count} partitions"
+            what = f"{self._story.grown_topic} grown to {count} partitions"
+            return what, f"nobody reads the {self._story.grown_by} new ones yet"
 
         return [
             _Disruption(self._story.kill_consumer_at_s, kill_consumer),
@@ -195,27 +212,30 @@ class Demo:
         ]
 
     def _watch(self, group: LocalGroup, at_s: float) -> None:
-        for line in group.repair():
-            self._say(f"{at_s:5.0f} s: {line}")
+        for text in (*self._narrator.loaded(at_s), *_at(at_s, group.repair())):
+            self._say(text)
         status = self._status(group)
         if status is None or status["at_unix_ms"] == self._seen_unix_ms:
             return  # nothing new: the controller writes once a second while it runs
         self._seen_unix_ms = status["at_unix_ms"]
+        for text in self._narrator.seen(at_s, status):
+            self._say(text)
         self._show(at_s, status)
+        self.run.recorded.add(status)
         # A controller that has just started has no speeds yet; that is not a dip in the load.
         if status["phase"] != "Synchronize" and status["measurement_age_ms"] is not None:
             self.run.moments.append(moment(at_s, status, CAPACITY_BYTES_PER_S))
 
     def _drain(self, group: LocalGroup) -> None:
         """Wait until the lake's ledger covers every produced record."""
-        self._say("draining")
+        self._say("the load ends; waiting until the last record is in the lake")
         begun_s = time.monotonic()
         while time.monotonic() - begun_s < DRAIN_TIMEOUT_S:
             if sum(carried_so_far(group.settings).values()) >= self.run.records_produced:
                 self.run.drained_in_s = time.monotonic() - begun_s
                 return
-            for line in group.repair():
-                self._say(line)
+            for text in group.repair():
+                self._say(text)
             time.sleep(LOOK_EVERY_S)  # the ledger is a log that one has to read
         raise PenstockError(
             f"The group did not drain within {DRAIN_TIMEOUT_S:.0f} s.",
@@ -226,17 +246,22 @@ class Demo:
 @dataclass(frozen=True, slots=True)
 class _Disruption:
     after_s: float
-    do: Callable[[float], str | None]
+    # What it has done, and what that means for the group; None when it is not time yet.
+    do: Callable[[float], tuple[str, str] | None]
 
     def is_due(self, at_s: float) -> bool:
         return at_s >= self.after_s
 
 
+def _at(at_s: float, texts: list[str]) -> list[str]:
+    return [line(at_s, text) for text in texts]
+
+
 def consumption_changes(settings: Settings) -> list[ConsumptionChange]:
     """Every stop and start that consumers reported to the controller."""
     changes = []
-    for kept in all_records(settings.kafka, TopicPartition(settings.topics.names.controller, 0)):
-        message = decode(kept.value, kept.headers, topic_role="controller", mailbox=0)
+    for kept in all_records(settings.kafka, TopicPartition(settings.topics.names.consumer, 0)):
+        message = decode(kept.value, kept.headers, topic_role="consumer", mailbox=0)
         if isinstance(message, Refusal):
             continue
         if isinstance(message, StartConsumingEvent | StopConsumingEvent):
@@ -266,10 +291,11 @@ def result_rows(run: DemoRun, figures: dict[str, float]) -> dict[str, str]:
             f"{figures['needed_mean']:.2f} / {figures['needed_max']:.0f}"
         ),
         "hand-overs": f"{figures['hand_overs']:.0f}",
-        "moved partition not read for, median / p99": (
+        "a moved partition is not read for, median / p99": (
             f"{figures['hand_over_median_s']:.2f} s / {figures['hand_over_p99_s']:.2f} s"
         ),
         "drained in": f"{run.drained_in_s or 0:.1f} s",
+        **{f"all read again after: {one.what}": f"{one.seconds:.0f} s" for one in run.recoveries},
     }
 
 

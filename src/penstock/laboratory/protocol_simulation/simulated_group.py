@@ -243,7 +243,7 @@ class SimulatedGroup:
 
     @property
     def log_end(self) -> int:
-        """The end of partition 0: beyond all epochs there are, which are offsets in it."""
+        """The end of the claims' log: beyond all epochs there are, which are offsets in it."""
         return self.newest_epoch + LOG_END_AHEAD
 
     def pack(self, controller: SimulatedController, effect: act.Pack) -> None:
@@ -281,7 +281,7 @@ class SimulatedGroup:
         self.topic.carry(message, (process.consumer, process.ownership.incarnation), deliver)
 
     def to_itself(self, controller: SimulatedController, message: ControllerHeartbeat) -> None:
-        """A heartbeat comes back through partition 0, like everything that is written there."""
+        """A heartbeat comes back through the log, like everything that consumers write."""
         epoch, number = message.controller_epoch, message.heartbeat_number
 
         def deliver(_: Message) -> None:

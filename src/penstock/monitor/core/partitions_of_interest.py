@@ -6,9 +6,14 @@ monitor's own messages.
 
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Self
 
+from penstock.errors import SettingsError
 from penstock.settings.sections import MonitorSettings, TopicsSettings
+
+# How many topics are named where none matches.
+_NAMED_MAX = 5
 
 
 class TopicsOfInterest:
@@ -33,3 +38,43 @@ class TopicsOfInterest:
         if not any(pattern.fullmatch(topic) for pattern in self._include):
             return False
         return not any(pattern.fullmatch(topic) for pattern in self._exclude)
+
+
+def nothing_included(
+    monitor: MonitorSettings,
+    topics: TopicsSettings,
+    names: Iterable[str],
+    *,
+    named_by: str = "monitor.include",
+) -> SettingsError | None:
+    """What to say when none of the topics in Kafka is measured; None if one is.
+
+    A Kafka that has no topics yet, and patterns that take all, are no mistake.
+    """
+    interest = TopicsOfInterest.from_settings(monitor, topics)
+    every = TopicsOfInterest([".*"], never=topics.names.all)
+    there = [name for name in names if every.includes(name, is_internal=False)]
+    if any(interest.includes(name, is_internal=False) for name in there):
+        return None
+    if not there and monitor.include == MonitorSettings().include:
+        return None
+    left_out = f" without monitor.exclude {monitor.exclude}" if monitor.exclude else ""
+    return SettingsError(
+        f"No topic matches {named_by} {monitor.include}{left_out}; {_there(monitor, there)}.",
+        remedy="A pattern is a regular expression for a whole name: 'orders' or 'orders-.*'.",
+    )
+
+
+def _there(monitor: MonitorSettings, names: list[str]) -> str:
+    """The nearest names first, and not all of many."""
+    if not names:
+        return "Kafka has no topics, or none that this user may see"
+    patterns = [re.sub(r"[^a-z0-9]", "", pattern.lower()) for pattern in monitor.include]
+
+    def unlike(name: str) -> tuple[float, str]:
+        small = re.sub(r"[^a-z0-9]", "", name.lower())
+        return (-max(SequenceMatcher(None, one, small).ratio() for one in patterns), name)
+
+    nearest = sorted(names, key=unlike)
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return f"there are {', '.join(nearest[:_NAMED_MAX])}{more}"

@@ -17,7 +17,9 @@ from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
 from penstock.settings.sections.monitor import MonitorSettings
 from penstock.settings.sections.packing import PackingSettings
+from penstock.settings.sections.page import PageSettings
 from penstock.settings.sections.spark import SparkSettings
+from penstock.settings.sections.telemetry import TelemetrySettings
 from penstock.settings.sections.topics import TopicsSettings
 from penstock.settings.units import format_duration
 
@@ -34,7 +36,9 @@ class Settings(Section):
     consumer: ConsumerSettings = ConsumerSettings()
     packing: PackingSettings = PackingSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
+    page: PageSettings = PageSettings()
     log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @model_validator(mode="after")
     def _waits_fit_periods(self) -> Self:
@@ -63,6 +67,17 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
+    def _credentials_stay_secret(self) -> Self:
+        """A Connect server reads Kafka with the consumer's credentials, which travel to it."""
+        has_credentials = self.kafka.sasl_password or self.kafka.ssl_key_password
+        if has_credentials and self.spark.is_exposed:
+            raise ValueError(
+                f"the credentials of Kafka would cross to {self.spark.master} in clear text; give "
+                "the server TLS (spark.certificate_file), and write ;use_ssl=true in spark.master"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _local_consumers_may_end(self) -> Self:
         """Kubernetes has a grace period of its own, which its back-end checks."""
         allowed, needed = self.controller.consumer_grace, self.consumer.grace
@@ -84,9 +99,11 @@ __all__ = [
     "LogSettings",
     "MonitorSettings",
     "PackingSettings",
+    "PageSettings",
     "Section",
     "Settings",
     "SparkSettings",
     "TableSettings",
+    "TelemetrySettings",
     "TopicsSettings",
 ]

@@ -18,6 +18,34 @@ def option(default: Any, sentence: str, **constraints: Any) -> Any:
     return Field(default=default, description=sentence, **constraints)
 
 
+# Options of other programs are printed, copied and passed as arguments.
+PARTS_OF_SECRET_NAMES = (
+    "secret",
+    "password",
+    "token",
+    "access_key",
+    "access.key",
+    "credential",
+    "jaas",
+)
+# Such a name has one of the parts, and its value says only where the secret is.
+_NAMES_A_PLACE = ("provider", "file", "location", "path")
+
+
+def without_secrets(value: dict[str, str]) -> dict[str, str]:
+    """ValueError for a mapping of free names with a name that suggests a secret."""
+    for name in sorted(value):
+        lower = name.lower()
+        if any(part in lower for part in PARTS_OF_SECRET_NAMES) and not lower.endswith(
+            _NAMES_A_PLACE
+        ):
+            raise ValueError(
+                f"{name} is a secret, and what stands here is printed and copied; set it in the "
+                "environment of the consumers and of the Spark server (AWS_SECRET_ACCESS_KEY, ...)"
+            )
+    return value
+
+
 def listed_patterns(value: object) -> object:
     """ValueError for one text where a list is meant, with how to write it."""
     if isinstance(value, str):

@@ -105,6 +105,13 @@ class ControllerSection(Section):
         "that is more than `creation_timeout`.",
         ge=1,
     )
+    trial_timeout: Duration = option(
+        600.0,
+        "How long the trial of the lake and the transformations may take, before the group starts "
+        "and before a roll-out.",
+        gt=0,
+        le=7200,
+    )
     restarts_max: int = option(
         5,
         "How often in a row a consumer may start again without having carried anything; then it is "

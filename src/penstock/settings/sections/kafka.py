@@ -6,11 +6,11 @@ environment.
 """
 
 from difflib import get_close_matches
-from ipaddress import ip_address
 
 from pydantic import field_validator
 
 from penstock.settings.secret import Secret
+from penstock.settings.sections.addresses import is_loopback
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
 
@@ -82,7 +82,11 @@ class KafkaSettings(Section):
         """The addresses of other machines to which the connection is not encrypted."""
         if not self.security_protocol.endswith("PLAINTEXT"):
             return []
-        return [one for one in self.bootstrap_servers.split(",") if not _is_here(one)]
+        return [
+            one
+            for one in self.bootstrap_servers.split(",")
+            if not is_loopback(one.rpartition(":")[0])
+        ]
 
     @field_validator("bootstrap_servers", mode="before")
     @classmethod
@@ -193,17 +197,6 @@ def _require_address(address: str) -> None:
         )
     if not host:
         raise ValueError(f"{address!r} has no host; write host:{port}")
-
-
-def _is_here(address: str) -> bool:
-    """Whether what is sent to this address never leaves the machine."""
-    host = address.rpartition(":")[0].strip("[]").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _text(value: object) -> str:

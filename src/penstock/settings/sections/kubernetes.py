@@ -46,7 +46,9 @@ class KubernetesSettings(Section):
         "entries are merged by name (the container is `consumer`), null removes a value.",
     )
     settings_config_map: str = option(
-        "", "A ConfigMap whose key `penstock.yaml` holds the consumers' settings file."
+        "",
+        "A ConfigMap whose key `penstock.yaml` holds the consumers' settings file. Consumers keep "
+        "the map of their version, so another content needs another name, as the chart does it.",
     )
     owner: str = option(
         "", "The controller's Deployment; deleting it deletes the consumers. Empty: no owner."

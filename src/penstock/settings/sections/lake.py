@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from penstock.model.topic_partition import is_topic_name
-from penstock.settings.sections.base import Section, option
+from penstock.settings.sections.base import Section, option, without_secrets
 from penstock.settings.units import ByteSize, Duration
 
 
@@ -121,6 +121,11 @@ class LakeSettings(Section):
     removed_file_retention: Duration = option(
         7 * 86_400.0, "How long files replaced by compaction stay for readers of old versions."
     )
+
+    @field_validator("storage_options")
+    @classmethod
+    def _has_no_secrets(cls, value: dict[str, str]) -> dict[str, str]:
+        return without_secrets(value)
 
     @field_validator("root")
     @classmethod

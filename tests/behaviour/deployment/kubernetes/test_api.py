@@ -149,7 +149,11 @@ def test_a_long_list_comes_in_pages() -> None:
     def paged(_: str, path: str, __: Any) -> tuple[int, Any, dict[str, str]]:
         more = "continue=next" not in path
         metadata = {"resourceVersion": "7", "continue": "next" if more else ""}
-        return 200, {"metadata": metadata, "items": [{"name": path[-4:]}]}, {}
+        return (
+            200,
+            {"metadata": metadata, "items": [{"metadata": {"name": path[-4:], "uid": "u"}}]},
+            {},
+        )
 
     with StubApiServer(paged) as server:
         items, version = Api(server.access()).list_objects(DEPLOYMENTS, "a=b")

@@ -103,7 +103,7 @@ def test_a_rotated_token_is_used_at_once(tmp_path: Path, account: Path) -> None:
     """The next call uses a changed token; while the file is missing the old one stays."""
 
     def answering(*_: Any) -> tuple[int, Any, dict[str, str]]:
-        return 200, {"metadata": {}}, {}
+        return 200, {"metadata": {"name": "x", "uid": "u"}}, {}
 
     token = account / "token"
     with StubApiServer(answering) as server:

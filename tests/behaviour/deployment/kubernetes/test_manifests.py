@@ -20,6 +20,7 @@ from penstock.deployment.kubernetes.core.names import (
     object_name,
     selector_text,
 )
+from penstock.deployment.kubernetes.core.pod_plans import plan_of
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason, merged
 from penstock.model import ConsumerId
 from penstock.settings.sections import KubernetesSettings
@@ -50,7 +51,6 @@ def test_one_replica_that_is_replaced_and_never_doubled() -> None:
     assert labels == {
         "app.kubernetes.io/name": "penstock",
         "app.kubernetes.io/component": "consumer",
-        "app.kubernetes.io/instance": "orders",
         "app.kubernetes.io/managed-by": "penstock-controller",
         "penstock.io/group": "orders",
         "penstock.io/consumer": "7",
@@ -106,14 +106,16 @@ def test_a_roll_out_changes_image_resources_environment_and_arguments() -> None:
         image="registry/penstock:2",
         cpu_millicores=500,
         memory_megabytes=900,
+        spark_settings={"spark.sql.shuffle.partitions": "4"},
     )
-    container = container_of(
-        deployment_manifest(plan(), SEVEN, template, ("--set", "spark.options={}"))
-    )
+    container = container_of(deployment_manifest(plan_of(template, plan()), SEVEN, template))
     assert container["image"] == "registry/penstock:2"
     assert container["resources"]["limits"] == {"cpu": "500m", "memory": "900M"}
     assert {"name": "COLOUR", "value": "blue"} in container["env"]
-    assert container["command"][-2:] == ["--set", "spark.options={}"]
+    assert container["command"][-4:] == [
+        *("--set", "a=b"),
+        *("--set", 'spark.options={"spark.sql.shuffle.partitions": "4"}'),
+    ]
 
 
 def test_the_state_directory_is_the_claim() -> None:

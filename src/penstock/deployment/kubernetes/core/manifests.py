@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.deployment.interface import DeploymentTemplate
+from penstock.deployment.interface import DeploymentTemplate, template_of
 from penstock.deployment.kubernetes.core.names import (
     CONSUMER_LABEL,
+    GROUP_LABEL,
+    NOT_PRUNED,
     TEMPLATE_ANNOTATION,
     VERSION_ANNOTATION,
     all_labels,
@@ -21,6 +23,7 @@ from penstock.deployment.kubernetes.core.names import (
 )
 from penstock.deployment.kubernetes.core.pod_template import CONTAINER, merged
 from penstock.model import ConsumerId
+from penstock.model.json_text import read_json
 from penstock.settings.sections import KubernetesSettings
 
 STATE_PATH = "/var/lib/penstock/state"
@@ -50,18 +53,21 @@ class PodPlan:
     arguments: Sequence[str] = ()
     pod_template: Mapping[str, Any] = field(default_factory=dict)
     owner: Owner | None = None
+    # What the settings have of these; a roll-out changes single values of them by flags.
+    spark_options: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def deployment_manifest(
     plan: PodPlan,
     consumer: ConsumerId,
     template: DeploymentTemplate,
-    arguments: Sequence[str] = (),
 ) -> Manifest:
     labels = all_labels(plan.group, consumer)
     annotations = {
         VERSION_ANNOTATION: str(template.version),
         TEMPLATE_ANNOTATION: template_as_text(template),
+        **NOT_PRUNED,
     }
     metadata: Manifest = {
         "name": object_name(plan.group, consumer),
@@ -79,11 +85,9 @@ def deployment_manifest(
             "strategy": {"type": "Recreate"},
             "revisionHistoryLimit": 1,
             "selector": {
-                "matchLabels": {
-                    name: labels[name] for name in ("app.kubernetes.io/instance", CONSUMER_LABEL)
-                }
+                "matchLabels": {name: labels[name] for name in (GROUP_LABEL, CONSUMER_LABEL)}
             },
-            "template": _pod(plan, consumer, template, arguments),
+            "template": _pod(plan, consumer, template),
         },
     }
 
@@ -93,6 +97,7 @@ def claim_manifest(plan: PodPlan, consumer: ConsumerId) -> Manifest:
     metadata: Manifest = {
         "name": object_name(plan.group, consumer),
         "labels": all_labels(plan.group, consumer),
+        "annotations": dict(NOT_PRUNED),
     }
     if settings.remove_volumes and plan.owner is not None:
         metadata["ownerReferences"] = [owner_reference(plan.owner)]
@@ -130,8 +135,8 @@ def template_as_text(template: DeploymentTemplate) -> str:
 def template_from_text(text: str) -> DeploymentTemplate | None:
     """Reads what `template_as_text` wrote; None when it is not valid any more."""
     try:
-        return DeploymentTemplate(**json.loads(text))
-    except (ValueError, TypeError):
+        return template_of(read_json(text))
+    except ValueError:
         return None
 
 
@@ -139,7 +144,6 @@ def _pod(
     plan: PodPlan,
     consumer: ConsumerId,
     template: DeploymentTemplate,
-    arguments: Sequence[str],
 ) -> Manifest:
     settings = plan.settings
     ours = {
@@ -160,7 +164,7 @@ def _pod(
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [_container(plan, template, arguments)],
+            "containers": [_container(plan, template)],
             "volumes": _volumes(plan, consumer),
         },
     }
@@ -191,7 +195,7 @@ def identity_variable() -> Manifest:
     }
 
 
-def _container(plan: PodPlan, template: DeploymentTemplate, arguments: Sequence[str]) -> Manifest:
+def _container(plan: PodPlan, template: DeploymentTemplate) -> Manifest:
     settings = plan.settings
     command = ["penstock", "consumer", "--state-dir", STATE_PATH]
     command += ["--deployment-version", str(template.version)]
@@ -209,7 +213,7 @@ def _container(plan: PodPlan, template: DeploymentTemplate, arguments: Sequence[
         "name": CONTAINER,
         "image": template.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "command": [*command, *plan.arguments, *arguments],
+        "command": [*command, *plan.arguments],
         "env": [
             {"name": name, "value": template.environment[name]}
             for name in sorted(template.environment)

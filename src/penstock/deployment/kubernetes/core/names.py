@@ -17,6 +17,11 @@ CONSUMER_LABEL = "penstock.io/consumer"
 VERSION_ANNOTATION = "penstock.io/template-version"
 TEMPLATE_ANNOTATION = "penstock.io/template"
 MANAGED_BY = "penstock-controller"
+# What we make is in no repository of a GitOps tool, and belongs there as little as a pod does.
+NOT_PRUNED = {
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+    "argocd.argoproj.io/sync-options": "Prune=false",
+}
 # A Deployment's name becomes part of its pods' names and of a label: 63 characters in all.
 _GROUP_CHARACTERS_MAX = 30
 
@@ -51,11 +56,12 @@ def selector_labels(group: str) -> dict[str, str]:
 
 
 def all_labels(group: str, consumer: ConsumerId) -> dict[str, str]:
-    return {
-        **selector_labels(group),
-        "app.kubernetes.io/instance": dns_label(group),
-        CONSUMER_LABEL: str(int(consumer)),
-    }
+    """The labels of one consumer's objects.
+
+    `app.kubernetes.io/instance` is not among them: Argo CD takes what has the name of an
+    application there for a part of it, and removes it because no repository has it.
+    """
+    return {**selector_labels(group), CONSUMER_LABEL: str(int(consumer))}
 
 
 def selector_text(group: str) -> str:

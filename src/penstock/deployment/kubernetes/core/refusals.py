@@ -4,11 +4,11 @@ Temporary failures (too many requests, a server error, no answer) are retried wi
 bounded number of times. A refusal for lack of a right names the missing right and is not retried.
 """
 
-import json
 from dataclasses import dataclass
 from enum import Enum
 
 from penstock.deployment.interface import DeploymentError
+from penstock.model.json_text import read_json
 
 ATTEMPTS_MAX = 6
 PAUSE_FIRST_S = 0.1
@@ -121,7 +121,7 @@ def error_of(right: Right, answer: ApiAnswer, namespace: str) -> DeploymentError
 def message_of(answer: ApiAnswer) -> str:
     """The server's message; never what we sent."""
     try:
-        found = json.loads(answer.body)
+        found = read_json(answer.body)
         explanation = str(found.get("message", "")) if isinstance(found, dict) else ""
     except ValueError:
         explanation = ""

@@ -70,7 +70,7 @@ def inspect_consumers(
         if deployment is None:
             repairs[consumer] = Repair.MAKE_AGAIN
             continue
-        if not is_ending(deployment) and (deployment["spec"].get("replicas", 1) != 1):
+        if not is_ending(deployment) and ((deployment.get("spec") or {}).get("replicas", 1) != 1):
             repairs[consumer] = Repair.SCALE_TO_ONE
         known = before.get(consumer)
         own = _pods_to_follow(known, pods.get(consumer, ()))

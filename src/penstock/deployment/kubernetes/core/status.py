@@ -13,6 +13,7 @@ from typing import Any
 from penstock.deployment.interface import FAILED_AFTER_RESTARTS, DeployedConsumer, DeploymentState
 from penstock.deployment.kubernetes.core.names import VERSION_ANNOTATION, consumer_of
 from penstock.model import ConsumerId
+from penstock.model.sentences import cut_at_word
 
 Object = Mapping[str, Any]
 # Every pod waits for these at its start.
@@ -201,4 +202,4 @@ def _moment(condition: Object) -> float:
 
 
 def _short(message: str) -> str:
-    return " ".join(message.split())[:_MESSAGE_CHARACTERS_MAX]
+    return cut_at_word(" ".join(message.split()), _MESSAGE_CHARACTERS_MAX)

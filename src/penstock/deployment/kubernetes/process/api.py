@@ -17,6 +17,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from penstock.deployment.interface import DeploymentError
+from penstock.deployment.kubernetes.core.answers import read_change, read_list, read_object
 from penstock.deployment.kubernetes.core.refusals import (
     ATTEMPTS_MAX,
     ApiAnswer,
@@ -90,7 +91,7 @@ class Api:
 
     def read(self, resource: Resource, name: str) -> Object | None:
         answer = self._asked(_right("get", resource), "GET", self._path(resource, name))
-        return None if answer is None else _parsed(answer)
+        return None if answer is None else read_object(answer.body)
 
     def list_objects(self, resource: Resource, selector: str) -> tuple[list[Object], str]:
         """All objects with the labels, and the list's resource version; never from a cache."""
@@ -101,7 +102,7 @@ class Api:
             answer = self._asked(right, "GET", self._path(resource), query)
             if answer is None:
                 raise error_of(right, ApiAnswer(404), self.namespace)
-            page = _parsed(answer)
+            page = read_list(answer.body)
             items += page.get("items") or []
             query["continue"] = page["metadata"].get("continue") or ""
             if not query["continue"]:
@@ -110,13 +111,13 @@ class Api:
     def create(self, resource: Resource, body: Mapping[str, Any]) -> Object:
         """ConflictError when the name exists, even if an earlier attempt of ours created it."""
         answer = self._asked(_right("create", resource), "POST", self._path(resource), body=body)
-        return {} if answer is None else _parsed(answer)
+        return {} if answer is None else read_object(answer.body)
 
     def replace(self, resource: Resource, body: Mapping[str, Any]) -> Object | None:
         """ConflictError when a newer resource version exists; None when the object is gone."""
         path = self._path(resource, body["metadata"]["name"])
         answer = self._asked(_right("update", resource), "PUT", path, body=body)
-        return None if answer is None else _parsed(answer)
+        return None if answer is None else read_object(answer.body)
 
     def patch_status(self, resource: Resource, name: str, body: Mapping[str, Any]) -> None:
         """Merge this into its status; Kubernetes merges the lists."""
@@ -176,13 +177,13 @@ class Api:
             if response.status != 200:
                 raise self._watch_error(right, ApiAnswer(response.status, response.data))
             for line in _lines(response):
-                change: Object = json.loads(line)
+                change = read_change(line)
                 if change["type"] == "ERROR":
                     raise self._watch_error(
                         right, ApiAnswer(int(change["object"].get("code", 500)))
                     )
                 yield change
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except (urllib3.exceptions.HTTPError, OSError) as error:
             raise _broken(resource, error) from None
         finally:
             response.close()
@@ -307,13 +308,6 @@ def _content_type(method: str) -> str:
 
 def _broken(resource: Resource, error: Exception) -> ApiUnavailableError:
     return ApiUnavailableError(f"The watch of {resource[1]} broke ({type(error).__name__}).")
-
-
-def _parsed(answer: ApiAnswer) -> Object:
-    found = json.loads(answer.body)
-    if not isinstance(found, dict):
-        raise ApiUnavailableError("Kubernetes answered with something that is not an object.")
-    return found
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

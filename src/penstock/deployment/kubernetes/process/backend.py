@@ -8,7 +8,7 @@ labels.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.deployment.interface import (
@@ -31,6 +31,7 @@ from penstock.deployment.kubernetes.core.names import (
     object_name,
     selector_text,
 )
+from penstock.deployment.kubernetes.core.pod_plans import plan_of
 from penstock.deployment.kubernetes.core.pod_template import CONTAINER
 from penstock.deployment.kubernetes.core.refusals import NameTakenError, pause_s
 from penstock.deployment.kubernetes.core.repairs import (
@@ -67,8 +68,6 @@ REPAIRS_AT_ONCE = 20
 REPAIR_AGAIN_S = 10.0
 _LOGS_AT_ONCE = 5
 
-Arguments = Callable[[DeploymentTemplate], Sequence[str]]
-
 
 class KubernetesDeployment:
     """Safe to call from several threads. Calls for the same consumer run one after another."""
@@ -81,12 +80,10 @@ class KubernetesDeployment:
         api: Api,
         plan: PodPlan,
         *,
-        arguments: Arguments = lambda _: (),
         instance: str = "",
     ) -> None:
         self._api = api
         self._plan = plan
-        self._arguments = arguments
         self._selector = selector_text(plan.group)
         self._changed = threading.Condition()
         self._deployments = WatchedObjects(api, DEPLOYMENTS, self._selector, on_change=self._notify)
@@ -234,7 +231,7 @@ class KubernetesDeployment:
                 self._deployments.put(found)
                 return ""
             try:
-                self._replace(consumer, found, template)
+                self._scale_to_one(consumer, found)
             except ConflictError:
                 return ""  # the next call inspects it again
             explanation = f"it was scaled to {replicas} by another client and was scaled back to 1"
@@ -252,7 +249,7 @@ class KubernetesDeployment:
         """Create the claim, then the Deployment; existing objects of ours stay unchanged."""
         if not has_claim:
             self._make_one(CLAIMS, claim_manifest(self._plan, consumer), consumer)
-        manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
+        manifest = deployment_manifest(plan_of(template, self._plan), consumer, template)
         made, is_new = self._make_one(DEPLOYMENTS, manifest, consumer)
         self._deployments.put(made)
         with self._guard:
@@ -284,10 +281,9 @@ class KubernetesDeployment:
             f"Consumer {consumer}: its {resource[1]} keep appearing and vanishing."
         )
 
-    def _replace(self, consumer: ConsumerId, found: Object, template: DeploymentTemplate) -> None:
-        manifest = deployment_manifest(self._plan, consumer, template, self._arguments(template))
-        manifest["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
-        made = self._api.replace(DEPLOYMENTS, manifest)
+    def _scale_to_one(self, consumer: ConsumerId, found: Object) -> None:
+        """All else stays as it was made, whatever version that is."""
+        made = self._api.replace(DEPLOYMENTS, {**found, "spec": {**found["spec"], "replicas": 1}})
         if made is None:
             raise ConflictError(f"Consumer {consumer} was deleted in between.")
         self._deployments.put(made)

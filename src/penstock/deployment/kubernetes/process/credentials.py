@@ -16,10 +16,21 @@ from kubernetes.config.config_exception import ConfigException
 
 from penstock.errors import SettingsError
 from penstock.settings.sections import KubernetesSettings
+from penstock.settings.yaml_text import read_yaml
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CONNECTIONS_MAX = 32
 _KEY = "BearerToken"
+# What the libraries raise for a file that is no kubeconfig.
+_NOT_READ = (
+    OSError,
+    yaml.YAMLError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +130,16 @@ def _from_kubeconfig(settings: KubernetesSettings) -> tuple[Configuration, str]:
     named = settings.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     configuration = Configuration()
     try:
+        for file in named.split(os.pathsep):
+            # The library copies what it reads: within bounds first.
+            read_yaml(Path(file).expanduser().read_text(encoding="utf-8"), file)
         load_kube_config(
             config_file=named,
             context=settings.context or None,
             client_configuration=configuration,
             persist_config=False,
         )
-    except (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError) as error:
+    except (ConfigException, SettingsError, *_NOT_READ) as error:
         kind = type(error).__name__
         raise SettingsError(
             f"The kubeconfig {named} cannot be used ({kind}).",
@@ -145,5 +159,5 @@ def _namespace_of_context(named: str, context: str) -> str:
         wanted = context or content.get("current-context")
         found = [one for one in content.get("contexts", []) if one.get("name") == wanted]
         return str(found[0]["context"].get("namespace") or "default") if found else "default"
-    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+    except _NOT_READ:
         return "default"

@@ -8,22 +8,22 @@ template provides them.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
+from penstock.deployment.kubernetes.core.pod_plans import plan_as_values, plan_digest
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.deployment.kubernetes.process.api import DEPLOYMENTS, Api
 from penstock.deployment.kubernetes.process.backend import KubernetesDeployment
 from penstock.deployment.kubernetes.process.credentials import Access, access
-from penstock.deployment.launching import template_arguments
 from penstock.errors import SettingsError
 from penstock.settings import LoadedSettings, Settings
+from penstock.settings.snapshot import consumers_digest
 from penstock.settings.tree import known_options, secret_options
+from penstock.settings.yaml_text import read_yaml
 
 # Sections that only the controller and the monitor read.
 _NOT_FOR_CONSUMERS = frozenset({"kubernetes", "controller", "packing", "monitor"})
@@ -43,19 +43,31 @@ def kubernetes_deployment(
     settings = loaded.settings
     require_usable(settings)
     api = Api(allowed or access(settings.kubernetes), on_call=on_call)
-    plan = PodPlan(
+    plan = replace(pod_plan(loaded, flags), owner=_owner(api, settings.kubernetes.owner))
+    instance = os.environ.get("HOSTNAME", "")
+    return KubernetesDeployment(api, plan, instance=instance).start()
+
+
+def pod_plan(loaded: LoadedSettings, flags: Sequence[str] = ()) -> PodPlan:
+    """What the settings make of a consumer's pod; without an owner, which only the API knows."""
+    settings = loaded.settings
+    return PodPlan(
         group=settings.lake.group,
         settings=settings.kubernetes,
         arguments=consumer_arguments(loaded, flags),
         pod_template=read_pod_template(settings.kubernetes.pod_template),
-        owner=_owner(api, settings.kubernetes.owner),
+        spark_options=settings.spark.options,
+        tables={name: one.model_dump(mode="json") for name, one in settings.lake.tables.items()},
     )
 
-    def arguments(template: DeploymentTemplate) -> list[str]:
-        return template_arguments(settings, template)
 
-    instance = os.environ.get("HOSTNAME", "")
-    return KubernetesDeployment(api, plan, arguments=arguments, instance=instance).start()
+def pods_of_this_start(
+    loaded: LoadedSettings, flags: Sequence[str] = ()
+) -> tuple[dict[str, Any], str]:
+    """What consumers of this start are made of, and its digest. Passwords are in neither."""
+    plan = pod_plan(loaded, flags)
+    settings_digest = consumers_digest(loaded, has_secrets=False)
+    return plan_as_values(plan), plan_digest(plan, settings_digest)
 
 
 def require_usable(settings: Settings) -> None:
@@ -98,12 +110,11 @@ def read_pod_template(named: str) -> Mapping[str, Any]:
         return {}
     try:
         with Path(named).open(encoding="utf-8") as file:
-            content = yaml.safe_load(file.read(TEMPLATE_BYTES_MAX))
+            text = file.read(TEMPLATE_BYTES_MAX)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"kubernetes.pod_template: {named}: {reason}.") from None
-    except yaml.YAMLError:
-        raise SettingsError(f"kubernetes.pod_template: {named} is not valid YAML.") from None
+    content = read_yaml(text, f"kubernetes.pod_template: {named}")
     content = {} if content is None else content
     wrong = invalid_reason(content)
     if wrong is not None:

@@ -145,4 +145,4 @@ def _version(one: Object) -> str:
 def _is_newer(one: Object, than: str) -> bool:
     """Compares the versions as numbers; False when one is not a number."""
     own = _version(one)
-    return own.isdigit() and than.isdigit() and int(own) > int(than)
+    return own.isdecimal() and than.isdecimal() and int(own) > int(than)

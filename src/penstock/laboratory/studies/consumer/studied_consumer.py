@@ -58,7 +58,7 @@ class StudiedConsumer:
         names = self.settings.topics.names
         self._mailbox = Mailbox(
             self.settings.kafka,
-            TopicPartition(names.controller, 0),
+            TopicPartition(names.consumer, 0),
             TopicPartition(names.query, 0),
         )
         self._mailbox.open({})

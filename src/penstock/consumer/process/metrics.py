@@ -1,0 +1,104 @@
+"""Keeps a consumer's metrics: what its batches, its commits and its upkeep did."""
+
+from collections.abc import Iterable, Iterator
+
+from penstock.consumer.core.inputs import BatchEnded
+from penstock.messages import StopReason
+from penstock.metrics import Process, Sample
+from penstock.metrics import of_consumer as of
+from penstock.pipeline import BatchResult
+from penstock.pipeline.upkeep import UpkeepReport
+from penstock.telemetry import MetricStore
+
+
+class ConsumerMetrics:
+    """Several threads call it. It is also the pipeline's `CommitWatch`."""
+
+    def __init__(self, group: str, consumer_id: int, store: MetricStore | None) -> None:
+        self._store = store or MetricStore(group, Process.CONSUMER)
+        self._me = str(consumer_id)
+        self._has_session = False
+        self.owned = 0
+        for metric in (
+            of.RETRIES,
+            of.RECORDS,
+            of.BYTES,
+            of.FILES,
+            of.FILE_BYTES,
+            of.REFUSED,
+            of.DEAD_LETTERS,
+            of.SESSIONS_STARTED,
+            of.SESSIONS_LOST,
+            of.ORPHANS_REMOVED,
+        ):
+            self._store.count(metric, self._me, by=0)
+        self._store.ask(self._samples)
+
+    def _samples(self) -> Iterator[Sample]:
+        yield Sample(of.OWNED, (self._me,), self.owned)
+
+    def batch_ended(self, result: BatchResult, given: BatchEnded, seconds: float) -> None:
+        """`given` is the same result as the core sees it: with its failures classified."""
+        count, me = self._store.count, self._me
+        failed, carried = bool(given.failures), bool(given.committed)
+        outcome = "failed" if failed and not carried else "partly" if failed else "carried"
+        count(of.BATCHES, me, outcome)
+        self._store.observe(of.BATCH_SECONDS, seconds, me)
+        times = given.times
+        for stage, stage_s in (
+            ("read", times.read_s),
+            ("transform", times.transform_s),
+            ("write", times.write_s),
+            ("commit", times.commit_s),
+        ):
+            if stage_s:
+                self._store.observe(of.STAGE_SECONDS, stage_s, me, stage)
+        count(of.RECORDS, me, by=result.records)
+        count(of.BYTES, me, by=result.decoded_bytes)
+        count(of.FILES, me, by=result.files)
+        count(of.FILE_BYTES, me, by=result.file_bytes)
+        count(of.DEAD_LETTERS, me, by=result.dead_letters)
+        for failure in given.failures.values():
+            if failure.reason is None:
+                count(of.RETRIES, me)
+            elif failure.reason is StopReason.LEDGER_REFUSED:
+                count(of.REFUSED, me)
+            else:
+                count(of.FAILED, me, failure.reason.value)
+
+    def committed(self, table: str, version: int, log_entries: int) -> None:
+        self._store.count(of.COMMITS, self._me, table)
+        self._store.count(of.CONFLICTS, self._me, table, by=0)
+        self._store.set(of.TABLE_VERSION, version, self._me, table)
+        self._store.set(of.TABLE_LOG_ENTRIES, log_entries, self._me, table)
+
+    def conflicted(self, table: str) -> None:
+        self._store.count(of.CONFLICTS, self._me, table)
+
+    def spark_is_asked_for(self) -> None:
+        """A session that was there and is asked for again was lost."""
+        if self._has_session:
+            self._has_session = False
+            self._store.count(of.SESSIONS_LOST, self._me)
+
+    def spark_started(self) -> None:
+        self._has_session = True
+        self._store.count(of.SESSIONS_STARTED, self._me)
+
+    def tables_kept(self, reports: Iterable[UpkeepReport]) -> None:
+        count, me = self._store.count, self._me
+        for one in reports:
+            count(of.UPKEEPS, me, "left_alone" if one.left_alone else "done")
+            self._store.set(of.TABLE_FILES, one.files_after, me, one.table)
+            joined = max(0, one.files_before - one.files_after)
+            count(of.FILES_JOINED, me, one.table, by=joined)
+            count(of.BYTES_REWRITTEN, me, one.table, by=one.bytes_rewritten)
+            count(of.JOINS_REFUSED, me, one.table, by=one.joins_refused)
+            count(of.FILES_VACUUMED, me, one.table, by=one.files_vacuumed)
+            count(of.ORPHANS_REMOVED, me, by=one.orphans_removed)
+
+    def tables_not_kept(self) -> None:
+        self._store.count(of.UPKEEPS, self._me, "failed")
+
+    def orphans_removed(self, files: int) -> None:
+        self._store.count(of.ORPHANS_REMOVED, self._me, by=files)

@@ -1,0 +1,105 @@
+"""The plan that would be made now, from the question in a snapshot. It changes nothing.
+
+`penstock plan` and the page show it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
+from penstock.packing import Packing, PackingProblem, algorithm_named
+from penstock.packing.lower_bound import consumers_at_least
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a repack would change: `future - current`."""
+
+    problem: PackingProblem
+    packing: Packing
+    diff: ConsumerListDiff
+    consumers_now: int
+    consumers_at_least: int
+
+    def moves(self) -> list[dict[str, Any]]:
+        """Every start of `future - current`, with the consumer that stops before it."""
+        stopped_by = {p: consumer for consumer, held in self.diff.stop.items() for p in held}
+        starts = {p: consumer for consumer, held in self.diff.start.items() for p in held}
+        return [
+            {
+                "partition": str(partition),
+                "from": stopped_by.get(partition),
+                "to": starts[partition],
+                "load_bytes_per_s": self.problem.load_bytes_per_s[partition],
+            }
+            for partition in sorted(starts)
+        ]
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "consumers_now": self.consumers_now,
+            "consumers_then": len(self.packing.assignment),
+            "consumers_at_least": self.consumers_at_least,
+            "create": [int(one) for one in self.diff.create],
+            "empty": [int(one) for one in self.diff.remove],
+            "moves": self.moves(),
+            "oversize": [str(one) for one in self.packing.oversize],
+            "overloaded": [int(one) for one in self.packing.overloaded],
+        }
+
+
+def dry_run(algorithm: str, problem: PackingProblem) -> DryRun:
+    packing = _packed(algorithm, problem)
+    return DryRun(
+        problem=problem,
+        packing=packing,
+        diff=packing.assignment - _without_idle(problem.current),
+        consumers_now=sum(1 for held in problem.current.values() if held),
+        consumers_at_least=consumers_at_least(problem),
+    )
+
+
+def _packed(name: str, problem: PackingProblem) -> Packing:
+    try:
+        return algorithm_named(name).pack(problem)
+    except Exception as error:
+        raise PenstockError(
+            f"The packer {name} failed: {type(error).__name__}: {error}.",
+            remedy="The group stays as it is meanwhile. Please report this with the output of "
+            "`penstock status -o json`; another packing.algorithm may do.",
+        ) from error
+
+
+def problem_of_question(asked: dict[str, Any]) -> PackingProblem:
+    """The question as the controller would ask it, with backlogs and learned capacities."""
+    if not asked["load_bytes_per_s"]:
+        raise PenstockError(
+            "The controller has no write speeds yet.", remedy="Check that the monitor runs."
+        )
+    return PackingProblem(
+        load_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
+        current=Assignment(
+            {
+                ConsumerId(int(consumer)): [TopicPartition.parse(name) for name in held]
+                for consumer, held in asked["current"].items()
+            }
+        ),
+        capacity_bytes_per_s=asked["capacity_bytes_per_s"],
+        capacity_bytes_per_s_by_consumer={
+            ConsumerId(int(consumer)): capacity
+            for consumer, capacity in asked["capacity_bytes_per_s_by_consumer"].items()
+        },
+        partitions_per_consumer_max=asked["partitions_per_consumer_max"],
+        consumers_max=asked["consumers_max"],
+        forecast_bytes_per_s=_by_partition(asked["forecast_bytes_per_s"]),
+    )
+
+
+def _by_partition(figures: dict[str, float]) -> dict[TopicPartition, float]:
+    return {TopicPartition.parse(name): float(figure) for name, figure in figures.items()}
+
+
+def _without_idle(current: Assignment) -> Assignment:
+    """Idle consumers are spares: a repack creates or empties only those that read something."""
+    return Assignment({consumer: held for consumer, held in current.items() if held})

@@ -1,0 +1,1 @@
+"""What the page shows, computed from the controller's snapshots. Pure: time is an input."""

@@ -1,0 +1,1 @@
+"""What acts: reads the group's state, and serves the page and the API."""

@@ -1,0 +1,81 @@
+"""Looks at the lake's tables, where the lake can be read from here.
+
+Slow and large (deltalake): it is imported and read only when somebody asks, at most every 30 s.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+
+from penstock.errors import PenstockError
+from penstock.extras import missing_extra
+from penstock.page.core.tables import TableHealth, TablesRead
+from penstock.settings.sections import LakeSettings
+
+READ_EVERY_S = 30.0
+TABLES_MAX = 200
+
+
+class LakeTables:
+    """One look at a time; whoever asks meanwhile waits for its answer."""
+
+    def __init__(self, lake: LakeSettings) -> None:
+        self._lake = lake
+        self._lock = asyncio.Lock()
+        self._read: TablesRead | None = None
+        self._read_s = 0.0
+
+    async def newest(self) -> TablesRead:
+        async with self._lock:
+            is_old = time.monotonic() - self._read_s > READ_EVERY_S
+            if self._read is None or is_old:
+                self._read = await asyncio.to_thread(read_tables, self._lake)
+                self._read_s = time.monotonic()
+            return self._read
+
+
+def read_tables(lake: LakeSettings) -> TablesRead:
+    """What is in the lake now. Never raises: why nothing was found is part of the answer."""
+    now_unix_ms = round(time.time() * 1000)
+    try:
+        if "://" not in lake.root and not Path(lake.root).expanduser().is_dir():
+            return TablesRead(now_unix_ms, unreachable="There is no lake at lake.root here (yet).")
+        return TablesRead(now_unix_ms, tuple(_healths(lake)))
+    except ImportError as error:
+        missing = missing_extra(error, "page")
+        why = str(error) if missing is None else f"{missing.message} {missing.remedy}"
+        return TablesRead(now_unix_ms, unreachable=why)
+    except PenstockError as error:
+        return TablesRead(now_unix_ms, unreachable=error.message)
+    except Exception as error:  # noqa: BLE001 -- stores and deltalake raise what they like
+        first_line = next(iter(str(error).splitlines()), "")
+        return TablesRead(now_unix_ms, unreachable=f"{type(error).__name__}: {first_line}")
+
+
+def _healths(lake: LakeSettings) -> list[TableHealth]:
+    from penstock.pipeline.storage import table_names  # noqa: PLC0415 -- slow: deltalake
+    from penstock.pipeline.table_reading import TableReading  # noqa: PLC0415 -- the same
+    from penstock.pipeline.upkeep import is_written_by  # noqa: PLC0415 -- the same
+
+    found = []
+    for name in table_names(lake)[:TABLES_MAX]:
+        if not is_written_by(lake, name):
+            continue
+        table = TableReading(lake, name)
+        if not table.exists():
+            continue
+        files, (version, checkpoint_version) = table.active(), table.versions()
+        records = [one.records for one in files]
+        known = [one for one in records if one is not None]
+        found.append(
+            TableHealth(
+                table=name,
+                version=version,
+                file_sizes=tuple(one.size_bytes for one in files),
+                records=sum(known) if len(known) == len(records) else None,
+                newest_file_unix_ms=max((one.modified_at_ms for one in files), default=None),
+                checkpoint_version=checkpoint_version,
+                file_size_target_bytes=table.target_file_size() or lake.file_size,
+            )
+        )
+    return found

@@ -1,0 +1,151 @@
+"""A group with long batches: its status is steady while it catches up, keeps up or falls behind."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kit.controller.story import Storyteller, after
+from kit.controller.story_state import state_of
+from penstock.controller.core.snapshot import snapshot
+from penstock.controller.core.told_status import progress_text
+
+ONE_CONSUMER = (
+    "a controller starts with epoch 1",
+    "deployed:",
+    "deployed:",
+    "logs orders-0=0..{end}",
+    "speeds orders-0=100",
+    "tick +500",
+    "packed 1: orders-0",
+    "consumer 1 reports",
+    "consumer 1 started orders-0@1.1+0",
+)
+# Records of 10 bytes: 10 records are written in a second, the consumer's capacity.
+WRITTEN_PER_S = 10
+BYTES = 10
+
+
+@dataclass
+class LongBatches:
+    """One consumer whose batches take `batch_s` and carry at most `records` each."""
+
+    batch_s: int
+    records: int
+    end: int
+    next_offset: int = 0
+    _end_at_start: int = 0
+    _since_s: int = 0
+    teller: Storyteller = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.teller = after(*(line.format(end=self.end) for line in ONE_CONSUMER))
+        self._end_at_start = self.end
+
+    def second(self) -> dict[str, Any]:
+        """A second passes: records are written, the consumer and the monitor report."""
+        self.end += WRITTEN_PER_S
+        self._since_s += 1
+        carried = 0
+        if self._since_s == self.batch_s:
+            carried = min(self.records, self._end_at_start - self.next_offset)
+            self.next_offset += carried
+            self._since_s, self._end_at_start = 0, self.end
+        behind = self._end_at_start - self.next_offset
+        told = (
+            f"behind_records={behind} behind_log_bytes={BYTES * behind} carried={BYTES * carried}"
+        )
+        works = f"works_on=batch works_ms={1_000 * self._since_s}"
+        offsets = f"{self.next_offset}/{self._end_at_start}"
+        self.teller.tell(f"consumer 1 reports orders-0@1.1+{offsets}, {told} {works}")
+        self.teller.tell(f"logs orders-0=0..{self.end}")
+        self.teller.tell("speeds orders-0=100")
+        self.teller.tell("tick +1000")
+        return snapshot(state_of(self.teller), 0, is_degraded=False)
+
+    def seconds(self, number: int) -> list[dict[str, Any]]:
+        return [self.second() for _ in range(number)]
+
+
+def trends(found: list[dict[str, Any]]) -> set[str]:
+    return {one["backlog"]["trend"] for one in found}
+
+
+def names(found: list[dict[str, Any]]) -> set[str]:
+    return {one["condition"] for status in found for one in status["conditions"]}
+
+
+def test_a_group_that_works_a_backlog_off_in_long_batches_catches_up_all_the_time() -> None:
+    """In no second does it fall behind; the minutes that are left become fewer."""
+    group = LongBatches(batch_s=40, records=2_000, end=200_000)
+    first = group.seconds(90)
+    assert names(first) == set()
+    assert trends(first) <= {"unknown", "shrinking"}
+    later = group.seconds(400)
+    assert names(later) == set()
+    assert trends(later) == {"shrinking"}
+    left = [one["backlog"]["left_s"] for one in later]
+    # 2,000 records in 40 s, and 400 are written meanwhile.
+    assert abs(left[-1] - later[-1]["behind_records"] / 40) < 120
+    assert left[-1] < left[0]
+    assert progress_text(later[-1]).startswith("catching up: 500 B/s carried, about 1 h")
+
+
+def test_a_group_that_carries_too_little_falls_behind_all_the_time() -> None:
+    """Once it is known it is said in every second, not only between commits."""
+    group = LongBatches(batch_s=40, records=100, end=50_000)
+    group.seconds(130)
+    found = group.seconds(300)
+    assert trends(found) == {"growing"}
+    assert all(
+        any(one["condition"] == "falling behind" for one in status["conditions"])
+        for status in found
+    )
+    assert found[-1]["carried_bytes_per_s"] == 25.0
+
+
+def test_what_long_batches_leave_is_no_backlog() -> None:
+    """A batch carries all there was at its beginning: what is written meanwhile always waits."""
+    group = LongBatches(batch_s=20, records=10_000, end=0)
+    found = group.seconds(300)
+    assert names(found) == set()
+    assert trends(found[60:]) == {"small"}
+    assert progress_text(found[-1]) == "all is well"
+
+
+def test_what_is_written_while_a_batch_runs_is_behind() -> None:
+    """Between two commits it grows with the log, of the group, its consumer and its partition."""
+    group = LongBatches(batch_s=40, records=2_000, end=20_000)
+    found = group.seconds(30)
+    behind = [one["behind_records"] for one in found]
+    assert behind == [20_000 + WRITTEN_PER_S * second for second in range(1, 31)]
+    assert [one["consumers"][0]["behind_records"] for one in found] == behind
+    assert [one["partitions"]["orders-0"]["behind_records"] for one in found] == behind
+    assert found[-1]["behind_bytes"] == BYTES * behind[-1]
+
+
+def test_a_first_batch_is_waited_for() -> None:
+    """Before it nothing was carried for minutes: that says nothing about the group."""
+    group = LongBatches(batch_s=10_000, records=1, end=20_000)
+    for _ in range(120):
+        group.teller.tell("tick +1000")
+    found = group.seconds(120)
+    assert "falling behind" not in names(found)
+    assert progress_text(found[-1]).startswith("all is well so far: 21,200 records wait")
+
+
+def test_a_group_at_the_limit_does_not_go_back_and_forth() -> None:
+    """It fell behind, and now carries nearly what is written: only enough ends the condition."""
+    group = LongBatches(batch_s=10, records=50, end=50_000)
+    group.seconds(100)
+    group.records = 95
+    assert trends(group.seconds(120)[60:]) == {"growing"}
+    group.records = 130
+    assert trends(group.seconds(120)[60:]) == {"shrinking"}
+
+
+def test_a_batch_that_waits_for_the_lake_is_no_work() -> None:
+    """It may never end, so the time that is judged does not grow with it."""
+    group = LongBatches(batch_s=10, records=200, end=50_000)
+    group.seconds(60)
+    told = f"orders-0@1.1+{group.next_offset}/{group.end}, works_on=batch works_ms=400000"
+    group.teller.tell(f"consumer 1 reports {told} waits_for=lake waits_ms=400000")
+    assert snapshot(state_of(group.teller), 0, is_degraded=False)["batch_s"] == 9.0

@@ -1,0 +1,126 @@
+"""What the controller makes of the records on its topics: heartbeats, and consumers' messages."""
+
+import queue
+from typing import Any
+
+import pytest
+
+from penstock.controller.core.inputs import ConsumerMessageRead, HeartbeatReturned, Input
+from penstock.controller.process import inbound
+from penstock.controller.process.inbound import InboundReaders, Inbox
+from penstock.kafka_io.partition_reader import KafkaRecord
+from penstock.messages import (
+    ConsumerPhase,
+    ConsumerReport,
+    ControllerHeartbeat,
+    LeadershipClaim,
+    Message,
+    encode,
+)
+from penstock.model import TopicPartition
+from penstock.settings import Settings
+from penstock.telemetry import get_logger
+
+NAMES = Settings().topics.names
+OWN, CONSUMERS = TopicPartition(NAMES.controller, 0), TopicPartition(NAMES.consumer, 0)
+EPOCH, START, END = 7, 40, 60
+
+
+class PlayedTopics:
+    """Gives the records of the test, and counts the questions for a log's end."""
+
+    def __init__(self, _: object, since: dict[TopicPartition, int]) -> None:
+        self.starts = dict.fromkeys(since, START)
+        self.records: list[KafkaRecord] = []
+        self.asked = 0
+
+    def read(self, _: float) -> KafkaRecord | None:
+        return self.records.pop(0) if self.records else None
+
+    def end_of(self, place: TopicPartition) -> int:
+        assert place == OWN
+        self.asked += 1
+        return END
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.inbox: Inbox = queue.Queue()
+        self.readers = InboundReaders(
+            Settings(),
+            self.inbox,
+            get_logger(),
+            controller_epoch=EPOCH,
+            service_since=0,
+            on_unreadable_request=lambda *_: None,
+        )
+        self.topics: Any = self.readers._topics
+
+    def reads(self, place: TopicPartition, message: Message, offset: int = START) -> list[Input]:
+        """What the loop gets when this record was read."""
+        encoded = encode(message, group="penstock")
+        record = KafkaRecord(place, offset, 0, None, encoded.value, encoded.headers)
+        self.topics.records.append(record)
+        self.readers._read_messages()
+        found = []
+        while not self.inbox.empty():
+            made = self.inbox.get()
+            assert not isinstance(made, Exception)
+            found.append(made(0))
+        return found
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(inbound, "FollowedTopics", PlayedTopics)
+    return Stage()
+
+
+def beat(number: int, epoch: int = EPOCH) -> ControllerHeartbeat:
+    return ControllerHeartbeat(controller_epoch=epoch, heartbeat_number=number)
+
+
+def report(epoch: int) -> ConsumerReport:
+    """One for each epoch: the same report twice is read once."""
+    return ConsumerReport(
+        consumer_id=1,
+        incarnation=1,
+        sequence=epoch,
+        controller_epoch=epoch,
+        plan_number=1,
+        report_number=epoch,
+        phase=ConsumerPhase.RUNNING,
+    )
+
+
+def test_a_heartbeat_returns_after_both_topics(stage: Stage) -> None:
+    """Only then all that consumers of either release wrote before it has been read."""
+    assert stage.reads(CONSUMERS, beat(1)) == []
+    assert stage.reads(OWN, beat(1), 41) == [HeartbeatReturned(0, EPOCH, 1, 41)]
+    assert stage.reads(OWN, beat(2), 42) == []
+    assert stage.reads(CONSUMERS, beat(2)) == [HeartbeatReturned(0, EPOCH, 2, 42)]
+    assert stage.reads(CONSUMERS, beat(1, epoch=99)) == []
+    assert stage.reads(OWN, beat(1, epoch=44), 45) == [HeartbeatReturned(0, 44, 1, 45)]
+
+
+@pytest.mark.parametrize("place", [CONSUMERS, OWN])
+def test_consumers_of_both_releases_are_heard(stage: Stage, place: TopicPartition) -> None:
+    """On the topic of their own, and where they wrote before."""
+    (found,) = stage.reads(place, report(EPOCH))
+    assert isinstance(found, ConsumerMessageRead)
+    assert found.message == report(EPOCH)
+
+
+def test_an_epoch_is_compared_with_the_log_of_the_claims(stage: Stage) -> None:
+    """Not with the message's own offset; its end is asked for only when it matters, and rarely."""
+
+    def known_end(epoch: int) -> object:
+        (found,) = stage.reads(CONSUMERS, report(epoch), offset=9_000)
+        assert isinstance(found, ConsumerMessageRead)
+        return found.offset
+
+    assert (known_end(EPOCH), stage.topics.asked) == (START, 0)
+    assert stage.reads(OWN, LeadershipClaim(), 50) == []
+    assert (known_end(50), stage.topics.asked) == (50, 0)
+    assert (known_end(51), stage.topics.asked) == (END, 1)
+    assert (known_end(8_000), stage.topics.asked) == (END, 1), "not twice within a second"

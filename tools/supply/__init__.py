@@ -1,0 +1,1 @@
+"""What we ship: a bill of materials from the locks, and the licences of everything in it."""

@@ -1,0 +1,93 @@
+"""The bill of materials, in the form of CycloneDX 1.6.
+
+It is made from the locks alone, so the same commit gives the same bill: no time, no random number
+but one that follows from the content.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from typing import Any
+
+from penstock import __version__
+from supply.licences import licence_of_jar, licence_of_package
+from supply.locked import jars, packages
+
+_SPDX_ID = re.compile(r"[A-Za-z0-9.-]+")
+_OWN = f"pkg:pypi/penstock@{__version__}"
+
+
+def bill_of_materials() -> dict[str, Any]:
+    components = [*_packages(), *_jars()]
+    content = json.dumps([_OWN, components], sort_keys=True).encode()
+    number = uuid.UUID(bytes=hashlib.sha256(content).digest()[:16], version=4)
+    own = {
+        "type": "application",
+        "bom-ref": _OWN,
+        "name": "penstock",
+        "version": __version__,
+        "licenses": _licences("Apache-2.0"),
+        "purl": _OWN,
+    }
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{number}",
+        "version": 1,
+        "metadata": {"component": own},
+        "components": components,
+        "dependencies": [{"ref": _OWN, "dependsOn": [one["bom-ref"] for one in components]}],
+    }
+
+
+def _packages() -> list[dict[str, Any]]:
+    found = []
+    for one in packages():
+        purl = f"pkg:pypi/{one.name}@{one.version}"
+        properties = [{"name": "penstock:image", "value": image} for image in one.images]
+        if one.marker:
+            properties.append({"name": "penstock:marker", "value": one.marker})
+        found.append(
+            {
+                "type": "library",
+                "bom-ref": purl,
+                "name": one.name,
+                "version": one.version,
+                "hashes": [{"alg": "SHA-256", "content": text} for text in one.sha256],
+                "licenses": _licences(licence_of_package(one.name)),
+                "purl": purl,
+                "properties": properties,
+            }
+        )
+    return found
+
+
+def _jars() -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "library",
+            "bom-ref": f"pkg:maven/{one.group}/{one.artifact}@{one.version}",
+            "group": one.group,
+            "name": one.artifact,
+            "version": one.version,
+            "hashes": [{"alg": "SHA-256", "content": one.sha256}],
+            "licenses": _licences(licence_of_jar(one.group, one.artifact)),
+            "purl": f"pkg:maven/{one.group}/{one.artifact}@{one.version}",
+            "properties": [{"name": "penstock:jar-set", "value": name} for name in one.sets],
+        }
+        for one in jars()
+    ]
+
+
+def _licences(expression: str) -> list[dict[str, Any]]:
+    if _SPDX_ID.fullmatch(expression):
+        return [{"license": {"id": expression}}]
+    return [{"expression": expression}]
+
+
+def licence_of(component: dict[str, Any]) -> str:
+    """The expression that a component of the bill names."""
+    named = component["licenses"][0]
+    return str(named["expression"] if "expression" in named else named["license"]["id"])
