@@ -75,16 +75,20 @@ def test_no_text_of_the_settings_has_them(
     assert found_below(tmp_path, PLANTED.values()) == []
 
 
-def test_spark_masks_every_option_that_carries_one() -> None:
+def test_spark_masks_every_option_that_carries_one(tmp_path: Path) -> None:
     """Their names match what Spark is told to mask in plans and logs."""
+    client = tmp_path / "client.pem"
+    client.write_text(
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----BEGIN CERTIFICATE-----\n", encoding="utf-8"
+    )
     environment = {
         "PENSTOCK_KAFKA__PROPERTIES": json.dumps(
             {
                 "security.protocol": "SASL_SSL",
                 "sasl.mechanism": "PLAIN",
                 "sasl.username": "penny",
-                "ssl.certificate.location": "client.pem",
-                "ssl.key.location": "client.pem",
+                "ssl.certificate.location": str(client),
+                "ssl.key.location": str(client),
             }
         ),
         "PENSTOCK_KAFKA__SASL_PASSWORD": PLANTED["kafka", "sasl_password"],
