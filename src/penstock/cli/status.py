@@ -16,7 +16,7 @@ from penstock.cli.group_status import (
     with_ledger,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.controller.core.told_status import backlog_text, progress_text
+from penstock.controller.core.told_status import backlog_text, plain_text, progress_text
 from penstock.model.sentences import age_text, counted, duration_text, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
@@ -165,11 +165,10 @@ def _when(decision: dict[str, Any]) -> str:
 
 def _why(decision: dict[str, Any]) -> Text:
     """The explanation, and how often it came when it is told once for many times."""
-    times = decision["times"]
+    text, times = plain_text(decision["code"], decision["explanation"]), decision["times"]
     if times == 1:
-        return Text(decision["explanation"])
-    since = age_text(decision["first_age_ms"] / 1000)
-    return Text(f"{decision['explanation']} ({times} times in {since})")
+        return Text(text)
+    return Text(f"{text} ({times} times in {age_text(decision['first_age_ms'] / 1000)})")
 
 
 def _consumers(found: dict[str, Any]) -> Table:

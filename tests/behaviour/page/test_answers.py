@@ -94,11 +94,21 @@ def test_the_glance(ask: Answers) -> None:
     ],
 )
 def test_what_the_controller_does_in_words(changed: dict[str, Any], sentence: str) -> None:
-    """For each state; a reason only while something is done."""
-    found = what_happens(view_of(**changed))
-    assert sentence in found["sentence"]
-    assert (found["why"] is None) == (changed.get("phase") != "Group Management")
-    assert what_happens(view_of(history=[], phase="Reassign"))["code"] is None
+    """For each state."""
+    assert sentence in what_happens(view_of(**changed))["sentence"]
+
+
+def test_why_is_what_the_controller_says_now() -> None:
+    """No reason of the past: the history has one, and it is that of an older plan."""
+    older = view_of(phase="Group Management")
+    assert any(one["code"] == "first_start" for one in older.snapshot["history"])
+    assert (what_happens(older)["why"], what_happens(older)["code"]) == (None, None)
+    reason = {"code": "over_capacity", "explanation": "consumer 2 is over capacity"}
+    found = what_happens(view_of(phase="Group Management", reason=reason))
+    assert (found["why"], found["code"]) == ("consumer 2 is over capacity", "over_capacity")
+    without = {**older.snapshot}
+    del without["reason"]  # a controller of an older version
+    assert what_happens(View(without, {}))["why"] is None
 
 
 def test_what_is_carried_needs_two_snapshots() -> None:

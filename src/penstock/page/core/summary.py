@@ -2,25 +2,10 @@
 
 from collections import Counter
 
-from penstock.controller.core.decisions import Code
 from penstock.model.sentences import counted, shortened_list
 from penstock.page.core.view import Json, View
 
 MOVES_SHOWN = 50
-# What a plan was made for: the newest of these is the reason for what happens now.
-REASONS = frozenset(
-    {
-        Code.FIRST_START,
-        Code.UNREAD_PARTITION,
-        Code.CONSUMER_LOST,
-        Code.OVER_MAXIMUM,
-        Code.OVER_CAPACITY,
-        Code.FEWER_WOULD_DO,
-        Code.ROLL_OUT,
-        Code.ROLLED_BACK,
-        Code.PLAN_OVERTAKEN,
-    }
-)
 
 
 def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
@@ -121,15 +106,12 @@ def _moves(view: View) -> Json:
 
 
 def what_happens(view: View) -> Json:
-    """What the controller does now, and the decision that is the reason for it."""
-    reason = next(
-        (one for one in reversed(view.snapshot["history"]) if one["code"] in REASONS), None
-    )
-    is_acting = bool(view.moves) or view.snapshot["phase"] in ("Group Management", "Reassign")
+    """What the controller does now, and why; a controller of an older version does not say why."""
+    reason = view.snapshot.get("reason")
     return {
         "sentence": _sentence(view),
-        "why": reason["explanation"] if reason and is_acting else None,
-        "code": reason["code"] if reason and is_acting else None,
+        "why": None if reason is None else reason["explanation"],
+        "code": None if reason is None else reason["code"],
     }
 
 

@@ -78,6 +78,11 @@ export class TimeLines {
     this.view.showNewest(900_000);
   }
 
+  /** For a simulation, which has none. */
+  leaveOutBacklog() {
+    this.backlog.area.closest("figure").hidden = true;
+  }
+
   makeTools() {
     const chosen = (label, pairs) => make("select", { "aria-label": label }, optionsOf(pairs));
     this.by = chosen("Stack by", [["consumer", "by consumer"], ["topic", "by topic"]]);
