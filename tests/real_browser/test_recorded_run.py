@@ -100,7 +100,7 @@ def test_a_simulated_run_is_played_without_what_it_does_not_know(
     """It is compressed, counts its time from 0, and has neither backlog nor tables."""
     file = tmp_path / "wave.html"
     options = ("--generate", "wave", "--partitions", "60", "--measurements", "121", "--trigger")
-    assert invoked("simulate", *options, "--replay", str(file)).exit_code == 0
+    assert invoked("simulate", *options, "--export", str(file)).exit_code == 0
     assert 'type="application/zlib"' in file.read_text(encoding="utf-8")
     page = open_page(file.as_uri())
     expect(page.locator("#link")).to_have_text("simulated run")

@@ -231,7 +231,7 @@ def _broker(settings: Settings) -> str:
 
 def _included(settings: Settings) -> str:
     require_included(settings)
-    return f"topics that match {settings.monitor.include} are carried"
+    return f"topics that match {', '.join(settings.monitor.include)} are carried"
 
 
 def _topics(settings: Settings) -> str:

@@ -203,10 +203,10 @@ def test_settings_apply(recorded: Path) -> None:
     assert rows[0]["over_capacity_s"] > 0
 
 
-def test_a_replay_is_one_file_for_each_algorithm(recorded: Path, tmp_path: Path) -> None:
+def test_an_export_is_one_file_for_each_algorithm(recorded: Path, tmp_path: Path) -> None:
     """Each names its algorithm and its figures; the file of one algorithm keeps its name."""
     file = tmp_path / "run.html"
-    common = ("--stream", recorded, "--capacity", "100", "--replay", file, "-o", "json")
+    common = ("--stream", recorded, "--capacity", "100", "--export", file, "-o", "json")
     rows = json.loads(run(*common, "--algorithm", "CHAIN", "--algorithm", "MWF"))
     for row in rows:
         text = (tmp_path / f"run.{row['algorithm']}.html").read_text(encoding="utf-8")
@@ -217,8 +217,8 @@ def test_a_replay_is_one_file_for_each_algorithm(recorded: Path, tmp_path: Path)
     assert "CHAIN: 30 partitions" in file.read_text(encoding="utf-8")
 
 
-def test_a_replay_is_html(recorded: Path, tmp_path: Path) -> None:
+def test_an_export_is_html(recorded: Path, tmp_path: Path) -> None:
     """Another kind of file is refused before anything runs, one that cannot be written after."""
-    assert "writes an .html file" in refused("--stream", recorded, "--replay", tmp_path / "run.png")
+    assert "writes an .html file" in refused("--stream", recorded, "--export", tmp_path / "run.png")
     with pytest.raises(PenstockError, match="cannot be written"):
-        run("--stream", recorded, "--replay", tmp_path / "none" / "run.html")
+        run("--stream", recorded, "--export", tmp_path / "none" / "run.html")

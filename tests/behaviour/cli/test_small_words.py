@@ -17,7 +17,7 @@ from penstock.errors import PenstockError
 from penstock.extras import Extra
 from penstock.jars import JarSet
 from penstock.jars.fetch import FetchProgress
-from penstock.settings import Settings
+from penstock.settings import Settings, changed_settings
 from penstock.topics.control_topics import TopicFinding, TopicState
 
 
@@ -95,3 +95,10 @@ def test_doctor_says_that_a_check_goes_on(
         doctor.doctor(None, None, "127.0.0.1:9", OutputFormat.JSON)
     said = capsys.readouterr().err
     assert re.search(r"checking Java\nstill checking Java, [\d.]+ s\n", said)
+
+
+def test_doctor_names_patterns_without_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It showed a list as Python writes it."""
+    monkeypatch.setattr(doctor, "require_included", lambda _: None)
+    settings = changed_settings(Settings(), {"monitor.include": ["orders.*", "clicks"]})
+    assert doctor._included(settings) == "topics that match orders.*, clicks are carried"

@@ -104,10 +104,10 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the result: a .png or .html file.")
     ] = None,
-    replay_file: Annotated[
+    export: Annotated[
         Path | None,
         typer.Option(
-            "--replay",
+            "--export",
             metavar="FILE.html",
             help="Write the run as one HTML file that can be played in a browser. With several "
             "algorithms one file each: FILE.MWF.html, FILE.CHAIN.html.",
@@ -130,7 +130,7 @@ def simulate(
 
     `penstock simulate --generate wave --trigger --assignments assignments.jsonl`
 
-    `penstock simulate --generate wave --partitions 60 --trigger --replay wave.html`
+    `penstock simulate --generate wave --partitions 60 --trigger --export wave.html`
 
     """
     if (stream is None) == (kind is None):
@@ -139,8 +139,8 @@ def simulate(
         raise UsageError("Give either --every or --trigger.")
     if plot is not None:
         _check_format(plot)
-    if replay_file is not None and replay_file.suffix != ".html":
-        raise UsageError(f"--replay writes an .html file, got {replay_file}")
+    if export is not None and export.suffix != ".html":
+        raise UsageError(f"--export writes an .html file, got {export}")
     loaded = effective_settings(settings, overrides)
     packing = loaded.settings.packing
     carried = _capacity(capacity, packing, generated=kind is not None)
@@ -154,14 +154,14 @@ def simulate(
     mode = _mode(loaded, carried, speeds, interval_s if trigger else None)
     runs = (
         {one.name: SimulatedRun(one.name, speeds, mode, interval_s) for one in chosen}
-        if replay_file is not None
+        if export is not None
         else {}
     )
     summaries, last = _run(chosen, speeds, mode, assignments, runs)
     bounds = lower_bounds(speeds, carried)
     rows = table(summaries, bounds, interval_s)
     for row, (name, run) in zip(rows, runs.items(), strict=False):
-        _write_replay(run, _path_for(replay_file, name, several=len(chosen) > 1), row)
+        _write_run(run, _path_for(export, name, several=len(chosen) > 1), row)
     if plot is not None:
         _plot(plot, rows, summaries, bounds, (chosen[0].name, last), speeds, carried)
     print_data(rows, output, _as_table(rows, triggered=trigger))
@@ -309,7 +309,7 @@ def _path_for(file: Path | None, name: str, *, several: bool) -> Path | None:
     return file.with_name(f"{file.stem}.{name}{file.suffix}")
 
 
-def _write_replay(run: SimulatedRun, file: Path | None, row: Mapping[str, Any]) -> None:
+def _write_run(run: SimulatedRun, file: Path | None, row: Mapping[str, Any]) -> None:
     if file is not None:
         run.write(file, results_of(row))
         say(f"Wrote {file}: open it in a browser.")

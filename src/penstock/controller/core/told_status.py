@@ -78,6 +78,8 @@ def progress_text(status: Mapping[str, Any]) -> str:
     """How a group without conditions is: well, or what becomes of its backlog."""
     backlog, carried = status.get("backlog"), status.get("carried_bytes_per_s")
     trend = "small" if backlog is None else backlog["trend"]
+    if trend == BacklogDirection.SMALL:
+        return "all is well"
     records = f"{status['behind_records']:,} records wait"
     if trend == BacklogDirection.SHRINKING:
         left_s = backlog["left_s"] if backlog else None
@@ -87,9 +89,7 @@ def progress_text(status: Mapping[str, Any]) -> str:
         if not carried:
             return f"nothing is carried: {records}"
         return f"keeping up: {records}, and they get neither more nor fewer"
-    if trend == BacklogDirection.UNKNOWN:
-        return f"all is well so far: {records}, and whether they get fewer is not known yet"
-    return "all is well"
+    return f"all is well so far: {records}, and whether they get fewer is not known yet"
 
 
 def _rounded(seconds: float) -> float:

@@ -151,11 +151,12 @@ class DecisionsKept:
     def found(
         self, *, codes: frozenset[str] = frozenset(), since_unix_ms: int = 0, pattern: str = ""
     ) -> list[KeptDecision]:
-        """Newest first."""
+        """Newest first; one that came again counts by its last time."""
         named = re.compile(pattern)
+        newest = sorted(self, key=lambda one: (one.at_unix_ms, one.number), reverse=True)
         return [
             one
-            for one in reversed(self._by_number.values())
+            for one in newest
             if (not codes or one.code in codes)
             and one.at_unix_ms >= since_unix_ms
             and named.search(one.sentence)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from penstock.controller.core.told_status import progress_text
 from penstock.model.sentences import counted, shortened_list
 from penstock.page.core.view import Json, View
 
@@ -13,8 +14,11 @@ def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
     snapshot = view.snapshot
     longest = view.longest_behind()
     age_ms = snapshot["measurement_age_ms"]
+    is_well = not snapshot["conditions"] and not snapshot["is_stale"]
     return {
-        "is_well": not snapshot["conditions"] and not snapshot["is_stale"],
+        "is_well": is_well,
+        # How a group without conditions is, in the words of `penstock status`.
+        "progress": progress_text(snapshot) if is_well else None,
         "now": what_happens(view),
         "conditions": snapshot["conditions"],
         "speed": {

@@ -32,7 +32,9 @@ export function showDoing(status) {
   const why = now.why ? ` Why: ${now.why}.`.replace("..", ".") : "";
   const pauses = (status.pauses ?? []).map((pause) => ` Paused by an operator (${pause.direction}): ${pause.reason || "no reason given"}.`);
   const rollOut = status.roll_out ? ` Rolling out version ${status.roll_out.version}.` : "";
-  setText(byId("doing-words"), `${now.sentence}${why}${rollOut}${pauses.join("")}${isWell ? " All is well." : ""}`);
+  const progress = status.progress ?? "all is well";
+  const words = isWell ? ` ${progress[0].toUpperCase()}${progress.slice(1)}.` : "";
+  setText(byId("doing-words"), `${now.sentence}${why}${rollOut}${pauses.join("")}${words}`);
   const phase = (PHASES[controller.phase] ?? controller.phase).toLowerCase();
   setText(byId("doing-numbers"), [
     `plan ${controller.plan}`, `epoch ${controller.epoch}`, controller.algorithm, `${phase} for ${durationText(controller.phase_for_s)}`,

@@ -164,6 +164,7 @@ export class TimeLines {
   showBacklog(times, answer) {
     const shown = this.unit.value;
     this.backlog.options.valueText = { seconds: durationText, records: countText, carried: speedText }[shown];
+    this.backlog.options.isTime = shown === "seconds";
     if (shown === "carried") {
       this.backlog.setData(times, [
         { name: "written", values: answer.written_bytes_per_s, tone: "accent" },

@@ -96,7 +96,7 @@ def _lines(
         [
             f"penstock simulate --generate {kind} --delta {delta} --partitions {plan.partitions} "
             f"--measurements {plan.measurements} --seed {plan.seeds[0]} --trigger "
-            f"--replay {kind}.html"
+            f"--export {kind}.html"
             for kind, delta in LOADS.values()
         ]
     )

@@ -81,14 +81,14 @@ def _lines(
         yield ""
         yield from _exact(gap)
     yield ""
-    yield from lines_about_playing([_replay_command(plan, deltas[0])])
+    yield from lines_about_playing([_export_command(plan, deltas[0])])
 
 
-def _replay_command(plan: PackingStudyPlan, delta: int) -> str:
+def _export_command(plan: PackingStudyPlan, delta: int) -> str:
     return (
         f"penstock simulate --generate walk --delta {delta} --partitions {plan.partitions} "
         f"--measurements {plan.measurements} --seed {plan.seeds[0]} "
-        "--algorithm CHAIN --algorithm MWF --replay walk.html"
+        "--algorithm CHAIN --algorithm MWF --export walk.html"
     )
 
 
