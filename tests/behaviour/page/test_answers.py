@@ -102,7 +102,7 @@ def test_a_backlog_is_told_in_the_words_of_penstock_status() -> None:
     """The page said that all is well while the lake was minutes behind."""
     waits = {"behind_records": 9_000, "carried_bytes_per_s": 500.0}
     shrinks = {"trend": "shrinking", "over_s": 30.0, "left_s": 600.0}
-    well = {"conditions": []}
+    well: dict[str, Any] = {"conditions": []}
     found = summary(view_of(**waits, **well, backlog=shrinks), fewest=1, needed=1)
     assert found["progress"] == "catching up: 500 B/s carried, about 10 min left"
     assert summary(view_of(**well), fewest=1, needed=1)["progress"] == "all is well"
