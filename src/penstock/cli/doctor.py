@@ -218,6 +218,12 @@ def _encryption(settings: Settings) -> str:
         )
     if kafka.security_protocol.endswith("PLAINTEXT"):
         return f"{kafka.security_protocol}, on this machine only"
+    if kafka.properties.get("ssl.endpoint.identification.algorithm") == "none":
+        return (
+            f"WARNING: {kafka.security_protocol}: encrypted, but the name in the broker's "
+            "certificate is not compared (ssl.endpoint.identification.algorithm none): who has any "
+            "certificate of the same authority can stand in for the broker"
+        )
     return f"{kafka.security_protocol}: encrypted"
 
 
