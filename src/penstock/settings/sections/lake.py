@@ -101,6 +101,13 @@ class LakeSettings(Section):
     file_size: ByteSize = option(
         128 * 2**20, "The target size of compacted files; larger files stay as they are.", ge=2**20
     )
+    open_tables: int = option(
+        1000,
+        "The most tables that a consumer keeps open. When one more is needed, the one that was "
+        "used least recently is let go and read anew at its next use. An open table takes some "
+        "10 kB.",
+        ge=1,
+    )
     compact_period: Duration = option(
         0.0, "How often a consumer compacts the tables it writes; 0s disables it.", ge=0
     )
