@@ -76,6 +76,12 @@ class LakeTable(TableReading):
         """An object store has no links, see log_commit.py."""
         return self.storage.is_local
 
+    @property
+    def commit_round_s(self) -> float:
+        """How long all writers of the table need to commit once; 0 if it is not known."""
+        with self._lock:
+            return self._log.round.seconds
+
     def drop_uncommitted(self, folder: str) -> None:
         """Remove a batch's files, unless a version names them. Reads the list of files."""
         with self._lock:
