@@ -46,6 +46,13 @@ CONFLICTS = _counter(
     "consumer",
     "table",
 )
+COMMIT_ROUND = _gauge(
+    "commit_round_seconds",
+    "How long all writers of a table need to commit one after another, where that is longest. "
+    "Without a backlog batches begin at least twice that apart, up to "
+    "`consumer.batch_period_longest`.",
+    "consumer",
+)
 REFUSED = _counter(
     "commits_refused_total",
     "Partitions of batches that the ledger refused: another consumer has carried them.",
@@ -128,6 +135,7 @@ METRICS = (
     FILE_BYTES,
     COMMITS,
     CONFLICTS,
+    COMMIT_ROUND,
     REFUSED,
     DEAD_LETTERS,
     FAILED,

@@ -10,7 +10,6 @@ side by side and fail apart: the result says what happened to each partition, an
 """
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +46,7 @@ from penstock.pipeline.failures import (
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import LedgerView, ledger_not_read, next_offsets, read_ledger
 from penstock.pipeline.narrowing import OF_ONE_RECORD, Narrowing, add_dead_letter
+from penstock.pipeline.open_tables import OpenTables
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter
 from penstock.pipeline.record_source import KafkaSource, RecordContent, RecordSource
@@ -89,9 +89,8 @@ class Pipeline:
         self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
-        self._tables: dict[str, LakeTable] = {}
         self._checkpoints, self._watch = CheckpointMaker(settings.lake), watch
-        self._lock = threading.Lock()
+        self._tables = OpenTables(self._open_table, settings.lake.open_tables)
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         self._ways = Ways(settings, lambda: self._clock())  # noqa: PLW0108 -- a test sets another
@@ -101,14 +100,12 @@ class Pipeline:
         self._in_parts, self._is_calm = set[TopicPartition](), False
 
     def table(self, name: str) -> LakeTable:
-        with self._lock:
-            if name not in self._tables:
-                lake = self._settings.lake
-                fenced, note = name == lake.dead_letter_table, self._checkpoints.committed
-                self._tables[name] = LakeTable(
-                    lake, name, has_fences=fenced, on_commit=note, watch=self._watch
-                )
-            return self._tables[name]
+        return self._tables.get(name)
+
+    def _open_table(self, name: str) -> LakeTable:
+        lake, note = self._settings.lake, self._checkpoints.committed
+        fenced = name == lake.dead_letter_table
+        return LakeTable(lake, name, has_fences=fenced, on_commit=note, watch=self._watch)
 
     def next_offsets(
         self, topic_ids: Mapping[TopicPartition, str]
@@ -122,7 +119,7 @@ class Pipeline:
         """Offsets and epochs of each partition; a table that cannot be read fails by itself."""
         view = read_ledger(self._settings.lake, topic_ids, authority, self.table)
         for name in {self._settings.lake.table_of(one.topic).table for one in view.failures}:
-            self._forget(name)
+            self._tables.forget(name)
         return view
 
     def carry(
@@ -167,7 +164,7 @@ class Pipeline:
         except ENDS_THE_PROCESS:
             raise
         except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
-            self._forget(lake.dead_letter_table)
+            self._tables.forget(lake.dead_letter_table)
             reason = ledger_not_read(lake.dead_letter_table, error)
             self._log.warning("dead_letters_not_read", error=str(reason))
             return {one.partition: reason for one in new}
@@ -381,12 +378,7 @@ class Pipeline:
             if isinstance(error, SchemaChangedError) or not isinstance(error, Exception):
                 # The table, or the rows, are others now. Or native code panicked: what it holds
                 # of the table cannot be trusted any more.
-                self._forget(table.table.name)
-
-    def _forget(self, table: str) -> None:
-        """It is opened anew when it is needed next."""
-        with self._lock:
-            self._tables.pop(table, None)
+                self._tables.forget(table.table.name)
 
     def _halved(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """Carry each half of a table's ranges by itself, down to the partition that fails."""

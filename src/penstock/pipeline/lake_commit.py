@@ -74,6 +74,12 @@ class LakeTable(TableReading):
         # A fence moves an epoch without the offset: where there are fences, epochs are looked up.
         self._has_fences = has_fences
 
+    @property
+    def commit_round_s(self) -> float:
+        """How long all writers of the table need to commit once; 0 if it is not known."""
+        with self._lock:
+            return self._log.round.seconds
+
     def drop_uncommitted(self, folder: str) -> None:
         """Remove a batch's files, unless a version names them. Reads the list of files."""
         with self._lock:

@@ -7,6 +7,7 @@ and no reader sees half an entry. In an object store the same is one conditional
 """
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -136,15 +137,16 @@ def commit_entry(
 
     `entry_after` makes version and content of the entry that follows a state, or raises if none
     may follow. It is asked again after each version that another writer has made meanwhile, and
-    `on_conflict` is called each time.
+    `on_conflict` is called each time. Who lost a race waits as long as the attempt took, divided
+    by the races it has lost: who lost more often comes first.
     Raises OSError when the storage does not take the entry or the outcome is unknown, and
     LogNotUnderstoodError only before anything was tried.
     """
     failed: OSError = TimeoutError(f"other writers were quicker {RACES_MAX} times")
-    failures = 0
+    failures, taken = 0, 0
     tried: int | None = None
     for _ in range(RACES_MAX):
-        state = log.newest() if tried is None else _newest(log)
+        state = log.newest() if tried is None else _newest(log, tried if taken else None)
         if tried is not None and is_committed(log, moves, batch, tried, state):
             return tried if state is None else state.version
         if failures == FAILURES_MAX:
@@ -152,6 +154,7 @@ def commit_entry(
         tried, content = entry_after(state)
         try:
             waiting.write(content)
+            asked_s = time.monotonic()
             mark = waiting.put_at(tried)
         except OSError as error:
             # It may have been put all the same: the log is read before the next attempt.
@@ -159,8 +162,11 @@ def commit_entry(
             continue
         if mark is None:
             on_conflict()
+            taken += 1
+            time.sleep((time.monotonic() - asked_s) / taken)
         elif _stands(log, waiting, tried, mark, moves):
             log.committed(tried, content, mark)
+            log.round.took(time.monotonic() - asked_s)
             return tried
     raise failed
 
@@ -206,8 +212,8 @@ def _stands(
     return False
 
 
-def _newest(log: TableLog) -> TableState | None:
+def _newest(log: TableLog, known: int | None = None) -> TableState | None:
     try:
-        return log.newest()
+        return log.newest(known=known)
     except LogNotUnderstoodError as error:
         raise OSError(f"the log cannot be read after a commit: {error}") from error

@@ -48,6 +48,7 @@ def test_a_batch_that_carries_all(store: MetricStore, metrics: ConsumerMetrics) 
         dead_letters=2,
         files=1,
         file_bytes=300,
+        commit_round_s=0.05,
         timings=Timings(write_s=0.4, commit_s=0.02),
     )
     metrics.batch_ended(result, batch_ended(result, 0), 0.5)
@@ -58,6 +59,7 @@ def test_a_batch_that_carries_all(store: MetricStore, metrics: ConsumerMetrics) 
     assert values(store, of.BYTES) == {(): 500}
     assert values(store, of.FILES) == {(): 1}
     assert values(store, of.FILE_BYTES) == {(): 300}
+    assert values(store, of.COMMIT_ROUND) == {(): 0.05}
     assert values(store, of.DEAD_LETTERS) == {(): 2}
     assert values(store, of.RETRIES) == {(): 0}
 

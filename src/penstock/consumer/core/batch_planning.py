@@ -7,7 +7,7 @@ begin one batch period apart; without records the looks become rarer up to `idle
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.consumer.core import owned_partitions
+from penstock.consumer.core import log_sizes, owned_partitions
 from penstock.consumer.core.effects import CarryBatch, LogLevel, RangeToCarry, ReadEnds
 from penstock.consumer.core.inputs import EndsNotRead, EndsRead
 from penstock.consumer.core.occupation import begin_wait, end_wait
@@ -125,9 +125,11 @@ def _note_answers(draft: StepDraft, given: EndsRead) -> None:
     if given.failures:
         first = given.failures[min(given.failures)]
         draft.log_failure("ends_unknown", first, partitions=len(given.failures))
+    # Made once: it takes time with every partition.
+    readable = draft.readable
     for partition, end in given.ends.items():
         if partition in draft.progress:
-            _note_end(draft, partition, end)
+            _note_end(draft, partition, readable.get(partition), end)
 
 
 def _wait_idle(draft: StepDraft) -> None:
@@ -139,7 +141,9 @@ def _wait_idle(draft: StepDraft) -> None:
     )
 
 
-def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
+def _note_end(
+    draft: StepDraft, partition: TopicPartition, next_offset: int | None, end: int
+) -> None:
     """A log that ends below what was carried has lost records, or is another topic's.
 
     The ledger look-up says whether the topic was made again. If it was not, and the end stays
@@ -147,7 +151,6 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     count as carried.
     """
     row = draft.progress[partition]
-    next_offset = draft.readable.get(partition)
     if next_offset is None or end >= next_offset:
         if row.end_offset != end or row.short_since_ms is not None:
             draft.progress[partition] = replace(row, end_offset=end, short_since_ms=None)
@@ -196,8 +199,10 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
     number = batches.number + 1
     ranges = []
     for one in plan.ranges:
-        row = replace(draft.progress[one.partition], last_batch_number=number)
-        draft.progress[one.partition] = row
+        row = draft.progress[one.partition]
+        if row.last_batch_number == 0:
+            log_sizes.first_batch_begins(draft, one.partition)
+        draft.progress[one.partition] = row = replace(row, last_batch_number=number)
         epoch = draft.owned[one.partition].epoch
         ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
     is_limited = any(draft.progress[one.partition].offsets_max for one in plan.ranges)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.consumer.core import owned_partitions, spark
+from penstock.consumer.core.cadence import batch_period_ms
 from penstock.consumer.core.effects import LogLevel, ReadStartOffsets, WriteGroupOffsets
 from penstock.consumer.core.inputs import (
     BatchEnded,
@@ -51,7 +52,10 @@ def ended(draft: StepDraft, given: BatchEnded) -> None:
         )
     _stop_failed(draft, given.failures)
     follows_at_once = batch.leaves_records and not put_off
-    next_ms = batch.began_ms + draft.settings.batch_period_ms
+    settings, round_s = draft.settings, given.commit_round_s
+    next_ms = batch.began_ms + batch_period_ms(
+        round_s, settings.batch_period_ms, settings.batch_period_longest_ms
+    )
     draft.batches = replace(
         draft.batches,
         next_look_ms=draft.now_ms if follows_at_once else max(draft.now_ms, next_ms),

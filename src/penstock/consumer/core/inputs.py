@@ -210,6 +210,8 @@ class BatchEnded(Input):
     failures: Mapping[TopicPartition, PartitionFailure] = field(default_factory=dict)
     records: int = 0
     decoded_bytes: int = 0
+    # How long all writers of the busiest table need to commit once.
+    commit_round_s: float = 0.0
     times: StageTimes = StageTimes()
 
 

@@ -18,6 +18,7 @@ class CoreSettings:
     batch_time_ms: int
     backlog_batch_time_ms: int
     batch_period_ms: int
+    batch_period_longest_ms: int
     idle_wait_ms: int
     report_period_ms: int
     grace_ms: int
@@ -47,6 +48,7 @@ def core_settings(settings: Settings, deployment_version: int | None) -> CoreSet
         batch_time_ms=_ms(consumer.batch_time),
         backlog_batch_time_ms=_ms(consumer.backlog_batch_time),
         batch_period_ms=_ms(consumer.batch_period),
+        batch_period_longest_ms=_ms(consumer.batch_period_longest),
         idle_wait_ms=_ms(consumer.idle_wait),
         report_period_ms=_ms(consumer.report_period),
         grace_ms=_ms(consumer.grace),

@@ -59,6 +59,8 @@ class ConsumerMetrics:
         count(of.FILES, me, by=result.files)
         count(of.FILE_BYTES, me, by=result.file_bytes)
         count(of.DEAD_LETTERS, me, by=result.dead_letters)
+        if carried:
+            self._store.set(of.COMMIT_ROUND, result.commit_round_s, me)
         for failure in given.failures.values():
             if failure.reason is None:
                 count(of.RETRIES, me)

@@ -134,6 +134,13 @@ class LakeSettings(Section):
         "The target size of compacted files; a file from two thirds of it on stays as it is.",
         ge=FILE_SIZE_MIN,
     )
+    open_tables: int = option(
+        1000,
+        "The most tables that a consumer keeps open. When one more is needed, the one that was "
+        "used least recently is let go and read anew at its next use. An open table takes some "
+        "10 kB.",
+        ge=1,
+    )
     compact_period: Duration = option(
         60.0,
         "How often small files are looked for and joined. For each table one consumer does it: the "
