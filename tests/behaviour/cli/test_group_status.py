@@ -185,7 +185,12 @@ def test_one_is_not_counted_as_many(tmp_path: Path) -> None:
     shown = " ".join(invoked("status", *where).stdout.split())
     assert "40 B/s written to 1 partition, 1 consumer," in shown
     planned = invoked("plan", *where)
-    assert planned.stderr == "1 consumer now, 1 then, at least 1 needed; 0 partitions would move.\n"
+    said, costs = planned.stderr.splitlines()
+    assert said == "1 consumer now, 1 then, at least 1 needed; 0 partitions would move."
+    assert costs == (
+        "99% of the records within 10 s (objective.freshness): 1 consumer and 0 spares. Within "
+        "5 s: 1 consumer and 0 spares. Within 20 s: 1 consumer and 0 spares."
+    )
     assert planned.stdout == ""
 
 

@@ -248,6 +248,15 @@ class MadeUpGroup:
                 "partitions_per_consumer_max": 2_000,
                 "consumers_max": 2 * self.consumers,
                 "forecast_bytes_per_s": {},
+                "objective": {
+                    "freshness_s": 10.0,
+                    "share": 0.99,
+                    "start_s": None,
+                    "rise": None,
+                    "target_utilisation": TARGET_UTILISATION,
+                    "spare_consumers": 1,
+                    "are_set": [],
+                },
             },
             "parked": {} if self.stopped is None else {str(self.stopped): "undecodable"},
             "parked_details": {}

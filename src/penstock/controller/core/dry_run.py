@@ -3,9 +3,15 @@
 `penstock plan` and the page show it.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.controller.core.objective_cost import (
+    ObjectiveCost,
+    PricedObjective,
+    objective_costs,
+    priced_of,
+)
 from penstock.errors import PenstockError
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
 from penstock.packing import Packing, PackingProblem, algorithm_named
@@ -21,6 +27,8 @@ class DryRun:
     diff: ConsumerListDiff
     consumers_now: int
     consumers_at_least: int
+    # Of the objective, of half of it and of twice as much; empty where none is known.
+    costs: tuple[ObjectiveCost, ...] = ()
 
     def moves(self) -> list[dict[str, Any]]:
         """Every start of `future - current`, with the consumer that stops before it."""
@@ -46,10 +54,14 @@ class DryRun:
             "moves": self.moves(),
             "oversize": [str(one) for one in self.packing.oversize],
             "overloaded": [int(one) for one in self.packing.overloaded],
+            "objective": [asdict(one) for one in self.costs],
         }
 
 
-def dry_run(algorithm: str, problem: PackingProblem) -> DryRun:
+def dry_run(
+    algorithm: str, problem: PackingProblem, priced: PricedObjective | None = None
+) -> DryRun:
+    """With `priced` it also says what the objective costs."""
     packing = _packed(algorithm, problem)
     return DryRun(
         problem=problem,
@@ -57,6 +69,7 @@ def dry_run(algorithm: str, problem: PackingProblem) -> DryRun:
         diff=packing.assignment - _without_idle(problem.current),
         consumers_now=sum(1 for held in problem.current.values() if held),
         consumers_at_least=consumers_at_least(problem),
+        costs=objective_costs(algorithm, problem, packing, priced) if priced else (),
     )
 
 
@@ -69,6 +82,11 @@ def _packed(name: str, problem: PackingProblem) -> Packing:
             remedy="The group stays as it is meanwhile. Please report this with the output of "
             "`penstock status -o json`; another packing.algorithm may do.",
         ) from error
+
+
+def priced_of_question(asked: dict[str, Any]) -> PricedObjective | None:
+    """None where a controller of an earlier release has asked."""
+    return priced_of(asked["objective"]) if "objective" in asked else None
 
 
 def problem_of_question(asked: dict[str, Any]) -> PackingProblem:

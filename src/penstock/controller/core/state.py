@@ -14,6 +14,8 @@ from penstock.controller.core.inputs import LogExtent, NewSettings
 from penstock.controller.core.settings import ControllerSettings, LiveChange
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.packing.objective import Measured
+from penstock.packing.rises import Rises
 from penstock.packing.speed_memory import SpeedMemory
 from penstock.packing.trend import Trend
 from penstock.packing.trigger import TriggerMemory
@@ -298,8 +300,15 @@ class State:
 
     speeds: KnownSpeeds | None = None
     speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
+    # How far loads rise before a plan helps; what of it, and of the starts, the settings follow,
+    # and when that was last looked at. Not saved.
+    rises: Rises = field(default_factory=Rises)
+    followed: Measured = field(default_factory=Measured)
+    followed_ms: int | None = None
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
+    # Times of the day in which the settings allow no change, while they last. Not saved.
+    excluded: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
     # What this controller was started with, while consumers are deployed otherwise. Not saved.
     due: NewSettings | None = None
@@ -362,7 +371,12 @@ class State:
         return {} if self.speeds is None else self.speeds.bytes_per_s
 
     def is_paused(self, direction: Direction) -> bool:
-        return any(p.direction in {Direction.BOTH, direction} for p in self.pauses)
+        return any(p.direction in {Direction.BOTH, direction} for p in self.all_pauses)
+
+    @property
+    def all_pauses(self) -> tuple[PauseRecord, ...]:
+        """Those of requests, and the times of the day that the settings exclude."""
+        return (*self.pauses, *self.excluded)
 
 
 def by_name(partition: TopicPartition) -> tuple[str, int]:
