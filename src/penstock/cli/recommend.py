@@ -23,7 +23,7 @@ from penstock.cli.imaginary_group import ImaginaryGroup, take
 from penstock.cli.objective_needs import objective_needs
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.recommendation import Watched, recommendation
-from penstock.cli.report_page import report_page
+from penstock.cli.report_html import report_html
 from penstock.cli.speeds import duration_of
 from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.errors import PenstockError, UsageError
@@ -105,7 +105,7 @@ def recommend(
         watched, chosen, capacity_is_default=is_default, ledger=ledger, needs=needs
     )
     if report is not None:
-        _write(report, report_page(found, chosen, datetime.now(UTC)))
+        _write(report, report_html(found, chosen, datetime.now(UTC)))
         say(f"Wrote {report}.")
     if output is OutputFormat.TABLE:
         typer.echo(found.text(chosen))

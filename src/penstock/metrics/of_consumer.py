@@ -46,6 +46,13 @@ CONFLICTS = _counter(
     "consumer",
     "table",
 )
+COMMIT_ROUND = _gauge(
+    "commit_round_seconds",
+    "How long all writers of a table need to commit one after another, where that is longest. "
+    "Without a backlog batches begin at least twice that apart, up to "
+    "`consumer.batch_period_longest`.",
+    "consumer",
+)
 REFUSED = _counter(
     "commits_refused_total",
     "Partitions of batches that the ledger refused: another consumer has carried them.",
@@ -89,6 +96,12 @@ UPKEEPS = _counter(
     "consumer",
     "outcome",
 )
+UPKEEP_SECONDS = _counter(
+    "upkeep_processor_seconds_total",
+    "Processor time of the child processes that keep tables up: what compaction costs. Its rate is "
+    "a share of a core, about `lake.compact_share` at most.",
+    "consumer",
+)
 FILES_JOINED = _counter(
     "compaction_files_removed_total", "Small files that compaction replaced.", "consumer", "table"
 )
@@ -122,6 +135,7 @@ METRICS = (
     FILE_BYTES,
     COMMITS,
     CONFLICTS,
+    COMMIT_ROUND,
     REFUSED,
     DEAD_LETTERS,
     FAILED,
@@ -132,6 +146,7 @@ METRICS = (
     TABLE_VERSION,
     TABLE_LOG_ENTRIES,
     UPKEEPS,
+    UPKEEP_SECONDS,
     FILES_JOINED,
     BYTES_REWRITTEN,
     JOINS_REFUSED,

@@ -30,6 +30,7 @@ _TIGHT_BATCH_SHARE, _TIGHT_BATCH_S_MAX = 0.3, 1.5
 _BATCH_S_MAX = 10.0
 _PERIOD_PART = 10
 _PERIOD_S_MIN, _PERIOD_S_MAX = 0.1, 10.0
+_LONGEST_S_MAX = 300.0
 _IDLE_PART = 20
 _IDLE_S_MIN, _IDLE_S_MAX = 0.05, 0.5
 _OVER_CAPACITY_S_MIN, _OVER_CAPACITY_S_MAX = 1.0, 10.0
@@ -125,6 +126,11 @@ def _for_consumers(objective: Objective) -> tuple[DerivedOption, ...]:
             "consumer.batch_period",
             period_s,
             f"a tenth {of}: fewer and larger files where nobody waits for them",
+        ),
+        DerivedOption(
+            "consumer.batch_period_longest",
+            min(fresh_s / 2, _LONGEST_S_MAX),
+            f"half {of}: so long may many writers of one table wait for each other",
         ),
         DerivedOption(
             "consumer.idle_wait", idle_s, f"a twentieth {of}, and at most {_IDLE_S_MAX:g} s"

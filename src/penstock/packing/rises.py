@@ -17,7 +17,7 @@ from penstock.packing.speed_memory import SpeedMemory
 _BIN = 0.02
 _BINS = 51
 # What was seen an hour ago counts half.
-_HALF_LIFE_MS = 3_600_000
+_HALVED_AFTER_MS = 3_600_000
 # With fewer looks nothing is said: a group that has just begun has seen no peak yet.
 _MEASURED_MS_MIN = 600_000
 
@@ -56,20 +56,24 @@ def look(
     capacity_bytes_per_s: float,
     now_ms: int,
     every_ms: int,
+    weights: Mapping[str, float] | None = None,
 ) -> Rises:
-    """The rises after one more measurement; `every_ms` is how long a plan takes to help."""
+    """The rises after one more measurement; `every_ms` is how long a plan takes to help.
+
+    `weights` say how much the load of a topic counts for the capacity.
+    """
     if rises.looked_ms is not None and now_ms - rises.looked_ms < every_ms:
         return rises
     began_ms = now_ms if rises.began_ms is None else rises.began_ms
     if rises.looked_ms is None:
         return Rises(began_ms, now_ms, memory.highest)
-    kept = 0.5 ** ((now_ms - rises.looked_ms) / _HALF_LIFE_MS)
+    kept = 0.5 ** ((now_ms - rises.looked_ms) / _HALVED_AFTER_MS)
     counted = [number * kept for number in rises.counted]
-    before = rises.highest_bytes_per_s
+    before, counts = rises.highest_bytes_per_s, weights or {}
     for held in held_by.values():
         known = [partition for partition in held if partition in before]
         if known:
-            over = sum(speeds.get(p, 0.0) for p in known) - sum(before[p] for p in known)
+            over = sum((speeds.get(p, 0.0) - before[p]) * counts.get(p.topic, 1.0) for p in known)
             share = max(0.0, over / capacity_bytes_per_s)
             counted[min(_BINS - 1, ceil(share / _BIN))] += 1
     return Rises(began_ms, now_ms, memory.highest, tuple(counted))

@@ -124,6 +124,8 @@ class BatchResult:
     dead_letters: int = 0
     files: int = 0
     file_bytes: int = 0
+    # How long all writers of a table need to commit once, where that is longest.
+    commit_round_s: float = 0.0
     timings: Timings = Timings()
 
     def __add__(self, other: "BatchResult") -> "BatchResult":
@@ -136,6 +138,7 @@ class BatchResult:
             dead_letters=self.dead_letters + other.dead_letters,
             files=self.files + other.files,
             file_bytes=self.file_bytes + other.file_bytes,
+            commit_round_s=max(self.commit_round_s, other.commit_round_s),
             timings=self.timings + other.timings,
         )
 
@@ -163,3 +166,7 @@ def ledger_position_text(
 
 def reference_range_of(planned: Iterable[PlannedRange]) -> PlannedRange:
     return min(planned)
+
+
+def all_failed(planned: Iterable[PlannedRange], error: PenstockError) -> BatchResult:
+    return BatchResult(failures={one.partition: error for one in planned})

@@ -10,7 +10,6 @@ side by side and fail apart: the result says what happened to each partition, an
 """
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from penstock.pipeline.batch import (
     Claim,
     PlannedRange,
     Writer,
+    all_failed,
     batch_folder,
     reference_range_of,
 )
@@ -46,6 +46,7 @@ from penstock.pipeline.failures import (
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import LedgerView, ledger_not_read, next_offsets, read_ledger
 from penstock.pipeline.narrowing import OF_ONE_RECORD, Narrowing, add_dead_letter
+from penstock.pipeline.open_tables import OpenTables
 from penstock.pipeline.pass_through_session import PassThroughSession
 from penstock.pipeline.pass_through_writer import PassThroughWriter
 from penstock.pipeline.record_source import KafkaSource, RecordContent, RecordSource
@@ -88,26 +89,23 @@ class Pipeline:
         self._kafka: RecordSource = source or KafkaSource(settings, session)
         self._at_point = at_point
         self._numbers = itertools.count(time.time_ns())
-        self._tables: dict[str, LakeTable] = {}
         self._checkpoints, self._watch = CheckpointMaker(settings.lake), watch
-        self._lock = threading.Lock()
+        self._tables = OpenTables(self._open_table, settings.lake.open_tables)
         self._log = get_logger(component="pipeline")
         self._pass_through = PassThroughSession(settings.spark, settings.lake.group, session)
         self._ways = Ways(settings, lambda: self._clock())  # noqa: PLW0108 -- a test sets another
         # The claim under which dead letters of each partition were looked for.
         self._claims_looked_up: dict[TopicPartition, Claim | None] = {}
         # Partitions that are carried in parts now.
-        self._in_parts: set[TopicPartition] = set()
+        self._in_parts, self._is_calm = set[TopicPartition](), False
 
     def table(self, name: str) -> LakeTable:
-        with self._lock:
-            if name not in self._tables:
-                lake = self._settings.lake
-                fenced, note = name == lake.dead_letter_table, self._checkpoints.committed
-                self._tables[name] = LakeTable(
-                    lake, name, has_fences=fenced, on_commit=note, watch=self._watch
-                )
-            return self._tables[name]
+        return self._tables.get(name)
+
+    def _open_table(self, name: str) -> LakeTable:
+        lake, note = self._settings.lake, self._checkpoints.committed
+        fenced = name == lake.dead_letter_table
+        return LakeTable(lake, name, has_fences=fenced, on_commit=note, watch=self._watch)
 
     def next_offsets(
         self, topic_ids: Mapping[TopicPartition, str]
@@ -121,11 +119,14 @@ class Pipeline:
         """Offsets and epochs of each partition; a table that cannot be read fails by itself."""
         view = read_ledger(self._settings.lake, topic_ids, authority, self.table)
         for name in {self._settings.lake.table_of(one.topic).table for one in view.failures}:
-            self._forget(name)
+            self._tables.forget(name)
         return view
 
-    def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
-        """Carry what can be carried; failures are in the result, by partition."""
+    def carry(
+        self, planned: Sequence[PlannedRange], *, writer: Writer, is_calm: bool = False
+    ) -> BatchResult:
+        """Carry what can be carried, a file a table if `is_calm`; failures are in the result."""
+        self._is_calm = is_calm
         by_table: dict[str, list[PlannedRange]] = {}
         refused: dict[TopicPartition, PenstockError] = {
             one.partition: topic_without_id(one) for one in planned if not one.has_topic_id
@@ -163,7 +164,7 @@ class Pipeline:
         except ENDS_THE_PROCESS:
             raise
         except BaseException as error:  # noqa: BLE001 -- see ENDS_THE_PROCESS
-            self._forget(lake.dead_letter_table)
+            self._tables.forget(lake.dead_letter_table)
             reason = ledger_not_read(lake.dead_letter_table, error)
             self._log.warning("dead_letters_not_read", error=str(reason))
             return {one.partition: reason for one in new}
@@ -191,9 +192,8 @@ class Pipeline:
         else:
             workers = min(self._settings.spark.tables_at_once, len(groups))
             with ThreadPoolExecutor(workers, thread_name_prefix="penstock-table") as pool:
-                results = list(
-                    pool.map(lambda group: self._run(group[0], writer, group[1]), groups)
-                )
+                runs = pool.map(lambda group: self._run(group[0], writer, group[1]), groups)
+                results = list(runs)
         return sum(results, start=BatchResult())
 
     def _run(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
@@ -210,11 +210,11 @@ class Pipeline:
             raise
         except BaseException as error:  # noqa: BLE001 -- raised while a failure was dealt with
             planned = [one for some in by_table.values() for one in some]
-            return _all_failed(planned, self._reason(error, by_table))
+            return all_failed(planned, self._reason(error, by_table))
 
     def _writer(self, way: Way) -> FileWriter:
         if way is Way.PASS_THROUGH:
-            return PassThroughWriter(self._settings, self._pass_through)
+            return PassThroughWriter(self._settings, self._pass_through, is_calm=self._is_calm)
         return DataFrameWriter(
             self._settings,
             self._session,
@@ -223,6 +223,7 @@ class Pipeline:
             self._at_point,
             reads_in_workers=way is Way.WORKERS_READ,
             has_kept=self._ways.has_kept,
+            is_calm=self._is_calm,
         )
 
     def _table_batch(
@@ -246,7 +247,7 @@ class Pipeline:
         try:
             wrong = ranges_not_there(self._kafka, planned)
         except PenstockError as unreachable:
-            return _all_failed(planned, unreachable)
+            return all_failed(planned, unreachable)
         by_table = {table.table.name: table.planned for table in tables}
         if wrong:
             left = {
@@ -264,7 +265,7 @@ class Pipeline:
         reason = self._reason(error, by_table)
         self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
         tried = None if is_committing else self._tried_again(by_table, error, reason, writer, way)
-        return _all_failed(planned, reason) if tried is None else tried
+        return all_failed(planned, reason) if tried is None else tried
 
     def _tried_again(
         self,
@@ -377,23 +378,14 @@ class Pipeline:
             if isinstance(error, SchemaChangedError) or not isinstance(error, Exception):
                 # The table, or the rows, are others now. Or native code panicked: what it holds
                 # of the table cannot be trusted any more.
-                self._forget(table.table.name)
-
-    def _forget(self, table: str) -> None:
-        """It is opened anew when it is needed next."""
-        with self._lock:
-            self._tables.pop(table, None)
+                self._tables.forget(table.table.name)
 
     def _halved(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """Carry each half of a table's ranges by itself, down to the partition that fails."""
-        result = BatchResult()
-        for name, planned in by_table.items():
-            middle = len(planned) // 2
-            for half in (planned[:middle], planned[middle:]):
-                if half:
-                    result += self._run({name: half}, writer, way)
-        return result
-
-
-def _all_failed(planned: Sequence[PlannedRange], error: PenstockError) -> BatchResult:
-    return BatchResult(failures={one.partition: error for one in planned})
+        halves = [
+            (name, half)
+            for name, planned in by_table.items()
+            for half in (planned[: len(planned) // 2], planned[len(planned) // 2 :])
+            if half
+        ]
+        return sum((self._run({name: half}, writer, way) for name, half in halves), BatchResult())

@@ -61,7 +61,8 @@ def parse_entry(content: bytes) -> LogEntry:
             if action.get("metaData") is not None:
                 metadata = metadata_of(action["metaData"])
             if action.get("commitInfo") is not None:
-                batch = action["commitInfo"].get(BATCH_KEY)
+                named = action["commitInfo"].get(BATCH_KEY)
+                batch = named if isinstance(named, str) else None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LogNotUnderstoodError(f"an entry is damaged: {error}") from error
     return LogEntry(protocol, metadata, transactions, batch)

@@ -199,6 +199,7 @@ class BatchRun:
             dead_letters=written.dead_letters,
             files=len(written.files),
             file_bytes=sum(file.size_bytes for file in written.files),
+            commit_round_s=table.table.commit_round_s,
         )
 
 

@@ -9,7 +9,7 @@ that such a table is served, or refused, as that library does it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.pipeline.checkpoint_files import (
@@ -18,6 +18,7 @@ from penstock.pipeline.checkpoint_files import (
     hinted_version,
     read_checkpoint,
 )
+from penstock.pipeline.commit_round import CommitRound
 from penstock.pipeline.log_entries import (
     LogEntry,
     LogNotUnderstoodError,
@@ -92,12 +93,20 @@ class TableLog:
         self._held: _Progress | None = None
         # The version of the newest checkpoint, when it was looked up last.
         self._checkpointed: int | None = None
+        # Of entries that were read lately: whose they are.
+        self._batches: dict[int, str | None] = {}
+        self.round = CommitRound()
 
-    def newest(self) -> TableState | None:
-        """The newest version; None if there is no table. Raises LogNotUnderstoodError."""
+    def newest(self, *, known: int | None = None) -> TableState | None:
+        """The newest version; None if there is no table. Raises LogNotUnderstoodError.
+
+        Who knows that the version `known` is there, and wants to put the next one, does not ask
+        whether that is taken: putting it tells.
+        """
         held, self._held = self._held, None  # whatever fails, the next look begins anew
-        progress = None if held is None else self._caught_up(held)
+        progress = None if held is None else self._caught_up(held, self._note, known)
         if progress is None:
+            self._batches.clear()
             progress = self._load()
         if progress is None:
             return None
@@ -105,9 +114,17 @@ class TableLog:
         self._held = progress
         return state
 
+    def _note(self, version: int, batch: str | None) -> None:
+        """An entry is new: another writer's, or our own."""
+        self.round.seen(batch)
+        self._batches[version] = batch
+        if len(self._batches) > _ENTRIES_AT_ONCE:
+            del self._batches[next(iter(self._batches))]
+
     def forget(self) -> None:
         """Read everything again at the next look."""
         self._held = None
+        self._batches.clear()
 
     def is_newest(self, version: int) -> bool:
         """Whether the held state is of this version, and the log is still the one it is from."""
@@ -124,7 +141,9 @@ class TableLog:
         if held is None or held.version + 1 != version:
             self._held = None
             return
-        self._held = held.after([parse_entry(content)], _Anchor(entry_path(version), mark))
+        entry = parse_entry(content)
+        self._note(version, entry.batch)
+        self._held = held.after([entry], _Anchor(entry_path(version), mark))
 
     def checkpoint_version(self) -> int | None:
         """The version of the newest checkpoint, as the log's hint says."""
@@ -138,6 +157,10 @@ class TableLog:
     def holds_batch(self, batch: str, *, since: int, until: int) -> bool | None:
         """Whether an entry from `since` on is of this batch; None when one was cleaned away."""
         for version in range(since, until + 1):
+            if version in self._batches:
+                if self._batches[version] == batch:
+                    return True
+                continue
             found = self._storage.read_marked(entry_path(version))
             if found is None:
                 return None
@@ -145,18 +168,27 @@ class TableLog:
                 return True
         return False
 
-    def _caught_up(self, progress: _Progress) -> _Progress | None:
+    def _caught_up(
+        self,
+        progress: _Progress,
+        note: Callable[[int, str | None], None] = lambda *_: None,
+        known: int | None = None,
+    ) -> _Progress | None:
         """With all entries that came since; None if the log is no longer the one that was read.
 
         The anchor is looked at after the entries were read: a table that is deleted and made
         again has new files, so entries of the new one are never put on top of the old one.
+        `note` is told the batch of each entry.
         """
         newest, entries = progress, list[LogEntry]()
         while True:
-            path = entry_path(newest.version + len(entries) + 1)
-            found = self._storage.read_marked(path)
+            version = newest.version + len(entries) + 1
+            path = entry_path(version)
+            is_enough = known is not None and version > known > progress.version
+            found = None if is_enough else self._storage.read_marked(path)
             if found is not None:
                 entries.append(parse_entry(found[0]))
+                note(version, entries[-1].batch)
                 anchor = _Anchor(path, found[1])
             if entries and (found is None or len(entries) == _ENTRIES_AT_ONCE):
                 newest, entries = newest.after(entries, anchor), []

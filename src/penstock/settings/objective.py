@@ -5,7 +5,7 @@ put in here stays open for the next time: when more was measured, or the objecti
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from penstock.packing.objective import Measured, Objective, derived_options
 from penstock.settings.sections import Settings
@@ -53,5 +53,5 @@ def _keep_batches_in_order(settings: Settings, by_section: dict[str, dict[str, A
 def _placed(section: Part, values: Mapping[str, Any]) -> Part:
     """With these values, which count as not set."""
     whole = {**dict(section), **values}
-    kind: type[Part] = type(section)
-    return kind.model_construct(_fields_set=set(section.model_fields_set), **whole)
+    are_set = set(section.model_fields_set)
+    return cast("Part", type(section).model_construct(_fields_set=are_set, **whole))

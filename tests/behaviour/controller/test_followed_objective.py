@@ -44,7 +44,8 @@ def test_a_calm_group_is_filled_further() -> None:
 
 def test_what_a_person_set_is_not_followed() -> None:
     """Nothing changes, and nothing is told."""
-    held = changed_settings(OPEN, {"packing.target_utilisation": 0.6})
+    own = {"packing.target_utilisation": 0.6, "packing.scale_down_period": "2m"}
+    held = changed_settings(OPEN, own)
     state = replace(group(followed_ms=0, rises=CALM), chosen=held)
     state = replace(state, settings=controller_settings(held))
     after_it = followed(state, FOLLOW_EVERY_MS)

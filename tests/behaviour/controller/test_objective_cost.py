@@ -21,7 +21,7 @@ PROBLEM = PackingProblem(LOAD, Assignment(), 85.0)
 
 def test_a_tighter_objective_costs_more() -> None:
     """The same packer answers; the objective's own figure is the plan's."""
-    found = dry_run("CHAIN", PROBLEM, PRICED)
+    found = dry_run("CHAIN", PROBLEM, priced=PRICED)
     own, tighter, looser = found.costs
     assert own.consumers == len(found.packing.assignment) == 8
     assert (own.freshness_s, tighter.freshness_s, looser.freshness_s) == (10, 5, 20)
@@ -36,7 +36,7 @@ def test_a_tighter_objective_costs_more() -> None:
 def test_what_is_set_does_not_change_with_the_objective() -> None:
     """Neither the head room nor the spares."""
     held = replace(PRICED, are_set=frozenset({UTILISATION, SPARES}), spare_consumers=3)
-    costs = dry_run("CHAIN", PROBLEM, held).costs
+    costs = dry_run("CHAIN", PROBLEM, priced=held).costs
     assert {(one.consumers, one.spare_consumers) for one in costs} == {(8, 3)}
 
 

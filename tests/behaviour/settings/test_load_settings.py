@@ -100,6 +100,25 @@ def test_sections_may_be_empty(tmp_path: Path) -> None:
             "lake: {tables: {a: {table: t, columns: [id]}, b: {table: t, columns: [x, ID]}}}",
             "lake.tables: topics a and b both go to the table t, but a has the column 'id' and",
         ),
+        (
+            "lake: {tables: {a: {table: t, file_size: 2MiB}, b: {table: t}}}",
+            "lake.tables: topics a and b both go to the table t, but a has file_size 2097152 and",
+        ),
+        (
+            "lake: {tables: {a: {table: t, sort_by: [id]}, b: {table: t, sort_by: [day]}}}",
+            "lake.tables: topics a and b both go to the table t, but a has sort_by ['id'] and",
+        ),
+        ("lake: {tables: {a: {file_size: 1kB}}}", "the smallest size is 1MiB"),
+        ("lake: {tables: {a: {sort_by: [id, ID]}}}", "the column 'ID' is named more than once"),
+        (
+            "lake: {tables: {a: {columns: [id], sort_by: [day]}}}",
+            "sort_by names 'day', which is not in columns",
+        ),
+        (
+            "lake: {tables: {a: {partition_by: [date], sort_by: [date]}}}",
+            "sort_by names 'date', which partition_by names, too",
+        ),
+        ("lake: {compact_share: 0}", "lake.compact_share"),
         ("just text", "unknown setting"),
         ("a: [unclosed", "line 1, column"),
     ],
@@ -229,7 +248,8 @@ def test_an_unknown_key_of_a_table_is_named(tmp_path: Path) -> None:
     far = written(tmp_path, "lake:\n  tables:\n    orders:\n      zzz: 1\n")
     with pytest.raises(SettingsError) as wrong:
         load_settings(far, environment={})
-    assert wrong.value.remedy == "A table has columns, partition_by, rows, table, transformation."
+    names = "columns, file_size, partition_by, rows, sort_by, table, transformation"
+    assert wrong.value.remedy == f"A table has {names}."
 
 
 def test_a_minimum_above_the_maximum_is_refused() -> None:
@@ -243,6 +263,17 @@ def test_a_capacity_without_a_unit_is_refused() -> None:
     """It says what was probably meant."""
     with pytest.raises(SettingsError, match=r"packing\.capacity: .*did you mean 2MB/s"):
         load_settings(flags={"packing.capacity": "2"}, environment={})
+
+
+def test_a_capacity_is_measured_unless_it_is_set() -> None:
+    """And the option of an earlier release says what to do instead."""
+    assert load_settings(environment={}).settings.packing.is_capacity_measured
+    flags = {"packing.capacity": "3MB/s"}
+    chosen = load_settings(flags=flags, environment={}).settings.packing
+    assert (chosen.is_capacity_measured, chosen.first_capacity_bytes_per_s) == (False, 3e6)
+    with pytest.raises(SettingsError, match="unknown setting") as wrong:
+        load_settings(flags={"controller.capacity_is_learned": "true"}, environment={})
+    assert "`packing.capacity: auto`" in wrong.value.remedy
 
 
 def properties(text: str) -> None:

@@ -14,6 +14,15 @@ from penstock.packing import PackingProblem, algorithm_named
 
 CAPACITY_BYTES_PER_S = 1_000_000.0
 TARGET_UTILISATION = 0.9
+OBJECTIVE: dict[str, Any] = {
+    "freshness_s": 10.0,
+    "share": 0.99,
+    "start_s": None,
+    "rise": None,
+    "target_utilisation": TARGET_UTILISATION,
+    "spare_consumers": 1,
+    "are_set": [],
+}
 BEGIN_UNIX_MS = 1_795_000_000_000
 BYTES_PER_RECORD = 400
 TOPICS = ("orders", "payments", "clicks", "stock.changes")
@@ -53,6 +62,8 @@ class MadeUpGroup:
     unread: frozenset[TopicPartition] = frozenset()
     moves: dict[TopicPartition, tuple[ConsumerId, ConsumerId]] = field(default_factory=dict)
     stopped: TopicPartition | None = None
+    # Why the newest plan was made.
+    why: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         chance = Random(self.seed)
@@ -183,10 +194,9 @@ class MadeUpGroup:
         speeds = self.speeds()
         load = {c: sum(speeds[one] for one in sorted(held)) for c, held in before.items()}
         fullest = max((c for c in load if self.names[0] not in before[c]), key=lambda c: load[c])
-        self._tell(
-            "over_capacity",
-            f"consumer {fullest} is over capacity: {load[fullest] / 1e3:.0f} of 900 kB/s",
-        )
+        explanation = f"consumer {fullest} is over capacity: {load[fullest] / 1e3:.0f} of 900 kB/s"
+        self.why = {"code": "over_capacity", "explanation": explanation}
+        self._tell("over_capacity", explanation)
         self._tell(
             "plan_made",
             f"{len(self.moves)} partitions move",
@@ -208,12 +218,14 @@ class MadeUpGroup:
             "now_ms": 10_000_000 + self.at_s * 1000,
             "phase": "Group Management" if self.moves or self.lost is not None else "Sentinel",
             "phase_for_ms": 4_000,
+            "reason": self.why if self.moves else None,
             "controller_epoch": 3,
             "plan_number": self.plan_number,
             "is_degraded": False,
             "conditions": self._conditions(),
             "measurement_age_ms": 700,
             "capacity_bytes_per_s": CAPACITY_BYTES_PER_S,
+            "capacity": {"bytes_per_s": CAPACITY_BYTES_PER_S, "source": "set", "topics": {}},
             "target_utilisation": TARGET_UTILISATION,
             "settings": {
                 "consumers_min": 1,
@@ -248,15 +260,7 @@ class MadeUpGroup:
                 "partitions_per_consumer_max": 2_000,
                 "consumers_max": 2 * self.consumers,
                 "forecast_bytes_per_s": {},
-                "objective": {
-                    "freshness_s": 10.0,
-                    "share": 0.99,
-                    "start_s": None,
-                    "rise": None,
-                    "target_utilisation": TARGET_UTILISATION,
-                    "spare_consumers": 1,
-                    "are_set": [],
-                },
+                "objective": OBJECTIVE,
             },
             "parked": {} if self.stopped is None else {str(self.stopped): "undecodable"},
             "parked_details": {}

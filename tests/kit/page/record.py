@@ -52,7 +52,7 @@ def watched(group: MadeUpGroup, seconds: int) -> Watch:
         if second % 10 == 0:
             asked = snapshot["question"]
             problem, priced = problem_of_question(asked), priced_of_question(asked)
-            watch.take_plan(dry_run("CHAIN", problem, priced), snapshot["at_unix_ms"])
+            watch.take_plan(dry_run("CHAIN", problem, priced=priced), snapshot["at_unix_ms"])
         watch.add(snapshot)
     return watch
 

@@ -7,7 +7,7 @@ begin one batch period apart; without records the looks become rarer up to `idle
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.consumer.core import owned_partitions
+from penstock.consumer.core import log_sizes, owned_partitions
 from penstock.consumer.core.effects import CarryBatch, LogLevel, RangeToCarry, ReadEnds
 from penstock.consumer.core.inputs import EndsNotRead, EndsRead
 from penstock.consumer.core.occupation import begin_wait, end_wait
@@ -27,6 +27,9 @@ _WORTH_MS_MIN = 100
 _FOLLOWS_MS = 1_000
 # A batch that is smaller than this share of its budget does not show what the consumer can carry.
 _FULL_SHARE = 0.5
+# A batch that carries all there is and is no larger than this is read by one task for each table,
+# so that each table gets one file: it takes a fraction of a second all the same.
+CALM_BATCH_BYTES = 16 * 2**20
 
 
 def first_batch_state(settings: CoreSettings) -> BatchState:
@@ -109,8 +112,14 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
         draft.batches = replace(batches, next_look_ms=draft.now_ms + wait_ms)
         return
     draft.batches = batches
-    budget = allowance.limit(batches.pace.budget_bytes)
-    _begin(draft, plan_ranges(found, max(budget, 1.0)))
+    alone = batches.topic_capacities.to_measure(found, batches.pace, draft.now_ms)
+    if alone is None or allowance.limit(alone[1]) < alone[1]:
+        budget = batches.pace.budget_bytes
+        _begin(draft, plan_ranges(found, max(allowance.limit(budget), 1.0)), budget, None)
+    else:
+        topic, budget = alone
+        of_topic = {partition: one for partition, one in found.items() if partition.topic == topic}
+        _begin(draft, plan_ranges(of_topic, max(budget, 1.0)), budget, topic)
 
 
 def _note_answers(draft: StepDraft, given: EndsRead) -> None:
@@ -122,9 +131,11 @@ def _note_answers(draft: StepDraft, given: EndsRead) -> None:
     if given.failures:
         first = given.failures[min(given.failures)]
         draft.log_failure("ends_unknown", first, partitions=len(given.failures))
+    # Made once: it takes time with every partition.
+    readable = draft.readable
     for partition, end in given.ends.items():
         if partition in draft.progress:
-            _note_end(draft, partition, end)
+            _note_end(draft, partition, readable.get(partition), end)
 
 
 def _wait_idle(draft: StepDraft) -> None:
@@ -136,7 +147,9 @@ def _wait_idle(draft: StepDraft) -> None:
     )
 
 
-def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
+def _note_end(
+    draft: StepDraft, partition: TopicPartition, next_offset: int | None, end: int
+) -> None:
     """A log that ends below what was carried has lost records, or is another topic's.
 
     The ledger look-up says whether the topic was made again. If it was not, and the end stays
@@ -144,7 +157,6 @@ def _note_end(draft: StepDraft, partition: TopicPartition, end: int) -> None:
     count as carried.
     """
     row = draft.progress[partition]
-    next_offset = draft.readable.get(partition)
     if next_offset is None or end >= next_offset:
         if row.end_offset != end or row.short_since_ms is not None:
             draft.progress[partition] = replace(row, end_offset=end, short_since_ms=None)
@@ -188,31 +200,41 @@ def _note_log(draft: StepDraft, partition: TopicPartition, given: EndsRead) -> N
         draft.progress[partition] = row.doubted(draft.now_ms)
 
 
-def _begin(draft: StepDraft, plan: RangePlan) -> None:
+def _begin(draft: StepDraft, plan: RangePlan, budget_bytes: float, alone: str | None) -> None:
+    """`alone` is the topic that the batch is to measure, and None for an ordinary batch."""
     batches, now = draft.batches, draft.now_ms
     number = batches.number + 1
     ranges = []
     for one in plan.ranges:
-        row = replace(draft.progress[one.partition], last_batch_number=number)
-        draft.progress[one.partition] = row
+        row = draft.progress[one.partition]
+        if row.last_batch_number == 0:
+            log_sizes.first_batch_begins(draft, one.partition)
+        draft.progress[one.partition] = row = replace(row, last_batch_number=number)
         epoch = draft.owned[one.partition].epoch
         ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
     is_limited = any(draft.progress[one.partition].offsets_max for one in plan.ranges)
-    is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
+    is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * budget_bytes
     since_ms = now
     if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:
         since_ms = batches.ended_ms if now - batches.ended_ms < _FOLLOWS_MS else now
     running = RunningBatch(
         ranges=tuple(ranges),
         size_bytes=plan.size_bytes,
-        leaves_records=plan.is_full or is_limited,
+        leaves_records=plan.is_full or is_limited or alone is not None,
         is_full=is_full,
         began_ms=now,
         since_ms=since_ms,
+        is_alone=alone is not None,
     )
-    allowance = batches.allowance.without(plan.size_bytes)
-    draft.batches = replace(batches, number=number, allowance=allowance, running=running)
+    draft.batches = replace(
+        batches,
+        number=number,
+        allowance=batches.allowance.without(plan.size_bytes),
+        running=running,
+        topic_capacities=batches.topic_capacities.begun(alone, now),
+    )
     owned_partitions.enter_batch(draft, [one.partition for one in plan.ranges])
     size = round(plan.size_bytes)
     draft.log(LogLevel.DEBUG, "batch_begins", partitions=len(ranges), log_bytes=size)
-    draft.do(CarryBatch(running.ranges))
+    is_calm = not running.leaves_records and plan.size_bytes <= CALM_BATCH_BYTES
+    draft.do(CarryBatch(running.ranges, is_calm=is_calm))

@@ -210,6 +210,8 @@ class BatchEnded(Input):
     failures: Mapping[TopicPartition, PartitionFailure] = field(default_factory=dict)
     records: int = 0
     decoded_bytes: int = 0
+    # How long all writers of the busiest table need to commit once.
+    commit_round_s: float = 0.0
     times: StageTimes = StageTimes()
 
 
@@ -220,12 +222,17 @@ class BatchCrashed(CallFailed):
 
 @dataclass(frozen=True, slots=True)
 class TablesKept(Input):
-    """Answers `KeepTables`."""
+    """Answers `KeepTables`. `has_more`: it ended because it had taken its time."""
+
+    processor_s: float = 0.0
+    has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TablesNotKept(CallFailed):
-    pass
+    """Some tables may have been kept all the same."""
+
+    processor_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
-"""When to report to the controller, and what a report holds; and when to keep tables."""
+"""When to report to the controller, and what a report holds; and when to remove orphans."""
 
 from dataclasses import replace
 
 from penstock.consumer.core.effects import (
-    KeepTables,
     RemoveOrphans,
     SaveMailboxPositions,
     SendToController,
@@ -11,10 +10,14 @@ from penstock.consumer.core.effects import (
     WriteGroupOffsets,
 )
 from penstock.consumer.core.event_builder import Measurements
-from penstock.consumer.core.inputs import OrphansNotRemoved, TablesKept, TablesNotKept, Tick
+from penstock.consumer.core.inputs import OrphansNotRemoved, Tick
 from penstock.consumer.core.occupation import waits_for, works_on
+from penstock.consumer.core.pace import CapacityEstimate
 from penstock.consumer.core.partition_progress import WorkDone, behind, reported
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.consumer.core.topic_capacity import owned_topics
+from penstock.messages import TopicCapacity
+from penstock.messages.report import TOPIC_CAPACITIES_MAX
 
 
 def report(draft: StepDraft, given: Tick) -> None:
@@ -59,9 +62,13 @@ def _measure(draft: StepDraft) -> Measurements:
     }
     unread = behind(draft.progress, next_offsets, draft.batches.decoded_bytes_per_offset)
     work, draft.work = draft.work, WorkDone()
+    is_of_these = owned_topics(draft.owned) == draft.batches.capacity_topics
+    capacity = draft.batches.capacity if is_of_these else CapacityEstimate()
     return Measurements(
         partitions=partitions,
-        capacity_log_bytes_per_s=draft.batches.capacity.log_bytes_per_s,
+        capacity_log_bytes_per_s=capacity.log_bytes_per_s,
+        at_least_log_bytes_per_s=_within_limit(draft, capacity.at_least_log_bytes_per_s),
+        topic_capacities=_topic_capacities(draft),
         behind_records=unread[0] if unread else None,
         behind_log_bytes=unread[1] if unread else None,
         deployment_version=draft.settings.deployment_version,
@@ -70,6 +77,30 @@ def _measure(draft: StepDraft) -> Measurements:
         waits_for=waits_for(draft),
         works_on=works_on(draft),
     )
+
+
+def _topic_capacities(draft: StepDraft) -> tuple[TopicCapacity, ...]:
+    """Of the topics that it owns and has carried alone."""
+    found = []
+    known = draft.batches.topic_capacities.by_topic
+    for topic in sorted(owned_topics(draft.owned) & known.keys()):
+        estimate = known[topic]
+        shown, least = estimate.log_bytes_per_s, estimate.at_least_log_bytes_per_s
+        if shown is not None or least is not None:
+            found.append(
+                TopicCapacity(
+                    topic=topic,
+                    capacity_log_bytes_per_s=shown,
+                    at_least_log_bytes_per_s=_within_limit(draft, least),
+                )
+            )
+    return tuple(found[:TOPIC_CAPACITIES_MAX])
+
+
+def _within_limit(draft: StepDraft, bytes_per_s: float | None) -> float | None:
+    """Where the settings limit what is read, it carries no more in the long run."""
+    limit = draft.settings.capacity_bytes_per_s
+    return min(bytes_per_s, limit) if bytes_per_s is not None and limit else bytes_per_s
 
 
 # Files of an incarnation that died can be removed once the ledger has moved past them, which takes
@@ -94,25 +125,3 @@ def orphans_not_removed(draft: StepDraft, given: OrphansNotRemoved) -> None:
     if not draft.orphan_removals_ms:
         draft.orphan_removals_ms = (draft.now_ms + _ORPHAN_REMOVALS_MS[-1],)
     draft.log_failure("orphans_kept", given.error)
-
-
-def keep_tables(draft: StepDraft) -> None:
-    """Keep the tables that this consumer writes, if that is due."""
-    if draft.upkeep_due_ms is None or draft.now_ms < draft.upkeep_due_ms:
-        return
-    topics = tuple(sorted({one.topic for one in draft.owned}))
-    if topics:
-        draft.upkeep_due_ms = None
-        draft.do(KeepTables(topics))
-    else:
-        draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-
-
-def tables_kept(draft: StepDraft, _: TablesKept) -> None:
-    """Set the time of the next upkeep, one period after the end of this one."""
-    draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-
-
-def tables_not_kept(draft: StepDraft, given: TablesNotKept) -> None:
-    draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-    draft.log_failure("table_not_kept_up", given.error)

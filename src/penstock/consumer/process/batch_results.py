@@ -50,6 +50,7 @@ def batch_ended(result: BatchResult, now_ms: int) -> BatchEnded:
         },
         records=result.records,
         decoded_bytes=result.decoded_bytes,
+        commit_round_s=result.commit_round_s,
         times=StageTimes(times.read_s, times.transform_s, times.write_s, times.commit_s),
     )
 

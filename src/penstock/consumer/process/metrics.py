@@ -30,6 +30,7 @@ class ConsumerMetrics:
             of.SESSIONS_STARTED,
             of.SESSIONS_LOST,
             of.ORPHANS_REMOVED,
+            of.UPKEEP_SECONDS,
         ):
             self._store.count(metric, self._me, by=0)
         self._store.ask(self._samples)
@@ -58,6 +59,8 @@ class ConsumerMetrics:
         count(of.FILES, me, by=result.files)
         count(of.FILE_BYTES, me, by=result.file_bytes)
         count(of.DEAD_LETTERS, me, by=result.dead_letters)
+        if carried:
+            self._store.set(of.COMMIT_ROUND, result.commit_round_s, me)
         for failure in given.failures.values():
             if failure.reason is None:
                 count(of.RETRIES, me)
@@ -85,8 +88,9 @@ class ConsumerMetrics:
         self._has_session = True
         self._store.count(of.SESSIONS_STARTED, self._me)
 
-    def tables_kept(self, reports: Iterable[UpkeepReport]) -> None:
+    def tables_kept(self, reports: Iterable[UpkeepReport], processor_s: float) -> None:
         count, me = self._store.count, self._me
+        count(of.UPKEEP_SECONDS, me, by=processor_s)
         for one in reports:
             count(of.UPKEEPS, me, "left_alone" if one.left_alone else "done")
             self._store.set(of.TABLE_FILES, one.files_after, me, one.table)

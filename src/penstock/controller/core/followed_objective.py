@@ -5,8 +5,8 @@ starts take. Both are known only after a while, so the settings follow rarely, i
 change is a decision with its reason.
 """
 
+from penstock.controller.core.capacity import capacities_of
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.load import usual_capacity
 from penstock.controller.core.settings import controller_settings, with_overrides
 from penstock.controller.core.step_draft import StepDraft
 from penstock.packing.objective import Measured, derived_options, reaction_s
@@ -23,14 +23,16 @@ def note_rises(draft: StepDraft) -> None:
     state = draft.state
     if state.speeds is None:
         return
+    usual = capacities_of(state)
     rises = look(
         state.rises,
         state.speeds.bytes_per_s,
         state.speed_memory,
         state.held_by,
-        usual_capacity(draft),
+        usual.usual_bytes_per_s,
         state.speeds.measured_ms,
         round(reaction_s(state.settings.objective) * 1_000),
+        usual.weights,
     )
     if rises is not state.rises:
         draft.change(rises=rises)

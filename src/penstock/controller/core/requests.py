@@ -223,7 +223,8 @@ def _with_pause(
     draft: StepDraft, missing: str, direction: Direction, must_begin: bool
 ) -> tuple[str, str]:
     """A pause holds only what has still to begin: a consumer that comes or leaves goes on."""
-    for pause in draft.state.all_pauses if must_begin else ():
+    pauses = (*draft.state.pauses, *draft.state.excluded) if must_begin else ()
+    for pause in pauses:
         if pause.direction in {Direction.BOTH, direction}:
             held = f"{missing}; held by pause {pause.request_id} ({pause.direction.value})"
             return held, pause.request_id

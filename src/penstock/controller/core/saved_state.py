@@ -6,8 +6,10 @@ the operator's file has them; what requests changed of them is.
 """
 
 import json
+import math
 from typing import Any
 
+from penstock.controller.core.capacity import Source
 from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.settings import LiveChange, by_option, controller_settings
 from penstock.controller.core.state import (
@@ -17,6 +19,7 @@ from penstock.controller.core.state import (
     GrowthLimit,
     Holding,
     HoldingStatus,
+    KnownCapacity,
     PauseRecord,
     Phase,
     Plan,
@@ -25,11 +28,15 @@ from penstock.controller.core.state import (
 )
 from penstock.messages import Direction, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.epoch import INTEGER_MAX
+from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.settings.sections import Settings
 from penstock.state_directory import state_file
 from penstock.state_directory.state_file import BrokenState
 
 OWNER = "controller"
+# Leaves room to count on. A higher one is forged or damaged, and would end every controller.
+COUNTED_MAX = INTEGER_MAX // 2
 
 
 def encode_state(state: State) -> bytes:
@@ -95,6 +102,10 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
             state.growth_limit.written_bytes_per_s,
         ],
         "capacity_size": state.capacity_size,
+        "capacities": {
+            topic: [one.bytes_per_s, one.lowest_bytes_per_s, one.highest_bytes_per_s, one.source]
+            for topic, one in state.capacities.items()
+        },
         "starts_took_ms": list(state.starts_took_ms),
         "avoided_numbers": {str(c): until_ms for c, until_ms in state.avoided_numbers.items()},
         "requests": list(state.requests),
@@ -163,11 +174,11 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         held_by.setdefault(holding.consumer, set()).add(partition)
     return State(
         phase=Phase(saved["phase"]),
-        controller_epoch=int(saved["controller_epoch"]),
-        plan_number=int(saved["plan_number"]),
-        epochs_used=int(saved["epochs_used"]),
-        queries_sent=int(saved["queries_sent"]),
-        deployment_version=int(saved["deployment_version"]),
+        controller_epoch=_counted_on(saved["controller_epoch"]),
+        plan_number=_counted_on(saved["plan_number"]),
+        epochs_used=_counted_on(saved["epochs_used"]),
+        queries_sent=_counted_on(saved["queries_sent"]),
+        deployment_version=_counted_on(saved["deployment_version"]),
         chosen=chosen,
         settings=controller_settings(chosen),
         overrides=by_option({str(name): value for name, value in saved["overrides"].items()}),
@@ -179,7 +190,7 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         },
         departing={ConsumerId(int(c)): 0 for c in saved["departing"]},
         incarnation_floor={
-            ConsumerId(int(c)): int(f) for c, f in saved["incarnation_floor"].items()
+            ConsumerId(int(c)): _counted_on(f) for c, f in saved["incarnation_floor"].items()
         },
         holdings=holdings,
         held_by={c: frozenset(partitions) for c, partitions in held_by.items()},
@@ -201,6 +212,9 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         },
         growth_limit=_growth_limit(saved.get("growth_limit")),
         capacity_size=int(saved.get("capacity_size", 0)),
+        capacities={
+            str(topic): _topic_capacity(row) for topic, row in saved.get("capacities", {}).items()
+        },
         starts_took_ms=tuple(int(took_ms) for took_ms in saved.get("starts_took_ms", ())),
         avoided_numbers={
             ConsumerId(int(c)): int(until_ms)
@@ -212,6 +226,14 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         history=tuple(_decision(row) for row in saved["history"]),
         counts={str(name): int(number) for name, number in saved["counts"].items()},
     )
+
+
+def _counted_on(saved: Any) -> int:
+    """A number from which a controller counts on; no message may have one above INTEGER_MAX."""
+    number = int(saved)
+    if not 0 <= number <= COUNTED_MAX:
+        raise ValueError("no group has counted so far")
+    return number
 
 
 def _decision(row: list[Any]) -> Decision:
@@ -239,6 +261,13 @@ def _bounds_request(row: Any, overrides: dict[str, Any]) -> BoundsRequest:
 
 def _growth_limit(saved: list[Any] | None) -> GrowthLimit | None:
     return None if saved is None else GrowthLimit(int(saved[0]), int(saved[1]), float(saved[2]))
+
+
+def _topic_capacity(row: list[Any]) -> KnownCapacity:
+    bytes_per_s, lowest, highest = (float(figure) for figure in row[:3])
+    if not CAPACITY_BYTES_PER_S_MIN <= lowest <= bytes_per_s <= highest < math.inf:
+        raise ValueError("not a capacity")
+    return KnownCapacity(bytes_per_s, lowest, highest, Source(row[3]).value)
 
 
 def _plan(saved: dict[str, Any] | None) -> Plan | None:

@@ -104,7 +104,8 @@ class ConsumerRecord:
     # that runs while its consumer waits for something is not counted.
     last_batch_ms: int = 0
     running_batch_ms: int = 0
-    capacity_bytes_per_s: float | None = None
+    # What it has shown to carry of each topic alone, in bytes of log a second.
+    capacity_by_topic: Mapping[str, float] = field(default_factory=dict)
     behind_bytes: int = 0
     behind_records: int = 0
     # Only partitions that are behind.
@@ -217,6 +218,23 @@ class RollOut:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownCapacity:
+    """What one consumer carries of a topic alone, and the least and most that consumers measured.
+
+    `source` says how that is known (see `capacity.Source`).
+    """
+
+    bytes_per_s: float
+    lowest_bytes_per_s: float
+    highest_bytes_per_s: float
+    source: str
+
+    @property
+    def is_of_it_alone(self) -> bool:
+        return self.source == "measured"
+
+
+@dataclass(frozen=True, slots=True)
 class GrowthTrial:
     """A growth that has to show that it helps: what the group carried in all before it."""
 
@@ -300,14 +318,17 @@ class State:
 
     speeds: KnownSpeeds | None = None
     speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
-    # How far loads rise before a plan helps; what of it, and of the starts, the settings follow,
-    # and when that was last looked at. Not saved.
+    # How far loads rise, what of it the settings follow, and since when. Not saved.
     rises: Rises = field(default_factory=Rises)
     followed: Measured = field(default_factory=Measured)
     followed_ms: int | None = None
+    # The established speeds of each topic's partitions together.
+    written_by_topic: Mapping[str, float] = field(default_factory=dict)
+    # What one consumer carries of each topic, as far as it is known. Saved.
+    capacities: Mapping[str, KnownCapacity] = field(default_factory=dict)
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
-    # Times of the day in which the settings allow no change, while they last. Not saved.
+    # Times of the day in which the settings allow no change. Not saved.
     excluded: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
     # What this controller was started with, while consumers are deployed otherwise. Not saved.
@@ -371,12 +392,7 @@ class State:
         return {} if self.speeds is None else self.speeds.bytes_per_s
 
     def is_paused(self, direction: Direction) -> bool:
-        return any(p.direction in {Direction.BOTH, direction} for p in self.all_pauses)
-
-    @property
-    def all_pauses(self) -> tuple[PauseRecord, ...]:
-        """Those of requests, and the times of the day that the settings exclude."""
-        return (*self.pauses, *self.excluded)
+        return any(p.direction in {Direction.BOTH, direction} for p in self.pauses + self.excluded)
 
 
 def by_name(partition: TopicPartition) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from penstock.controller.core.dry_run import (
     dry_run,
     priced_of_question,
     problem_of_question,
+    weights_of_question,
 )
 from penstock.errors import PenstockError
 from penstock.page.core.decisions_kept import KeptDecision
@@ -104,7 +105,8 @@ def _plan_of(snapshot: dict[str, Any]) -> DryRun | None:
     """None where no plan can be made: no speeds are known, or the packer fails."""
     try:
         asked = snapshot["question"]
-        problem, priced = problem_of_question(asked), priced_of_question(asked)
-        return dry_run(snapshot["settings"]["algorithm"], problem, priced)
+        problem, weights = problem_of_question(asked), weights_of_question(asked)
+        priced = priced_of_question(asked)
+        return dry_run(snapshot["settings"]["algorithm"], problem, weights, priced)
     except (PenstockError, ValueError):
         return None

@@ -47,6 +47,14 @@ class ConsumerSettings(Section):
         ge=0,
         le=300,
     )
+    batch_period_longest: Duration = option(
+        5.0,
+        "How far that time may grow with the number of consumers that write one table: their "
+        "commits are made one after another, and the table's log should be busy for half of the "
+        "time at most. 0s: it does not grow. Follows `objective` unless set.",
+        ge=0,
+        le=300,
+    )
     idle_wait: Duration = option(
         0.5,
         "The longest wait before the next look for new records. Follows `objective` unless set.",

@@ -49,9 +49,6 @@ class ControllerSection(Section):
         "`objective` unless set.",
         ge=0,
     )
-    capacity_is_learned: bool = option(
-        False, "Whether what consumers measure under a backlog replaces `packing.capacity`."
-    )
     catch_up: Duration = option(
         120.0,
         "The time in which a backlog should be gone; it adds to the load that is planned for, up "

@@ -15,7 +15,7 @@ from penstock.laboratory.studies.objective.periodic import (
 )
 from penstock.laboratory.studies.objective.simulated_group import (
     SimulatedGroup,
-    World,
+    Surroundings,
     choice_for,
 )
 from penstock.laboratory.studies.objective.study import (
@@ -41,7 +41,7 @@ def test_loads_are_repeatable_and_bearable() -> None:
 def test_a_steady_group_is_fresh() -> None:
     """Everything is carried, once, within two batches and a bit."""
     load = np.full((300, 6), 0.3)
-    group = SimulatedGroup(choice_for(Objective(10.0)), load, World())
+    group = SimulatedGroup(choice_for(Objective(10.0)), load, Surroundings())
     found = group.run(60)
     assert group.carried.sum() == pytest.approx(load.sum() * 1e6, rel=0.01)
     assert found.share_within(5.0) > 0.99
@@ -54,7 +54,7 @@ def test_a_step_makes_some_of_it_late() -> None:
     """Late while the group grows, and on time again when it has."""
     load = np.full((400, 6), 0.1)
     load[200:] = 0.45
-    group = SimulatedGroup(choice_for(Objective(10.0)), load, World(start_s=60))
+    group = SimulatedGroup(choice_for(Objective(10.0)), load, Surroundings(start_s=60))
     found = group.run()
     assert found.moves > 0
     assert 0.3 < found.share_within(10.0) < 0.99

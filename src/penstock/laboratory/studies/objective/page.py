@@ -8,7 +8,7 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from penstock.laboratory.studies.objective.simulated_group import BATCH_FIXED_S, World
+from penstock.laboratory.studies.objective.simulated_group import BATCH_FIXED_S, Surroundings
 from penstock.laboratory.studies.objective.study import (
     EXTRA_MAX,
     SHARE,
@@ -45,7 +45,7 @@ def _lines(
 ) -> Iterable[str]:
     kept = sum(one.is_kept for one in found)
     met = sum(one.is_met for one in found)
-    world = World()
+    surroundings = Surroundings()
     yield "# Study: is the objective kept, and what does it cost?"
     yield ""
     yield f"Made by `{command}` on {date}. Do not edit: run it again."
@@ -55,8 +55,9 @@ def _lines(
         f"minutes, of which the first {plan.counted_from_s / 60:g} are for learning and do not "
         f"count; seeds {', '.join(map(str, plan.seeds))}, which no test uses. The live trigger, "
         "packer, speed memory and objective lead a simulated group: a consumer starts in "
-        f"{world.start_s} s, a move stops a partition for {world.move_s:g} s and half a batch, a "
-        f"batch has {BATCH_FIXED_S:g} s of fixed cost, so short batches carry less. The daily wave "
+        f"{surroundings.start_s} s, a move stops a partition for {surroundings.move_s:g} s and "
+        f"half a batch, a batch has {BATCH_FIXED_S:g} s of fixed cost, so short batches carry "
+        "less. The daily wave "
         "is a day squeezed into an hour: it rises 24 times as fast as a real one."
     )
     yield ""

@@ -54,7 +54,7 @@ _NO_BOUND = {"controller.consumers_max": 500}
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Surroundings:
     """What the group cannot choose."""
 
     start_s: int = 10
@@ -110,13 +110,13 @@ class SimulatedGroup:
         self,
         choice: Choice,
         load: Speeds,
-        world: World,
+        surroundings: Surroundings,
         objective: Objective | None = None,
         predictor: PeriodicPredictor | None = None,
     ) -> None:
         """With an objective the choice follows what is measured."""
         load = load * CONSUMER_BYTES_PER_S
-        self.choice, self.world, self.load = choice, world, load
+        self.choice, self.surroundings, self.load = choice, surroundings, load
         self.objective, self.predictor = objective, predictor
         self.now_s = 0
         self.names = tuple(TopicPartition("load", n) for n in range(load.shape[1]))
@@ -175,7 +175,7 @@ class SimulatedGroup:
         self.rises = look(self.rises, self.named, self.speeds, held, capacity, now_ms, every_ms)
         if self.now_s and now_ms % FOLLOW_EVERY_MS == 0:
             rise = self.rises.not_exceeded(self.objective.rises_covered)
-            start_s = float(self.world.start_s)
+            start_s = float(self.surroundings.start_s)
             self.choice = choice_for(self.objective, Measured(start_s, rise))
 
     def behind(self) -> Speeds:
@@ -188,11 +188,13 @@ class SimulatedGroup:
         wanted: Speeds = behind * 1_000 / max(1, settings.catch_up_ms)
         total = float(wanted.sum())
         most = settings.catch_up_share * sum(self.speeds.established.values())
-        return wanted * min(1.0, most / total) if total else wanted
+        found: Speeds = wanted * min(1.0, most / total) if total else wanted
+        return found
 
     def _expected(self) -> Speeds:
         expected = None if self.predictor is None else self.predictor.expected(self.now_s)
-        return self.measured if expected is None else np.maximum(self.measured, expected)
+        found: Speeds = self.measured if expected is None else np.maximum(self.measured, expected)
+        return found
 
     def _is_behind(self, behind: Speeds) -> bool:
         settings, working = self.choice.settings, len(self.target)
@@ -262,7 +264,7 @@ class SimulatedGroup:
         renamed = dict(zip(new, spares, strict=False))
         for consumer in new[len(spares) :]:
             first = not self.up_at
-            self.up_at[consumer] = self.now_s + (0 if first else self.world.start_s)
+            self.up_at[consumer] = self.now_s + (0 if first else self.surroundings.start_s)
         return Assignment({renamed.get(c, c): held for c, held in after.items() if held})
 
     def _move(self) -> None:
@@ -273,7 +275,9 @@ class SimulatedGroup:
                 continue
             if self.at[n]:
                 self.outcome.moves += 1
-                self.stopped_until[n] = self.now_s + self.world.move_s + self.choice.batch_s / 2
+                self.stopped_until[n] = (
+                    self.now_s + self.surroundings.move_s + self.choice.batch_s / 2
+                )
             self.at[n] = consumer
 
     # The consumers
@@ -335,10 +339,10 @@ class SimulatedGroup:
         spares = self.choice.settings.spare_consumers
         for _ in range(spares - len(idle)):
             number = next(n for n in range(1, 10_000) if n not in self.up_at)
-            self.up_at[ConsumerId(number)] = self.now_s + self.world.start_s
+            self.up_at[ConsumerId(number)] = self.now_s + self.surroundings.start_s
         self.idle_since = {c: self.idle_since.get(c, self.now_s) for c in idle}
         for consumer in sorted(idle, reverse=True)[: max(0, len(idle) - spares)]:
-            if self.now_s - self.idle_since[consumer] >= self.world.idle_grace_s:
+            if self.now_s - self.idle_since[consumer] >= self.surroundings.idle_grace_s:
                 del self.up_at[consumer], self.idle_since[consumer]
         if is_counted:
             self.outcome.consumer_seconds += len(self.up_at)

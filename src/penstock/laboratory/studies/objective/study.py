@@ -15,7 +15,7 @@ from penstock.laboratory.studies.objective.periodic import PeriodicPredictor
 from penstock.laboratory.studies.objective.simulated_group import (
     Outcome,
     SimulatedGroup,
-    World,
+    Surroundings,
     choice_for,
     chosen,
 )
@@ -110,10 +110,10 @@ def carry_out(run: ObjectiveRun) -> ObjectiveRunResult:
     load = _load(run.shape, plan.seconds, plan.partitions, run.seed)
     predictor = PeriodicPredictor() if run.predicts else None
     if isinstance(run.way, HindsightSetting):
-        group = SimulatedGroup(chosen(run.way.settings()), load, World())
+        group = SimulatedGroup(chosen(run.way.settings()), load, Surroundings())
     else:
         objective = Objective(float(run.way), SHARE)
-        group = SimulatedGroup(choice_for(objective), load, World(), objective, predictor)
+        group = SimulatedGroup(choice_for(objective), load, Surroundings(), objective, predictor)
     found = group.run(plan.counted_from_s)
     return _result(run, found, is_drawn=not isinstance(run.way, HindsightSetting))
 

@@ -18,7 +18,7 @@ from penstock.cli.recommendation import (
     plain_group,
     recommendation,
 )
-from penstock.cli.report_page import report_page
+from penstock.cli.report_html import report_html
 from penstock.cli.svg_charts import Line, axis_marks, bar_chart, line_chart
 from penstock.controller.core.objective_cost import UTILISATION
 from penstock.controller.core.settings import controller_settings
@@ -146,7 +146,7 @@ def outline(page: str) -> Outline:
 def test_the_page_is_whole_and_needs_nothing() -> None:
     """No script, no other file; every figure that the text has."""
     one = found(watched(120, hot=True))
-    page = report_page(one, controller_settings(SETTINGS), AT)
+    page = report_html(one, controller_settings(SETTINGS), AT)
     seen = outline(page).seen
     assert seen.count("svg") == 3
     assert "script" not in seen
@@ -173,7 +173,7 @@ def test_names_in_pictures_are_escaped_and_short() -> None:
 def test_the_page_of_a_calm_load() -> None:
     """No hot partition, rises are known, and the figures are those of the JSON."""
     one = found(watched(900))
-    page = report_page(one, controller_settings(SETTINGS), AT)
+    page = report_html(one, controller_settings(SETTINGS), AT)
     outline(page)
     assert "One consumer carries each of them (100 kB/s)." in page
     assert "too short" not in page
@@ -183,4 +183,4 @@ def test_the_page_of_a_calm_load() -> None:
     bare = recommendation(
         watched(10), controller_settings(SETTINGS), capacity_is_default=True, ledger={}
     )
-    assert "What freshness costs" not in report_page(bare, controller_settings(SETTINGS), AT)
+    assert "What freshness costs" not in report_html(bare, controller_settings(SETTINGS), AT)

@@ -39,7 +39,7 @@ td,th{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--rule);v
 """
 
 
-def report_page(found: Recommendation, chosen: ControllerSettings, at: datetime) -> str:
+def report_html(found: Recommendation, chosen: ControllerSettings, at: datetime) -> str:
     """The whole page."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
