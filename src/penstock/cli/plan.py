@@ -13,16 +13,26 @@ from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effec
 from penstock.cli.speeds import duration_of, measured_speeds
 from penstock.controller.core.dry_run import (
     dry_run,
+    priced_of_question,
     problem_of_question,
     weights_of_question,
+)
+from penstock.controller.core.objective_cost import (
+    SPARES,
+    UTILISATION,
+    PricedObjective,
+    costs_text,
 )
 from penstock.controller.core.settings import controller_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, TopicPartition
 from penstock.model.sentences import counted, speed_text
 from penstock.packing import PackingProblem
+from penstock.packing.objective import Measured
 from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trigger import Reason, TriggerPolicy, load_of_assignment, problem_for
+from penstock.settings import Settings
+from penstock.settings.objective import is_set, objective_of
 
 CHANGES_PENDING = 7
 
@@ -52,6 +62,7 @@ def plan(
         chosen = controller_settings(loaded)
         measured = measured_speeds(loaded, duration_of("--over", over))
         problem, algorithm = new_group(chosen.policy, measured), chosen.algorithm
+        priced: PricedObjective | None = priced_of_settings(loaded)
         weights: dict[str, float] = {}
         carried = speed_text(chosen.policy.capacity_bytes_per_s)
         how = "is assumed to carry" if chosen.capacity_is_measured else "carries"
@@ -59,11 +70,12 @@ def plan(
     else:
         require_news(found)
         problem = problem_of_question(found["question"])
+        priced = priced_of_question(found["question"])
         algorithm = found["settings"]["algorithm"]
         weights = weights_of_question(found["question"])
         if capacity := capacity_text(found):
             say(f"{capacity[0].upper()}{capacity[1:]}.")
-    found_plan = dry_run(algorithm, problem, weights)
+    found_plan = dry_run(algorithm, problem, weights, priced)
     data, moves, working = found_plan.data(), found_plan.moves(), found_plan.consumers_now
     overloaded = found_plan.packing.overloaded
     table = Table("partition", "from", "to", "load", box=None)
@@ -74,6 +86,8 @@ def plan(
         f"{counted(working, 'consumer')} now, {data['consumers_then']} then, at least "
         f"{data['consumers_at_least']} needed; {counted(len(moves), 'partition')} would move."
     )
+    if priced is not None:
+        say(costs_text(found_plan.costs, priced.objective.share))
     if moves or output is not OutputFormat.TABLE:
         print_data(data, output, table)
     if overloaded:
@@ -83,6 +97,17 @@ def plan(
         )
     if moves:
         raise typer.Exit(CHANGES_PENDING)
+
+
+def priced_of_settings(settings: Settings) -> PricedObjective:
+    """Of a group that has measured nothing yet."""
+    return PricedObjective(
+        objective_of(settings),
+        Measured(),
+        settings.packing.target_utilisation,
+        settings.controller.spare_consumers,
+        frozenset(option for option in (UTILISATION, SPARES) if is_set(settings, option)),
+    )
 
 
 def new_group(policy: TriggerPolicy, speeds: Mapping[TopicPartition, float]) -> PackingProblem:

@@ -1,6 +1,6 @@
 """What a watch says about the group that a load needs: figures, settings, and why. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -14,6 +14,9 @@ from penstock.settings.units import format_speed
 SHORT_WATCH_S = 600
 # How much higher than what was seen the load may be.
 LOAD_RESERVE = 0.5
+POINTS_DRAWN = 240
+FASTEST_SHOWN = 12
+_BUSIEST_LOOKED_AT = 60
 _CAPACITY_AS_SET = "what one consumer carries, in bytes of log a second, as you have set it."
 _CAPACITY_BY_DEFAULT = (
     "what one consumer carries, in bytes of log a second. This default is low on purpose; with "
@@ -27,6 +30,8 @@ class Watched:
 
     seconds: float = 0.0
     samples: list[dict[TopicPartition, float]] = field(default_factory=list)
+    # When each was taken.
+    times_ms: list[int] = field(default_factory=list)
     consumers: list[int] = field(default_factory=list)
     at_least: list[int] = field(default_factory=list)
     changes: int = 0
@@ -41,6 +46,25 @@ class HotPartition:
 
     partition: str
     highest_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveNeed:
+    """What the load needs with an objective; `rise` is None after a short watch."""
+
+    freshness_s: float
+    target_utilisation: float
+    spare_consumers: int
+    consumers_mean: float
+    consumers_highest: int
+    consumers_over_time: tuple[float, ...]
+    rise: float | None
+
+    def text(self) -> str:
+        return (
+            f"{self.consumers_mean:.3g} consumers on average, {self.consumers_highest} at most, "
+            f"and {counted(self.spare_consumers, 'spare')}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +89,15 @@ class Recommendation:
     changes: int
     moves: int
     hot_partitions: tuple[HotPartition, ...]
+    # What a plain Kafka consumer group needs all the time: partitions are dealt out by number.
+    consumers_of_a_plain_group: int
+    # Even parts of the watch, the highest of each.
+    written_over_time_bytes_per_s: tuple[float, ...]
+    consumers_over_time: tuple[float, ...]
+    # The fastest partitions, with the highest speed of each.
+    fastest_bytes_per_s: dict[str, float]
+    # Of the objective, of half of it and of twice as much.
+    objective_needs: tuple[ObjectiveNeed, ...]
     settings: dict[str, Any]
     # Why, by the name of the setting.
     reasons: dict[str, str]
@@ -103,7 +136,12 @@ class Recommendation:
             ),
             self.waiting.text(),
             f"A group of fixed size would need {fixed} all the time.",
+            (
+                "A plain Kafka consumer group, which deals partitions out by number, would need "
+                f"{self.consumers_of_a_plain_group} all the time to be as fresh."
+            ),
             self._changes_line(),
+            *self._objective_lines(),
             kept_besides(chosen),
         ]
         if self.watched_s < SHORT_WATCH_S:
@@ -117,6 +155,21 @@ class Recommendation:
             for hot in self.hot_partitions
         ]
         return lines
+
+    def _objective_lines(self) -> list[str]:
+        if not self.objective_needs:
+            return []
+        own, tighter, looser = self.objective_needs
+        return [
+            (
+                f"To be fresh within {duration_text(own.freshness_s)} (objective.freshness): "
+                f"{own.text()}."
+            ),
+            (
+                f"Within {duration_text(tighter.freshness_s)}: {tighter.text()}. Within "
+                f"{duration_text(looser.freshness_s)}: {looser.text()}."
+            ),
+        ]
 
     def _changes_line(self) -> str:
         if not self.changes:
@@ -152,6 +205,7 @@ def recommendation(
     *,
     capacity_is_default: bool,
     ledger: Mapping[TopicPartition, int | None],
+    needs: tuple[ObjectiveNeed, ...] = (),
 ) -> Recommendation:
     """What the watch says; `ledger` is how far the lake is."""
     policy = chosen.policy
@@ -185,6 +239,14 @@ def recommendation(
             for partition, speed in sorted(highest.items())
             if speed > capacity
         ),
+        consumers_of_a_plain_group=plain_group(watched.samples, capacity, most),
+        written_over_time_bytes_per_s=drawn(written),
+        consumers_over_time=drawn(watched.consumers),
+        fastest_bytes_per_s={
+            str(p): highest[p]
+            for p in sorted(highest, key=lambda p: (-highest[p], p))[:FASTEST_SHOWN]
+        },
+        objective_needs=needs,
         settings={
             **({} if capacity_is_default else {"packing.capacity": format_speed(capacity)}),
             "controller.consumers_max": most + more + chosen.spare_consumers,
@@ -202,6 +264,36 @@ def recommendation(
             capacity_bytes_per_s=capacity,
         ),
     )
+
+
+def drawn(values: Sequence[float]) -> tuple[float, ...]:
+    """At most `POINTS_DRAWN` values: the highest of each even part."""
+    number = min(len(values), POINTS_DRAWN)
+    ends = [len(values) * (place + 1) // number for place in range(number)]
+    return tuple(
+        max(values[begin:end]) for begin, end in zip([0, *ends], ends, strict=False) if end > begin
+    )
+
+
+def plain_group(
+    samples: Sequence[Mapping[TopicPartition, float]], capacity: float, at_least: int
+) -> int:
+    """The fewest consumers whose partitions, dealt out by number, never exceed the capacity.
+
+    A partition that no consumer can carry counts as much as one consumer carries. The busiest
+    measurements decide.
+    """
+    busiest = sorted(samples, key=lambda sample: -sum(sample.values()))[:_BUSIEST_LOOKED_AT]
+    names = sorted({partition for sample in busiest for partition in sample})
+    rows = [[min(sample.get(p, 0.0), capacity) for p in names] for sample in busiest]
+    low, high = max(1, at_least), max(1, at_least, len(names))
+    while low < high:
+        middle = (low + high) // 2
+        if all(sum(row[n::middle]) <= capacity for row in rows for n in range(middle)):
+            high = middle
+        else:
+            low = middle + 1
+    return high
 
 
 def kept_besides(chosen: ControllerSettings) -> str:

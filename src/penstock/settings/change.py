@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.errors import SettingsError
+from penstock.settings.objective import with_objective
 from penstock.settings.secret import Secret
 from penstock.settings.sections import Settings
 from penstock.settings.tree import known_options
@@ -29,18 +30,19 @@ def changed_settings(settings: Settings, changes: Mapping[str, Any]) -> Settings
     changed = {}
     for section, values in by_section.items():
         before = getattr(settings, section)
-        # A dump has no secrets.
+        # A dump has no secrets. What nobody has set follows the objective again.
         secrets = {name: one for name, one in before if isinstance(one, Secret)}
-        given = before.model_dump() | secrets | values
+        given = before.model_dump(exclude_unset=True) | secrets | values
         try:
             changed[section] = type(before).model_validate(given)
         except ValidationError as error:
             raise _first_error(section, error) from None
     sections = {name: getattr(settings, name) for name in type(settings).model_fields}
     try:
-        return type(settings).model_validate({**sections, **changed})
+        after = type(settings).model_validate({**sections, **changed})
     except ValidationError as error:  # two sections do not fit together; the reason names both
         raise SettingsError(f"{_reason(error)}.") from None
+    return with_objective(after)[0]
 
 
 def _first_error(section: str, error: ValidationError) -> SettingsError:

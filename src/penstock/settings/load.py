@@ -14,6 +14,7 @@ from typing import Any, get_origin
 from pydantic import ValidationError
 
 from penstock.errors import SettingsError
+from penstock.settings.objective import with_objective
 from penstock.settings.secret import Secret
 from penstock.settings.sections import Settings, TableSettings
 from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
@@ -46,7 +47,7 @@ class LoadedSettings:
     # Only of what was set.
     origin: Mapping[OptionPath, str]
     file: Path | None
-    # Defaults that follow the machine, and why they are as they are.
+    # What follows the machine or the objective, and why it is as it is.
     derived: Mapping[OptionPath, str] = field(default_factory=dict)
     # What was set, as it was written, without secrets; and the files from which secrets came.
     given: Mapping[OptionPath, Any] = field(default_factory=dict)
@@ -104,6 +105,8 @@ def load_settings(
         origin |= {path: mark.origins[path] for path in of_copy & mark.origins.keys()}
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     settings, derived = _for_this_machine(settings, cores)
+    settings, reasons = with_objective(settings)
+    derived |= {tuple(name.split(".")): reason for name, reason in reasons.items()}
     return LoadedSettings(
         settings,
         origin,

@@ -8,8 +8,9 @@ import pytest
 
 from kit.program import invoked
 from penstock.cli.catch_up import catch_up
+from penstock.cli.imaginary_group import ImaginaryGroup, take
 from penstock.cli.plan import new_group
-from penstock.cli.recommend import ImaginaryGroup, take, write_stream
+from penstock.cli.recommend import write_stream
 from penstock.cli.recommendation import Recommendation, Watched, kept_besides
 from penstock.cli.recommendation import recommendation as recommended
 from penstock.controller.core.settings import ControllerSettings, controller_settings

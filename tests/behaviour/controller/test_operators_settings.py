@@ -20,6 +20,8 @@ from penstock.controller.core.state_machine import Machine
 from penstock.errors import SettingsError
 from penstock.messages import ChangeSettings
 from penstock.model import ConsumerId
+from penstock.packing.daily_ranges import daily_range
+from penstock.packing.objective import Objective
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings import Settings, changed_settings, load_settings
 
@@ -35,6 +37,10 @@ CHOSEN = {
     "packing.partitions_per_consumer_max": "9",
     "packing.algorithm": "chain",
     "packing.knob": "0.2",
+    "packing.no_scale_down": ["mon 08:00-09:00"],
+    "packing.freeze": ["10:00-11:00"],
+    "objective.freshness": "20s",
+    "objective.share": "0.95",
     "controller.consumers_min": "2",
     "controller.consumers_max": "5",
     "controller.spare_consumers": "3",
@@ -85,6 +91,9 @@ REACHED = ControllerSettings(
         partitions_per_consumer_max=9,
         consumers_max=5,
     ),
+    objective=Objective(20.0, 0.95),
+    no_scale_down=(daily_range("mon 08:00-09:00"),),
+    freeze=(daily_range("10:00-11:00"),),
     algorithm="CHAIN@0.2",
     capacity_is_measured=False,
     catch_up_ms=61_000,

@@ -14,6 +14,15 @@ from penstock.packing import PackingProblem, algorithm_named
 
 CAPACITY_BYTES_PER_S = 1_000_000.0
 TARGET_UTILISATION = 0.9
+OBJECTIVE: dict[str, Any] = {
+    "freshness_s": 10.0,
+    "share": 0.99,
+    "start_s": None,
+    "rise": None,
+    "target_utilisation": TARGET_UTILISATION,
+    "spare_consumers": 1,
+    "are_set": [],
+}
 BEGIN_UNIX_MS = 1_795_000_000_000
 BYTES_PER_RECORD = 400
 TOPICS = ("orders", "payments", "clicks", "stock.changes")
@@ -251,6 +260,7 @@ class MadeUpGroup:
                 "partitions_per_consumer_max": 2_000,
                 "consumers_max": 2 * self.consumers,
                 "forecast_bytes_per_s": {},
+                "objective": OBJECTIVE,
             },
             "parked": {} if self.stopped is None else {str(self.stopped): "undecodable"},
             "parked_details": {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.page.made_up_group import BEGIN_UNIX_MS, MOVE_AT_S, TOPICS, MadeUpGroup
-from penstock.controller.core.dry_run import dry_run, problem_of_question
+from penstock.controller.core.dry_run import dry_run, priced_of_question, problem_of_question
 from penstock.page.core.answers import Answers, HistoryQuery, TimelineQuery
 from penstock.page.core.listing import LIMIT_MAX, PartitionQuery
 from penstock.page.core.tables import TableHealth, TablesRead
@@ -50,8 +50,9 @@ def watched(group: MadeUpGroup, seconds: int) -> Watch:
     for second in range(seconds):
         snapshot = as_read(group.step())
         if second % 10 == 0:
-            question = problem_of_question(snapshot["question"])
-            watch.take_plan(dry_run("CHAIN", question), snapshot["at_unix_ms"])
+            asked = snapshot["question"]
+            problem, priced = problem_of_question(asked), priced_of_question(asked)
+            watch.take_plan(dry_run("CHAIN", problem, priced=priced), snapshot["at_unix_ms"])
         watch.add(snapshot)
     return watch
 

@@ -179,7 +179,7 @@ def _oversize(state: State) -> Iterator[Condition]:
 
 
 def _held(state: State) -> Iterator[Condition]:
-    for pause in state.pauses:
+    for pause in (*state.pauses, *state.excluded):
         yield Condition(ConditionName.HELD, _pause_text(pause))
     if state.shared_silence is not None:
         since_ms = state.shared_silence.since_heartbeat_time_ms

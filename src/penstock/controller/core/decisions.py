@@ -57,6 +57,7 @@ class Code(StrEnum):
     MESSAGE_REFUSED = "message_refused"
     REQUEST_ANSWERED = "request_answered"
     SETTING_DROPPED = "setting_dropped"
+    OBJECTIVE_FOLLOWED = "objective_followed"
 
 
 @dataclass(frozen=True, slots=True)

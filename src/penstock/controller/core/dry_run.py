@@ -4,9 +4,15 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.controller.core.objective_cost import (
+    ObjectiveCost,
+    PricedObjective,
+    objective_costs,
+    priced_of,
+)
 from penstock.errors import PenstockError
 from penstock.model import Assignment, ConsumerId, ConsumerListDiff, TopicPartition
 from penstock.packing import Packing, PackingProblem, algorithm_named
@@ -24,6 +30,8 @@ class DryRun:
     consumers_at_least: int
     # By topic: how much a partition's load counts. People see it without.
     weights: Mapping[str, float] = field(default_factory=dict)
+    # Of the objective, of half of it and of twice as much; empty where none is known.
+    costs: tuple[ObjectiveCost, ...] = ()
 
     def load_of(self, partition: TopicPartition) -> float:
         """The partition's load in real bytes a second."""
@@ -64,12 +72,17 @@ class DryRun:
             "moves": self.moves(),
             "oversize": [str(one) for one in self.packing.oversize],
             "overloaded": [int(one) for one in self.packing.overloaded],
+            "objective": [asdict(one) for one in self.costs],
         }
 
 
 def dry_run(
-    algorithm: str, problem: PackingProblem, weights: Mapping[str, float] | None = None
+    algorithm: str,
+    problem: PackingProblem,
+    weights: Mapping[str, float] | None = None,
+    priced: PricedObjective | None = None,
 ) -> DryRun:
+    """With `priced` it also says what the objective costs."""
     packing = _packed(algorithm, problem)
     return DryRun(
         problem=problem,
@@ -78,6 +91,7 @@ def dry_run(
         consumers_now=sum(1 for held in problem.current.values() if held),
         consumers_at_least=consumers_at_least(problem),
         weights=weights or {},
+        costs=objective_costs(algorithm, problem, packing, priced) if priced else (),
     )
 
 
@@ -90,6 +104,11 @@ def _packed(name: str, problem: PackingProblem) -> Packing:
             remedy="The group stays as it is meanwhile. Please report this with the output of "
             "`penstock status -o json`; another packing.algorithm may do.",
         ) from error
+
+
+def priced_of_question(asked: dict[str, Any]) -> PricedObjective | None:
+    """None where a controller of an earlier release has asked."""
+    return priced_of(asked["objective"]) if "objective" in asked else None
 
 
 def problem_of_question(asked: dict[str, Any]) -> PackingProblem:

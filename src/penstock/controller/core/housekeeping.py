@@ -9,6 +9,8 @@ from dataclasses import replace
 from penstock.controller.core.backlog_trend import note_backlog
 from penstock.controller.core.capacity import speeds_by_topic
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.excluded_times import note_excluded
+from penstock.controller.core.followed_objective import follow, note_rises
 from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import LogExtent, SpeedsMeasured, Tick
 from penstock.controller.core.load import available, remembered_speeds
@@ -33,6 +35,8 @@ RESENT_SHARE_PER_TICK = 1 / 20
 
 def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
+    note_excluded(draft, tick)
+    follow(draft)
     note_carried(draft)
     note_backlog(draft)
     send_again(draft)
@@ -109,6 +113,7 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
         trend=trend,
         written_by_topic=speeds_by_topic(memory.established, memory.established),
     )
+    note_rises(draft)
     if before.keys() == after.keys() and draft.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())

@@ -21,9 +21,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Tick(Input):
-    """Time has passed. The wall clock serves only pauses that end at a given time."""
+    """Time has passed. The wall clock serves pauses and the times of the day that are excluded."""
 
     unix_ms: int = 0
+    # How far the clock of `packing.time_zone` is ahead of UTC now.
+    utc_offset_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)

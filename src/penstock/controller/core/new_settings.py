@@ -63,7 +63,9 @@ def adopt_settings(draft: StepDraft, settings: Settings) -> None:
     kept = kept_changes(settings, draft.state)
     draft.change(
         chosen=settings,
-        settings=controller_settings(with_overrides(settings, kept.overrides)),
+        settings=controller_settings(
+            with_overrides(settings, kept.overrides, draft.state.followed)
+        ),
         overrides=kept.overrides,
         override_origins=kept.origins,
         trigger=try_again(draft.state.trigger),

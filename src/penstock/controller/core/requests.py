@@ -105,7 +105,7 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
     asked = overrides_of(request)
     overrides = {**draft.state.overrides, **asked}
     try:
-        checked = with_overrides(draft.state.chosen, overrides)
+        checked = with_overrides(draft.state.chosen, overrides, draft.state.followed)
     except SettingsError as error:
         return ServiceOutcome.REFUSED, error.message.rstrip(".")
     if _has_idle_knob(asked, checked.packing):
@@ -130,7 +130,7 @@ def _drop(draft: StepDraft, request: DropChanges) -> tuple[ServiceOutcome, str]:
     left = {o: value for o, value in draft.state.overrides.items() if o not in gone}
     origins = {o: one for o, one in draft.state.override_origins.items() if o not in gone}
     try:
-        checked = with_overrides(draft.state.chosen, left)
+        checked = with_overrides(draft.state.chosen, left, draft.state.followed)
     except SettingsError as error:
         return ServiceOutcome.REFUSED, error.message.rstrip(".")
     back = [f"{option} {shown_value(checked, option)}" for option in gone]
@@ -223,7 +223,8 @@ def _with_pause(
     draft: StepDraft, missing: str, direction: Direction, must_begin: bool
 ) -> tuple[str, str]:
     """A pause holds only what has still to begin: a consumer that comes or leaves goes on."""
-    for pause in draft.state.pauses if must_begin else ():
+    pauses = (*draft.state.pauses, *draft.state.excluded) if must_begin else ()
+    for pause in pauses:
         if pause.direction in {Direction.BOTH, direction}:
             held = f"{missing}; held by pause {pause.request_id} ({pause.direction.value})"
             return held, pause.request_id

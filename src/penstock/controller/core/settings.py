@@ -11,8 +11,11 @@ from typing import Any
 
 from penstock.errors import SettingsError
 from penstock.messages import ChangeSettings
+from penstock.packing.daily_ranges import DailyRange, daily_range
+from penstock.packing.objective import Measured, Objective
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings.change import changed_settings
+from penstock.settings.objective import objective_of, with_objective
 from penstock.settings.sections import Settings
 from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
 
@@ -33,6 +36,10 @@ class ControllerSettings:
     """The options of `controller` and `packing` as the core uses them; docs/options.md has each."""
 
     policy: TriggerPolicy
+    objective: Objective
+    # Times of the day in which the group does not shrink, or does not change at all.
+    no_scale_down: tuple[DailyRange, ...]
+    freeze: tuple[DailyRange, ...]
     # An algorithm's name, with its knob: `CHAIN@0.3`.
     algorithm: str
     # Whether `packing.capacity` is `auto`; the policy's capacity is then only what is assumed.
@@ -95,6 +102,9 @@ def controller_settings(settings: Settings) -> ControllerSettings:
             partitions_per_consumer_max=packing.partitions_per_consumer_max or None,
             consumers_max=own.consumers_max or CONSUMERS_MAX_ELSE,
         ),
+        objective=objective_of(settings),
+        no_scale_down=tuple(daily_range(text) for text in packing.no_scale_down),
+        freeze=tuple(daily_range(text) for text in packing.freeze),
         algorithm=packing.chosen_algorithm().name,
         capacity_is_measured=packing.is_capacity_measured,
         catch_up_ms=_ms(own.catch_up),
@@ -177,16 +187,19 @@ def shown_value(settings: Settings, option: str) -> Any:
     return getattr(settings, section).model_dump(mode="json")[name]
 
 
-def with_overrides(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+def with_overrides(
+    settings: Settings, overrides: Mapping[str, Any], measured: Measured | None = None
+) -> Settings:
     """The operator's settings as requests have changed them since.
 
-    SettingsError when the settings file could not have such a value.
+    What nobody has set follows the objective, and what was `measured`. SettingsError when the
+    settings file could not have such a value.
     """
     changes = by_option(overrides)
     for name in changes:
         if name not in _CHANGEABLE:
             raise SettingsError(f"unknown setting {name}.")
-    return changed_settings(settings, changes)
+    return with_objective(changed_settings(settings, changes), measured)[0]
 
 
 def overtaken_changes(

@@ -20,6 +20,7 @@ from penstock.controller.core.conditions import conditions
 from penstock.controller.core.decisions import Decision
 from penstock.controller.core.inputs import LogExtent
 from penstock.controller.core.load import group_load, problem_of
+from penstock.controller.core.objective_cost import SPARES, UTILISATION, PricedObjective
 from penstock.controller.core.roll_out import to_replace
 from penstock.controller.core.state import ConsumerRecord, HoldingStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
@@ -31,6 +32,7 @@ from penstock.controller.core.waiting import (
 )
 from penstock.model import ConsumerId, TopicPartition
 from penstock.packing.trigger import GroupLoad, Reason
+from penstock.settings.objective import is_set
 
 SNAPSHOT_VERSION = 1
 # As partitions compare by themselves, in half the time.
@@ -110,7 +112,7 @@ def snapshot_without_question(
         "parked_details": {str(p): one.detail for p, one in state.parked.items() if one.detail},
         "pauses": [
             {"direction": p.direction.value, "until_unix_ms": p.until_unix_ms, "reason": p.reason}
-            for p in state.pauses
+            for p in (*state.pauses, *state.excluded)
         ],
         "held_by_silence": _hold(state),
         "roll_out": _roll_out(state),
@@ -290,7 +292,23 @@ def _question(draft: StepDraft, load: GroupLoad) -> dict[str, Any]:
         "partitions_per_consumer_max": problem.partitions_per_consumer_max,
         "consumers_max": problem.consumers_max,
         "forecast_bytes_per_s": _without_weights(problem.forecast_bytes_per_s, weights),
+        "objective": _priced(draft.state).data(),
     }
+
+
+def _priced(state: State) -> PricedObjective:
+    settings, chosen = state.settings, state.chosen
+    return PricedObjective(
+        settings.objective,
+        state.followed,
+        settings.policy.target_utilisation,
+        settings.spare_consumers,
+        frozenset(
+            option
+            for option in (UTILISATION, SPARES)
+            if option in state.overrides or is_set(chosen, option)
+        ),
+    )
 
 
 def _without_weights(

@@ -14,6 +14,8 @@ from penstock.controller.core.inputs import LogExtent, NewSettings
 from penstock.controller.core.settings import ControllerSettings, LiveChange
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.packing.objective import Measured
+from penstock.packing.rises import Rises
 from penstock.packing.speed_memory import SpeedMemory
 from penstock.packing.trend import Trend
 from penstock.packing.trigger import TriggerMemory
@@ -316,12 +318,18 @@ class State:
 
     speeds: KnownSpeeds | None = None
     speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
+    # How far loads rise, what of it the settings follow, and since when. Not saved.
+    rises: Rises = field(default_factory=Rises)
+    followed: Measured = field(default_factory=Measured)
+    followed_ms: int | None = None
     # The established speeds of each topic's partitions together.
     written_by_topic: Mapping[str, float] = field(default_factory=dict)
     # What one consumer carries of each topic, as far as it is known. Saved.
     capacities: Mapping[str, KnownCapacity] = field(default_factory=dict)
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
+    # Times of the day in which the settings allow no change. Not saved.
+    excluded: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None
     # What this controller was started with, while consumers are deployed otherwise. Not saved.
     due: NewSettings | None = None
@@ -384,7 +392,7 @@ class State:
         return {} if self.speeds is None else self.speeds.bytes_per_s
 
     def is_paused(self, direction: Direction) -> bool:
-        return any(p.direction in {Direction.BOTH, direction} for p in self.pauses)
+        return any(p.direction in {Direction.BOTH, direction} for p in self.pauses + self.excluded)
 
 
 def by_name(partition: TopicPartition) -> tuple[str, int]:

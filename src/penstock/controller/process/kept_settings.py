@@ -129,7 +129,7 @@ class KeptSettings:
             former, self._now = self._now, adopted
             self._others = (former, *(one for one in self._others if one is not adopted))
             adopted.on_adopted()
-        shown = (state.chosen, state.overrides, template)
+        shown = (state.chosen, state.overrides, state.followed, template)
         if shown == self._shown:
             return
         self._shown = shown

@@ -71,6 +71,7 @@ from penstock.model import ConsumerId
 from penstock.model.sentences import cut_at_word
 from penstock.processes import REPAIR_EVERY_S
 from penstock.settings import Settings
+from penstock.settings.time_zone import utc_offset_s
 from penstock.state_directory import StateDirectory
 from penstock.telemetry import Health, MetricStore, get_logger
 
@@ -200,7 +201,7 @@ class ControllerProcess:
 
     def _end(self, *_: int | FrameType | None) -> None:
         self._is_ending = True
-        self._inbox.put(lambda now_ms: Tick(now_ms, _unix_ms()))
+        self._inbox.put(self._tick)
 
     def _lead_on(self, epoch: int, saved: State | None, due: NewSettings | None) -> None:
         state, effects = self._machine.begin(
@@ -237,10 +238,14 @@ class ControllerProcess:
         try:
             given = self._inbox.get(timeout=wait_s) if wait_s else self._inbox.get_nowait()
         except queue.Empty:
-            return Tick(_now_ms(), _unix_ms())
+            return self._tick(_now_ms())
         if isinstance(given, Exception):
             raise given
         return self._kept_settings.with_new_settings(given(_now_ms()))
+
+    def _tick(self, now_ms: int) -> Tick:
+        unix_ms = _unix_ms()
+        return Tick(now_ms, unix_ms, utc_offset_s(self._state.chosen.packing.time_zone, unix_ms))
 
     def _step(self, given: Input) -> int:
         before, began_s = self._state, time.perf_counter()
@@ -347,7 +352,7 @@ class ControllerProcess:
 
     def _answered(self, answer: ServiceAnswer, now_ms: int) -> Input:
         self._send([self._outgoing(answer)])
-        return Tick(now_ms, _unix_ms())
+        return self._tick(now_ms)
 
     def _make_mailboxes(self, consumer: ConsumerId) -> None:
         """Called by a worker thread before a consumer is created: it must find its mailboxes."""

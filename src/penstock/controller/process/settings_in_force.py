@@ -14,6 +14,7 @@ from penstock.controller.core.state import State
 from penstock.controller.process.template_changes import changes_of
 from penstock.deployment import DeploymentTemplate
 from penstock.settings import Settings
+from penstock.settings.objective import with_objective
 from penstock.settings.tree import known_options
 
 IN_FORCE_NAME = "settings-in-force.json"
@@ -42,12 +43,14 @@ def settings_in_force(
     dropped: Sequence[str],
     unix_ms: int,
 ) -> dict[str, Any]:
-    values = with_overrides(state.chosen, state.overrides).model_dump(mode="json")
+    in_force = with_overrides(state.chosen, state.overrides, state.followed)
+    reasons = with_objective(in_force, state.followed)[1]
+    values = in_force.model_dump(mode="json")
     own = state.chosen.model_dump(mode="json")
     options, changes = {}, []
     for path in known_options():
         name = ".".join(path)
-        origin = group.origins.get(name, "default")
+        origin = reasons.get(name) or group.origins.get(name, "default")
         value = _at(values, path)
         if name in state.overrides:
             origin = _request(state, name, unix_ms)

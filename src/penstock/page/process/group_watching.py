@@ -13,6 +13,7 @@ from typing import Any
 from penstock.controller.core.dry_run import (
     DryRun,
     dry_run,
+    priced_of_question,
     problem_of_question,
     weights_of_question,
 )
@@ -103,8 +104,9 @@ def pause_s(took_s: float) -> float:
 def _plan_of(snapshot: dict[str, Any]) -> DryRun | None:
     """None where no plan can be made: no speeds are known, or the packer fails."""
     try:
-        problem = problem_of_question(snapshot["question"])
-        weights = weights_of_question(snapshot["question"])
-        return dry_run(snapshot["settings"]["algorithm"], problem, weights)
+        asked = snapshot["question"]
+        problem, weights = problem_of_question(asked), weights_of_question(asked)
+        priced = priced_of_question(asked)
+        return dry_run(snapshot["settings"]["algorithm"], problem, weights, priced)
     except (PenstockError, ValueError):
         return None

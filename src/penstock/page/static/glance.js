@@ -30,7 +30,7 @@ export function showDoing(status) {
   const isWell = status.is_well;
   setText(byId("doing-phase"), PHASES[controller.phase] ?? controller.phase);
   const why = now.why ? ` Why: ${now.why}.`.replace("..", ".") : "";
-  const pauses = (status.pauses ?? []).map((pause) => ` Paused by an operator (${pause.direction}): ${pause.reason || "no reason given"}.`);
+  const pauses = (status.pauses ?? []).map((pause) => ` Paused (${pause.direction}): ${pause.reason || "no reason given"}.`);
   const rollOut = status.roll_out ? ` Rolling out version ${status.roll_out.version}.` : "";
   const progress = status.progress ?? "all is well";
   const words = isWell ? ` ${progress[0].toUpperCase()}${progress.slice(1)}.` : "";

@@ -1,6 +1,6 @@
 // The plan that would be made now, beside the present: what moves, and what that costs. Changes nothing.
 
-import { clockText, counted, speedOfText, speedText } from "./format.js";
+import { clockText, counted, durationText, speedOfText, speedText } from "./format.js";
 import { factList, linkButton, make } from "./elements.js";
 
 const ROWS_MAX = 60;
@@ -8,6 +8,10 @@ const MOVES_MAX = 100;
 
 function idOf(segment) {
   return `${segment.topic}-${segment.partition}`;
+}
+
+function objectiveText(cost) {
+  return `${durationText(cost.freshness_s)}: ${counted(cost.consumers, "consumer")} and ${counted(cost.spare_consumers, "spare")}`;
 }
 
 export class PlanView {
@@ -48,6 +52,7 @@ export class PlanView {
     const facts = factList([
       ["Consumers that carry something", `${plan.consumers_now} now, ${plan.consumers_then} then`],
       ["No packing needs fewer than", String(plan.consumers_at_least)],
+      plan.objective?.length ? ["What freshness costs", plan.objective.map(objectiveText).join("; ")] : null,
       ["Would move", isCalm ? "nothing" : `${counted(plan.moves.length, "partition")}, ${speedText(plan.moved_bytes_per_s)}`],
       ["Made", clockText(plan.made_unix_ms)],
       plan.create.length ? ["Would start", plan.create.map((one) => `consumer ${one}`).join(", ")] : null,

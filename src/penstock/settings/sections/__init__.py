@@ -16,6 +16,7 @@ from penstock.settings.sections.kubernetes import KubernetesSettings
 from penstock.settings.sections.lake import LakeSettings, TableSettings
 from penstock.settings.sections.log import LogSettings
 from penstock.settings.sections.monitor import MonitorSettings
+from penstock.settings.sections.objective import ObjectiveSettings
 from penstock.settings.sections.packing import PackingSettings
 from penstock.settings.sections.page import PageSettings
 from penstock.settings.sections.spark import SparkSettings
@@ -27,6 +28,7 @@ from penstock.settings.units import format_duration
 class Settings(Section):
     """Everything an operator can set."""
 
+    objective: ObjectiveSettings = ObjectiveSettings()
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicsSettings = TopicsSettings()
     monitor: MonitorSettings = MonitorSettings()
@@ -98,6 +100,7 @@ __all__ = [
     "LakeSettings",
     "LogSettings",
     "MonitorSettings",
+    "ObjectiveSettings",
     "PackingSettings",
     "PageSettings",
     "Section",

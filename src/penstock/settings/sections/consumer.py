@@ -30,26 +30,36 @@ class ConsumerSettings(Section):
     batch_time: Duration = option(
         2.0,
         "The target duration of a batch; its size follows the measured speed. A stop waits for the "
-        "running batch.",
+        "running batch. Follows `objective` unless set.",
         gt=0,
         le=300,
     )
     backlog_batch_time: Duration = option(
-        4.0, "How long a batch may take while there is a backlog.", gt=0, le=600
+        4.0,
+        "How long a batch may take while there is a backlog. Follows `objective` unless set.",
+        gt=0,
+        le=600,
     )
     batch_period: Duration = option(
-        1.0, "The shortest time between the starts of two batches without a backlog.", ge=0, le=300
+        1.0,
+        "The shortest time between the starts of two batches without a backlog. Follows "
+        "`objective` unless set.",
+        ge=0,
+        le=300,
     )
     batch_period_longest: Duration = option(
         5.0,
         "How far that time may grow with the number of consumers that write one table: their "
         "commits are made one after another, and the table's log should be busy for half of the "
-        "time at most. 0s: it does not grow.",
+        "time at most. 0s: it does not grow. Follows `objective` unless set.",
         ge=0,
         le=300,
     )
     idle_wait: Duration = option(
-        0.5, "The longest wait before the next look for new records.", gt=0, le=60
+        0.5,
+        "The longest wait before the next look for new records. Follows `objective` unless set.",
+        gt=0,
+        le=60,
     )
     report_period: Duration = option(
         2.0,

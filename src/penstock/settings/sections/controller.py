@@ -44,12 +44,15 @@ class ControllerSection(Section):
         le=CONSUMER_ID_MAX,
     )
     spare_consumers: int = option(
-        1, "Consumers kept warm without partitions, so that growth need not wait for a start.", ge=0
+        1,
+        "Consumers kept warm without partitions, so that growth need not wait for a start. Follows "
+        "`objective` unless set.",
+        ge=0,
     )
     catch_up: Duration = option(
         120.0,
         "The time in which a backlog should be gone; it adds to the load that is planned for, up "
-        "to `catch_up_share`. 0s leaves backlogs out.",
+        "to `catch_up_share`. 0s leaves backlogs out. Follows `objective` unless set.",
     )
     catch_up_share: float = option(
         0.5,
@@ -61,7 +64,7 @@ class ControllerSection(Section):
     behind_tolerated: Duration = option(
         5.0,
         "A group that would be further behind than this with one consumer fewer is not made "
-        "smaller.",
+        "smaller. Follows `objective` unless set.",
     )
     growth_settle: Duration = option(
         60.0,

@@ -4,8 +4,10 @@ from pydantic import field_validator, model_validator
 
 from penstock.packing import DEFAULT, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import KNOB_DEFAULT
+from penstock.packing.daily_ranges import daily_range
 from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.settings.sections.base import Section, option
+from penstock.settings.time_zone import time_zone
 from penstock.settings.units import AUTO, Duration, SpeedOrAuto
 
 # What one consumer is taken to carry of a topic of which nothing was measured or calibrated: below
@@ -31,14 +33,15 @@ class PackingSettings(Section):
     )
     target_utilisation: float = option(
         0.85,
-        "The share of its capacity to which a consumer is filled when partitions are packed.",
+        "The share of its capacity to which a consumer is filled when partitions are packed. "
+        "Follows `objective` unless set.",
         ge=0.01,
         le=1,
     )
     scale_down_period: Duration = option(
         300.0,
         "How often to look whether fewer consumers would do, and how far back the highest speed of "
-        "each partition counts for it.",
+        "each partition counts for it. Follows `objective` unless set.",
     )
     consumers_saved_min: int = option(
         1, "The fewest consumers a repack must save when nothing else asks for it.", ge=1
@@ -46,7 +49,8 @@ class PackingSettings(Section):
     over_capacity_for: Duration = option(
         2.0,
         "How long a consumer must be over its capacity before that triggers a repack, and how long "
-        "a speed must last, for two measurements at least, before it is planned for.",
+        "a speed must last, for two measurements at least, before it is planned for. Follows "
+        "`objective` unless set.",
     )
     relief_min: float = option(
         0.05,
@@ -61,6 +65,20 @@ class PackingSettings(Section):
     look_ahead: Duration = option(
         60.0,
         "How far to follow the trend of the speeds when choosing a consumer; 0s ignores the trend.",
+    )
+    no_scale_down: list[str] = option(
+        [],
+        "Times of the day in which the group does not shrink, such as `08:00-09:00` or "
+        "`mon-fri 08:00-09:00`.",
+    )
+    freeze: list[str] = option(
+        [],
+        "Times of the day in which nothing is moved, created or removed, such as a release; only "
+        "partitions without a reader get one.",
+    )
+    time_zone: str = option(
+        "UTC",
+        "The time zone of `no_scale_down` and `freeze`, such as `Europe/Berlin`.",
     )
     partitions_per_consumer_max: int = option(
         0, "The most partitions one consumer may read; 0 is no maximum.", ge=0
@@ -81,6 +99,22 @@ class PackingSettings(Section):
         algorithm_named(value)
         # The knob in a name stays, even at its default: a separate knob would be without effect.
         return value.strip().upper()
+
+    @field_validator("no_scale_down", "freeze", mode="before")
+    @classmethod
+    def _are_lists(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("no_scale_down", "freeze")
+    @classmethod
+    def _are_times_of_the_day(cls, value: list[str]) -> list[str]:
+        return [daily_range(text).text for text in value]
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_time_zone(cls, value: str) -> str:
+        time_zone(value)
+        return value
 
     @model_validator(mode="after")
     def _knob_has_an_effect(self) -> "PackingSettings":

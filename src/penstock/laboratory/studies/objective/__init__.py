@@ -1,0 +1,1 @@
+"""The study of the objective; it writes docs/development/studies/objective.md."""
