@@ -3,18 +3,19 @@
     python benchmarks/status_topic.py [SECONDS] [PARTITIONS CONSUMERS]
 
 Makes the status of a group (10,000 partitions on 500 consumers unless told), and prints its bytes
-and the processor time of each step. Then writes it to a real broker ten times as often as a
-controller would, for some seconds (60 unless told), and prints how large the topic was at most and
-how long a reader needs that knows nothing yet. The exit code is 1 where a target is missed: a
-record within Kafka's usual limit, a topic of at most 64 MiB, a first look within a second.
+and the processor time of each step; the packer's question is made less often than the rest. Then
+writes it to a real broker ten times as often as a controller would, for some seconds (60 unless
+told), and prints how large the topic was at most and how long a reader needs that knows nothing
+yet. The exit code is 1 where a target is missed: a record within Kafka's usual limit, a topic of at
+most 64 MiB, a first look within a second.
 """
 
-import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -23,8 +24,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from controller_step import Group
 
 from penstock.controller.core import inputs
-from penstock.controller.core.snapshot import snapshot
-from penstock.controller.process.status_file import status_pause_s
+from penstock.controller.core.snapshot import question, snapshot, snapshot_without_question
+from penstock.controller.core.state import State
+from penstock.controller.process.status_file import (
+    QUESTION_EVERY_MS,
+    QUESTION_PARTITIONS,
+    status_pause_s,
+    status_text,
+    with_part,
+)
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.status_topic import StatusPublisher, StatusReader
 from penstock.laboratory.broker import EmbeddedKafka
@@ -61,6 +69,12 @@ def large_group(partitions: int, consumers: int) -> Group:
     return group
 
 
+def room_to_grow(state: State) -> State:
+    """Like most groups: one at its maximum adds up its load for every status."""
+    policy = replace(state.settings.policy, consumers_max=2 * len(state.consumers))
+    return replace(state, settings=replace(state.settings, policy=policy))
+
+
 def log_bytes(folder: Path, topic: str) -> int:
     """The segments of the topic's one partition, as they are on the disk."""
     return sum(file.stat().st_size for file in folder.rglob(f"{topic}-0/*.log"))
@@ -69,24 +83,30 @@ def log_bytes(folder: Path, topic: str) -> int:
 def main() -> int:
     write_s = float(sys.argv[1]) if len(sys.argv) > 1 else WRITE_S
     size = [int(one) for one in sys.argv[2:4]] or [10_000, 500]
-    state = large_group(*size).state
+    state = room_to_grow(large_group(*size).state)
     seen = snapshot(state, 0, is_degraded=False)
-    text = json.dumps({"status": seen})
+    rest, asked = snapshot_without_question(state, 0, is_degraded=False), seen["question"]
+    whole_text = with_part(status_text(rest), "question", status_text(asked))
+    text = f'{{"status":{whole_text}}}'
 
     def parts(number: int) -> list[StatusPart]:
         return list(status_parts("penstock", 1, number, text))
 
     steps = {
-        "snapshot": least_s(lambda: snapshot(state, 0, is_degraded=False)),
-        "JSON": least_s(lambda: json.dumps({"status": seen})),
+        "status": least_s(lambda: snapshot_without_question(state, 0, is_degraded=False)),
+        "its JSON": least_s(lambda: status_text(rest)),
         "compressed": least_s(lambda: parts(1)),
     }
+    question_s = least_s(lambda: status_text(question(state)))
     took_s = sum(steps.values())
     each = [len(one.value) for one in parts(1)]
     say(f"{size[0]} partitions, {size[1]} consumers")
-    say("  " + ", ".join(f"{name} {took * 1000:.1f} ms" for name, took in steps.items()))
+    told = {**steps, "question with JSON": question_s}
+    say("  " + ", ".join(f"{name} {took * 1000:.1f} ms" for name, took in told.items()))
     pause_s = status_pause_s(took_s)
-    say(f"  every {pause_s:.1f} s: {took_s / pause_s:.2%} of a core")
+    kept_s = QUESTION_EVERY_MS / 1000 if size[0] > QUESTION_PARTITIONS else pause_s
+    share = took_s / pause_s + question_s / kept_s
+    say(f"  every {pause_s:.1f} s, the question every {kept_s:.1f} s: {share:.2%} of a core")
     say(f"  {len(text)} bytes, compressed {sum(each)} in {len(each)} records")
     with (
         tempfile.TemporaryDirectory() as folder,

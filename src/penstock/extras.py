@@ -37,6 +37,7 @@ _EXTRA_OF_MODULE = {
     "deltalake": Extra.SPARK,
     "kubernetes": Extra.KUBERNETES,
     "matplotlib": Extra.LABORATORY,
+    "obstore": Extra.SPARK,
     "pandas": Extra.SPARK,
     "py4j": Extra.SPARK,
     "pyarrow": Extra.SPARK,

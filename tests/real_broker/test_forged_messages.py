@@ -14,6 +14,7 @@ import pytest
 from documents.kafka_rights import RIGHTS, KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
 from kit.lake.lake import new_topic_name
+from penstock.cli.group_status import read_status
 from penstock.cli.service import ask
 from penstock.controller.process.prefix_holder import PrefixTakenError, prefix_state
 from penstock.errors import NotPermittedError
@@ -288,3 +289,44 @@ def test_a_consumer_of_a_former_release_is_heard(leader: Leader) -> None:
     leader.hears(former, role="controller")
     told = f"names controller epoch {FORGED_EPOCH + 7}"
     leader.wait("heard", lambda: any(told in one for one in leader.refusals()))
+
+
+RUBBISH = (
+    b"",
+    b"{",
+    b"\xff\xfe\x00",
+    b"[" * 100_000,
+    b'{"controller_epoch": ' + b"9" * 5_000 + b"}",
+    b"x" * 900_000,
+    b"{}",
+)
+RUBBISH_HEADERS: tuple[tuple[tuple[str, bytes], ...], ...] = (
+    (),
+    (("event_type", b"\xff"), ("schema_version", b"1.0")),
+    (("event_type", b"Pause"), ("event_type", b"Resume")),
+    (("event_type", b"ConsumerReport"), ("schema_version", b"1.3"), ("group", b"penstock")),
+    (("event_type", b"GroupStatus"), ("group", b"penstock"), ("controller_epoch", b"9" * 200)),
+)
+
+
+def test_rubbish_on_every_control_topic_stops_nobody(leader: Leader, tmp_path: Path) -> None:
+    """Malformed, large, deep, with headers of others: it is refused, and requests are answered."""
+    settings = leader.settings
+    producer = RecordProducer(settings.kafka)
+    taken: list[Exception | None] = []
+    for topic in settings.topics.names.all:
+        for value in RUBBISH:
+            for headers in RUBBISH_HEADERS:
+                producer.send(
+                    *(topic, 0, value),
+                    key=b"penstock",
+                    headers=headers,
+                    on_delivery=lambda error, _: taken.append(error),
+                )
+    assert producer.flush(60) == 0
+    assert taken == [None] * len(settings.topics.names.all) * len(RUBBISH) * len(RUBBISH_HEADERS)
+    answer = ask(settings, Pause(request_id="after-rubbish"), "60s")
+    assert answer.outcome is ServiceOutcome.DONE
+    assert leader.process.poll() is None
+    elsewhere = changed_settings(settings, {"controller.directory": str(tmp_path / "elsewhere")})
+    assert read_status(elsewhere)["source"] == "kafka"

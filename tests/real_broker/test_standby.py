@@ -4,16 +4,24 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kit.controller.real_controllers import BUSY_S, TAKEOVER_AFTER_S, Controllers, until
 from penstock.cli.service import ask
+from penstock.controller.core.saved_state import state_as_json
+from penstock.controller.core.settings import controller_settings
+from penstock.controller.core.state import Phase, State
+from penstock.controller.process.prefix_holder import Holder
 from penstock.kafka_io.control_topics import make_control_topics
+from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.messages import ChangeSettings, Direction, Pause, ServiceOutcome, UpdateDeployments
+from penstock.state_directory.state_file import encode_state
 
+FORGED_EPOCH = 999_999_999
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
 
 
@@ -26,8 +34,31 @@ def group(broker_jars: None, tmp_path: Path) -> Iterator[Controllers]:
         yield found
 
 
+def forge_state(group: Controllers) -> None:
+    """What somebody can who may write to the state topic, and under no transactional id."""
+    settings = group.settings
+    owner, topic = settings.lake.group, settings.topics.names.state
+    state = State(Phase.SENTINEL, FORGED_EPOCH, 1, settings, controller_settings(settings))
+    content = {
+        "state": state_as_json(state),
+        "template": {"version": 7, "environment": {"APP_REGION": "forged"}},
+        "service_next_offset": 0,
+    }
+    holder = Holder.of_this_process(settings)
+    leads = replace(holder, group="other", place="elsewhere", processes_of="", epoch=FORGED_EPOCH)
+    producer = RecordProducer(settings.kafka)
+    value = encode_state(f"{owner}/controller", content)
+    producer.send(topic, 0, value, key=owner.encode())
+    forged = leads.record(settings)
+    producer.send(topic, 0, forged.value, key=forged.key, headers=forged.headers)
+    assert producer.flush(30) == 0
+
+
 def test_the_next_controller_knows_what_was_asked_of_the_last_one(group: Controllers) -> None:
-    """Killed, and its directory lost: settings, a pause, the template and the history stay."""
+    """Killed, and its directory lost: settings, a pause, the template and the history stay.
+
+    What was written since, and not in a transaction, neither counts nor keeps anybody waiting.
+    """
     requests = (
         ChangeSettings(request_id="s1", consumers_max=2),
         Pause(request_id="p1", direction=Direction.DOWN, reason="sale"),
@@ -40,10 +71,15 @@ def test_the_next_controller_knows_what_was_asked_of_the_last_one(group: Control
         history = [one["explanation"] for one in first.status["history"]]
         first.process.kill()
         first.process.wait()
+    forge_state(group)
     with group.controller("second") as second:
         until(lambda: second.status, "the second controller leads")
         (leading,) = second.events("leading")
         assert leading["remembered_in"] == "kafka"
+        assert leading["epoch"] < FORGED_EPOCH
+        (told,) = second.events("state_ignored")
+        assert "was not written in a transaction" in told["why"]
+        assert not second.events("listens_whether_another_leads")
         status = second.status
         assert status["settings"]["consumers_max"] == 2
         assert [one["reason"] for one in status["pauses"]] == ["sale"]

@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 from kit.page.browser import PHONE, Opener, keep_picture
 from kit.page.made_up_group import LOST_AT_S, MOVE_AT_S, REPLACED_AT_S
 from kit.page.made_up_run import made_up_run
-from penstock.page.process.server import write_run
+from kit.program import invoked
+from penstock.page.process.run_file import write_run
 
 pytestmark = pytest.mark.browser
 EVERY_S = 2
@@ -91,3 +92,29 @@ def test_play_goes_on_by_itself_and_ends_at_the_end(run_file: str, open_page: Op
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible(timeout=10_000)
     assert slider.input_value() == slider.get_attribute("max")
+
+
+def test_a_simulated_run_is_played_without_what_it_does_not_know(
+    tmp_path: Path, open_page: Opener
+) -> None:
+    """It is compressed, counts its time from 0, and has neither backlog nor tables."""
+    file = tmp_path / "wave.html"
+    options = ("--generate", "wave", "--partitions", "60", "--measurements", "121", "--trigger")
+    assert invoked("simulate", *options, "--export", str(file)).exit_code == 0
+    assert 'type="application/zlib"' in file.read_text(encoding="utf-8")
+    page = open_page(file.as_uri())
+    expect(page.locator("#link")).to_have_text("simulated run")
+    expect(page.get_by_role("heading", name="CHAIN: 60 partitions")).to_be_visible()
+    expect(page.locator("#tiles .tile")).to_have_count(3)
+    expect(page.get_by_role("link", name="Tables")).to_be_hidden()
+    expect(page.get_by_text("Behind and carried")).to_be_hidden()
+    expect(page.locator(".replay-time")).to_have_text("10 min")
+    keep_picture(page, "simulated-run")
+    slider = page.get_by_label("Moment of the run")
+    slider.fill("0")
+    expect(page.locator("#doing-words")).to_contain_text("Why: no consumer reads generated-0")
+    expect(page.locator("#recent .decision")).to_have_count(3)
+    consumers = page.locator("[data-tile=consumers] .tile-value").inner_text()
+    expect(page.locator(".packing-row")).to_have_count(int(consumers))
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("#recent .decision")).not_to_have_count(3, timeout=20_000)

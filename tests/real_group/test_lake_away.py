@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kit.group.live_group import LiveGroup, made_group, working
-from kit.lake.s3_server import BUCKET, KEY, SECRET, S3Server, running_s3_server, server_binary
+from kit.lake.s3_server import BUCKET, S3Server, s3_for_tests
 from penstock.jars import USUAL_SETS, JarSet, fetch
 from real_group.test_standstills import harmed, standing_still
 
@@ -28,12 +28,8 @@ AFTER_S = 20.0
 
 
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    if not server_binary().is_file():
-        pytest.skip("no S3 server: `make s3-server` compiles it, where Go is installed")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    with running_s3_server(tmp_path / "s3") as server:
+def s3(tmp_path: Path) -> Iterator[S3Server]:
+    with s3_for_tests(tmp_path / "s3") as server:
         yield server
 
 

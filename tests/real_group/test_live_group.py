@@ -244,7 +244,7 @@ def test_status_plan_and_history_print(live: LiveGroup) -> None:
     where = ["--set", f"controller.directory={live.group.directory}"]
     shown = penstock("status", *where)
     assert shown.returncode == 0, shown.stderr
-    assert "Sentinel" in shown.stdout
+    assert "The controller watches" in shown.stdout
     assert penstock("status", *where, "-o", "json").returncode == 0
     assert "synchronised" in penstock("history", *where).stdout or "first_start" in shown.stdout
     assert json.loads(penstock("history", *where, "-o", "json").stdout)[-1]["explanation"]

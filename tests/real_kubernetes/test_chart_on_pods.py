@@ -40,6 +40,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.kubernetes_long, pytest.mark.t
 NAMESPACE = "chart-on-pods"
 PARTITIONS = 4
 SPARK_TOKEN = "of-this-test"  # noqa: S105 -- for a server of the test
+TOKEN = {"name": "spark-token", "key": "token"}
 # Shows a pod's user, file system, token and service variables.
 LOOK_INSIDE = "id -u; touch /x; ls /var/run/secrets; env | grep -c _SERVICE_HOST"
 
@@ -85,7 +86,7 @@ def values(kafka: EmbeddedKafka, spark: ConnectServer, lake: Path) -> dict[str, 
         "monitor": {"resources": small},
         "consumer": {
             "resources": small,
-            "extraEnv": [{"name": "PENSTOCK_SPARK__TOKEN", "value": SPARK_TOKEN}],
+            "extraEnv": [{"name": "PENSTOCK_SPARK__TOKEN", "valueFrom": {"secretKeyRef": TOKEN}}],
             "extraVolumes": [volume],
             "extraVolumeMounts": [{"name": "here", "mountPath": str(lake)}],
         },
@@ -222,7 +223,10 @@ def test_an_installed_group_carries_everything(
             "lake.root": str(lake),
         }
         settings = load_settings(flags=flags, environment={}).settings
-        wait = ("--create-namespace", "--wait", "--timeout", "150s")
+        pods_cluster.must("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        secret = {"metadata": {"name": TOKEN["name"]}, "stringData": {TOKEN["key"]: SPARK_TOKEN}}
+        pods_cluster.must("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets", secret)
+        wait = ("--wait", "--timeout", "150s")
         installed.helm("install", "penstock", str(CHART), "-f", str(file), *wait)
         try:
             _grown_and_exact(installed, settings)
@@ -279,7 +283,7 @@ def _upgraded(installed: Installed, settings: Settings, file: Path) -> None:
     assert len(before) == 1
     changes = ("--set", "settings.consumer.batch_period=700ms")
     patience = ("--set", "settings.controller.creation_timeout=20s")
-    most = len(installed.consumers()) + 1
+    most = PARTITIONS + 1  # the load may need one for each partition, and one is replaced at a time
     loading = threading.Thread(target=produced, args=(settings, 45))
     loading.start()
     try:

@@ -56,7 +56,7 @@ the controller hears itself for 8000 ms
 deployed: 1 2
 the controller hears itself for 1000 ms
   > query 2
-  consumer_fenced: consumer 2 did not answer within 9000 ms: fenced, 0 partitions to start elsewhere
+  consumer_fenced: consumer 2 did not answer within 9 s: fenced, 0 partitions to start elsewhere
   synchronised: 1 consumer answered, 2 partitions owned
   > save
   > delete consumer 2

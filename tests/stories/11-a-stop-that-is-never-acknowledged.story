@@ -54,7 +54,7 @@ the controller hears itself for 2000 ms
 consumer 2 reports orders-2@1.3
 the controller hears itself for 1000 ms
   > stop at 1: orders-1@1.2 (plan 3)
-  consumer_fenced: consumer 1 did not stop orders-1 within 3000 ms: fenced, 2 partitions to start elsewhere
+  consumer_fenced: consumer 1 did not stop orders-1 within 3 s: fenced, 2 partitions to start elsewhere
   plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost
   > save
   > delete consumer 1

@@ -57,7 +57,7 @@ consumer 1 reports orders-0@1.1 orders-1@1.2
 consumer 2 reports orders-2@1.3
 deployed: 1 2 3/1
 the controller hears itself for 1000 ms
-  consumer_fenced: consumer 3 did not come up within 5000 ms: fenced, 0 partitions to start elsewhere
+  consumer_fenced: consumer 3 did not come up within 5 s: fenced, 0 partitions to start elsewhere
   > save
   > delete consumer 3
 tick +500

@@ -5,7 +5,7 @@ a controller starts with epoch 1
   > list deployments
   = Synchronize
 the deployments cannot be listed: the API server is away
-  listing_failed: the deployments cannot be listed: the API server is away; they are listed again every 2000 ms
+  listing_failed: the deployments cannot be listed: the API server is away; they are listed again every 2 s
 tick +1000
 tick +999
 tick +1
@@ -27,7 +27,7 @@ speeds orders-0=40
 consumer 7 reports
   > list deployments
 the deployments cannot be listed: no such right
-  listing_failed: the deployments cannot be listed: no such right; they are listed again every 2000 ms
+  listing_failed: the deployments cannot be listed: no such right; they are listed again every 2 s
 consumer 7 reports
 tick +1000
   > pack orders-0=40 given Assignment(1: [])
@@ -44,7 +44,7 @@ consumer 8 reports
 consumer 8 reports
   > list deployments
 the deployments cannot be listed: no such right
-  listing_failed: the deployments cannot be listed: no such right; they are listed again every 2000 ms
+  listing_failed: the deployments cannot be listed: no such right; they are listed again every 2 s
 deployed: 1 7 8
   consumer_adopted: consumer 8 is deployed and was unknown
   > save

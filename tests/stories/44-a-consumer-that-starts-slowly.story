@@ -63,7 +63,7 @@ consumer 1 reports orders-0@1.1
 deployed: 1 2
 the controller hears itself for 3000 ms
   > start at 1: orders-1@1.2 (plan 3)
-  consumer_fenced: consumer 2 did not come up within 6000 ms: fenced, 0 partitions to start elsewhere
+  consumer_fenced: consumer 2 did not come up within 6 s: fenced, 0 partitions to start elsewhere
   plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost
   > save
   > delete consumer 2

@@ -9,7 +9,11 @@ import json
 from typing import Any
 
 from penstock.settings.sections import Settings
-from penstock.settings.sections.base import PARTS_OF_SECRET_NAMES
+from penstock.settings.sections.base import (
+    NAMES_OF_PLACES,
+    PARTS_OF_SECRET_NAMES,
+    SEPARATOR,
+)
 from penstock.settings.sections.kafka import CLIENT_PROPERTIES_ALLOWED
 from penstock.settings.tree import secret_options
 
@@ -34,7 +38,10 @@ def settings_schema() -> dict[str, Any]:
         inlined["properties"][section]["properties"][option]["additionalProperties"] = _ANY_SCALAR
     for section, option in sorted(_FREE_NAMES):
         inlined["properties"][section]["properties"][option]["propertyNames"] = {
-            "not": {"pattern": "|".join(_in_any_case(word) for word in PARTS_OF_SECRET_NAMES)}
+            "anyOf": [
+                {"not": {"pattern": "|".join(_in_any_case(p) for p in PARTS_OF_SECRET_NAMES)}},
+                {"pattern": f"({'|'.join(_in_any_case(p) for p in NAMES_OF_PLACES)})$"},
+            ]
         }
     inlined["properties"]["kafka"]["properties"]["properties"]["propertyNames"] = {
         "enum": sorted(CLIENT_PROPERTIES_ALLOWED)
@@ -42,10 +49,13 @@ def settings_schema() -> dict[str, Any]:
     return inlined
 
 
-def _in_any_case(word: str) -> str:
+def _in_any_case(part: str) -> str:
     """A pattern that ignores case without flags, which not every validator supports."""
-    letters = (f"[{one.upper()}{one}]" if one.isalpha() else f"[{one}]" for one in word)
-    return "".join(letters)
+    words = (
+        "".join(f"[{one.upper()}{one}]" if one.isalpha() else f"[{one}]" for one in word)
+        for word in part.split()
+    )
+    return SEPARATOR.join(words)
 
 
 def _without_references(schema: Any, definitions: dict[str, Any]) -> Any:

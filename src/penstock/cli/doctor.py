@@ -15,8 +15,8 @@ from penstock.cli.console import (
     OutputFormat,
     foreign_output_to_stderr,
     print_data,
-    say,
 )
+from penstock.cli.going_on import GoingOn
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.process.prefix_holder import prefix_state
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
@@ -33,6 +33,8 @@ from penstock.settings import Settings
 from penstock.topics import TopicState, control_topics
 
 CONNECT_TIMEOUT_S = 3.0
+# A check that takes longer than this says that it goes on.
+SAID_AGAIN_AFTER_S = 2.0
 CLUSTER_RIGHTS = frozenset({"DESCRIBE"})
 _CHECKED = {
     "java": "Java",
@@ -75,8 +77,8 @@ def doctor(
     checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    with foreign_output_to_stderr():
-        checks = list(_checks(loaded))
+    with foreign_output_to_stderr(), GoingOn(first_after_s=SAID_AGAIN_AFTER_S) as tell:
+        checks = list(_checks(loaded, tell))
     table = Table("", "check", "", box=None, show_header=False)
     for check in checks:
         mark = "[green]ok[/]" if check.is_ok else "[red]!![/]"
@@ -91,46 +93,48 @@ def doctor(
         raise typer.Exit(wrong[0])
 
 
-def _checks(settings: Settings) -> Iterator[Check]:
+def _checks(settings: Settings, tell: GoingOn) -> Iterator[Check]:
+    tried = partial(_tried, tell)
     yield Check("extras", _extras())
     # Nothing else runs Java: controller, monitor and a consumer of a Connect server do not.
     if has_extra(Extra.SPARK):
-        yield _tried("java", _java)
+        yield tried("java", _java)
         for jar_set in (JarSet.BROKER, *spark_sets(settings.spark.object_store)):
-            yield _tried(f"{jar_set} jars", partial(_jars, jar_set))
+            yield tried(f"{jar_set} jars", partial(_jars, jar_set))
     if settings.spark.uses_connect_server and (has_extra(Extra.SPARK) or has_extra(Extra.CONNECT)):
-        yield _tried("spark server", lambda: _spark_server(settings))
-    trials = _trials(settings)
+        yield tried("spark server", lambda: _spark_server(settings))
+    trials = _trials(settings, tell)
     yield from islice(trials, 1)  # the lake
-    ports = _tried("ports", lambda: _ports(settings))
+    ports = tried("ports", lambda: _ports(settings))
     yield ports
-    encryption = _tried("encryption", lambda: _encryption(settings))
+    encryption = tried("encryption", lambda: _encryption(settings))
     yield encryption
     if not encryption.is_ok:
         return
     broker = (
-        _tried("broker", lambda: _broker(settings))
+        tried("broker", lambda: _broker(settings))
         if ports.is_ok
         else Check("broker", "not checked: no port answers.", exit_code=ports.exit_code)
     )
     yield broker
     if not broker.is_ok:
         return
-    yield _tried("included", lambda: _included(settings))
-    yield _tried("topics", lambda: _topics(settings))
-    yield _tried("prefix", lambda: prefix_state(settings))
-    yield _tried("rights", lambda: _rights(settings))
+    yield tried("included", lambda: _included(settings))
+    yield tried("topics", lambda: _topics(settings))
+    yield tried("prefix", lambda: prefix_state(settings))
+    yield tried("rights", lambda: _rights(settings))
     yield from trials
 
 
-def _trials(settings: Settings) -> Iterator[Check]:
+def _trials(settings: Settings, tell: GoingOn) -> Iterator[Check]:
     """The lake, then every transformation on a few records, where consumers could run."""
     if not (has_extra(Extra.SPARK) or has_extra(Extra.CONNECT)):
         return
+    tell.if_long("loading Spark")
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
-    for one in try_out(settings, lambda: start_session(settings.spark), say):
+    for one in try_out(settings, lambda: start_session(settings.spark), tell):
         wrong = one.error
         yield (
             Check(one.name, one.explanation)
@@ -139,8 +143,8 @@ def _trials(settings: Settings) -> Iterator[Check]:
         )
 
 
-def _tried(name: str, check: Callable[[], str]) -> Check:
-    say(f"checking {_CHECKED.get(name, name)}")
+def _tried(tell: GoingOn, name: str, check: Callable[[], str]) -> Check:
+    tell(f"checking {_CHECKED.get(name, name)}")
     try:
         return Check(name, check())
     except PenstockError as error:
@@ -214,6 +218,12 @@ def _encryption(settings: Settings) -> str:
         )
     if kafka.security_protocol.endswith("PLAINTEXT"):
         return f"{kafka.security_protocol}, on this machine only"
+    if kafka.properties.get("ssl.endpoint.identification.algorithm") == "none":
+        return (
+            f"WARNING: {kafka.security_protocol}: encrypted, but the name in the broker's "
+            "certificate is not compared (ssl.endpoint.identification.algorithm none): who has any "
+            "certificate of the same authority can stand in for the broker"
+        )
     return f"{kafka.security_protocol}: encrypted"
 
 
@@ -227,7 +237,7 @@ def _broker(settings: Settings) -> str:
 
 def _included(settings: Settings) -> str:
     require_included(settings)
-    return f"topics that match {settings.monitor.include} are carried"
+    return f"topics that match {', '.join(settings.monitor.include)} are carried"
 
 
 def _topics(settings: Settings) -> str:

@@ -1,13 +1,15 @@
 """`penstock lake`: compacts the lake's tables and prints their ledger."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
+from penstock.cli.going_on import GoingOn
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -18,8 +20,11 @@ from penstock.cli.options import (
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
-from penstock.model.sentences import size_text
+from penstock.model.sentences import counted, size_text
 from penstock.settings.sections import LakeSettings
+
+if TYPE_CHECKING:
+    from penstock.pipeline.upkeep import UpkeepReport
 
 app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
 TableNames = Annotated[
@@ -66,17 +71,34 @@ def compact(
 
     loaded = effective_settings(settings, overrides)
     require_root(loaded.settings.lake)
+    reports: list[UpkeepReport] = []
+    failure: PenstockError | None = None
+    with GoingOn() as tell:
+        tell.if_long("compacting")
+        try:
+            for report in keep_up(loaded.settings.lake, table or []):
+                tell(upkeep_line(report))
+                tell.if_long("compacting")
+                reports.append(report)
+        except PenstockError as error:
+            failure = error  # what was done with the other tables is told first
+    print_data([asdict(one) for one in reports], output, upkeep_table(reports))
+    if failure is not None:
+        raise failure
+
+
+def upkeep_line(report: "UpkeepReport") -> str:
+    if report.left_alone:
+        return f"{report.table}: not compacted, because {report.left_alone}"
+    refused = report.joins_refused
+    more = f"; {counted(refused, 'join')} dropped, whose files were replaced" if refused else ""
+    return f"{report.table}: compacted{more}"
+
+
+def upkeep_table(reports: Sequence["UpkeepReport"]) -> Table:
     shown = Table("table", "files before", "files after", "rewritten", "orphans", "expired")
     shown.box = None
-    reports = []
-    for report in keep_up(loaded.settings.lake, table or []):
-        if report.left_alone:
-            say(f"{report.table}: not compacted, because {report.left_alone}")
-        else:
-            say(f"{report.table}: compacted")
-        if report.joins_refused:
-            say(f"{report.table}: {report.joins_refused} joins dropped; their files were replaced")
-        reports.append(asdict(report))
+    for report in reports:
         shown.add_row(
             report.table,
             str(report.files_before),
@@ -85,7 +107,7 @@ def compact(
             str(report.orphans_removed),
             str(report.files_vacuumed),
         )
-    print_data(reports, output, shown)
+    return shown
 
 
 @app.command()

@@ -15,6 +15,7 @@ from penstock import __version__
 from penstock.cli.console import say_error
 from penstock.errors import PenstockError
 from penstock.extras import missing_extra
+from penstock.processes.core_dumps import leave_no_core_dumps
 
 # Name, module and attribute, and one sentence; in the order in which a newcomer needs them.
 COMMANDS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -139,6 +140,7 @@ def penstock(
 
 
 def main() -> None:
+    leave_no_core_dumps()
     try:
         app()
     except PenstockError as error:

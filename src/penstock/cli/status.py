@@ -16,7 +16,7 @@ from penstock.cli.group_status import (
     with_ledger,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.controller.core.told_status import backlog_text, progress_text
+from penstock.controller.core.told_status import backlog_text, doing_text, plain_text, progress_text
 from penstock.model.sentences import age_text, counted, duration_text, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
@@ -133,7 +133,7 @@ def _deployment(found: dict[str, Any]) -> list[str]:
 
 
 def _headline(found: dict[str, Any]) -> Text:
-    text = Text(f"{found['phase']}", style="bold")
+    text = Text(f"The controller {doing_text(found)}", style="bold")
     text.append(f"  plan {found['plan_number']}  epoch {found['controller_epoch']}", style="dim")
     age = found["measurement_age_ms"]
     speeds = "no measurement yet" if age is None else f"speeds {duration_text(age / 1000)} old"
@@ -142,7 +142,7 @@ def _headline(found: dict[str, Any]) -> Text:
         text.append(f"  seen {duration_text(found['age_s'])} ago in Kafka", style="dim")
     if is_stale(found):
         text = Text(f"{silence_text(found)} ", style="bold red")
-        text.append(f"What was known then ({found['phase']}):")
+        text.append("What was known then:")
     elif not found["conditions"]:
         text.append(f"  {progress_text(found)}", style="green")
     return text
@@ -165,11 +165,10 @@ def _when(decision: dict[str, Any]) -> str:
 
 def _why(decision: dict[str, Any]) -> Text:
     """The explanation, and how often it came when it is told once for many times."""
-    times = decision["times"]
+    text, times = plain_text(decision["code"], decision["explanation"]), decision["times"]
     if times == 1:
-        return Text(decision["explanation"])
-    since = age_text(decision["first_age_ms"] / 1000)
-    return Text(f"{decision['explanation']} ({times} times in {since})")
+        return Text(text)
+    return Text(f"{text} ({times} times in {age_text(decision['first_age_ms'] / 1000)})")
 
 
 def _consumers(found: dict[str, Any]) -> Table:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from penstock.pipeline.trial import Finding, TopicTrial
 
 OWN_SPARK = "local[2]"
+# A record's own columns: a topic without keys or headers is no mistake.
+_OF_KAFKA = frozenset(
+    {"key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"}
+)
 _VALUE_CHARACTERS_MAX = 40
 
 
@@ -232,12 +236,27 @@ def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> Non
             f"Values are cut after {_VALUE_CHARACTERS_MAX} characters; --whole (or -o json) shows "
             "them whole."
         )
+    _say_what_is_odd(trial)
+    say(_change_said(trial))
+
+
+def _say_what_is_odd(trial: "TopicTrial") -> None:
     for place, error in trial.failures.items():
         say(f"{place} would stop: {error}")
     if trial.dead_letters and not trial.rows:
         some = counted(trial.records, "record")
         say(f"None of {some} would become a row. Are the names and types of the fields right?")
-    say(_change_said(trial))
+    if empty := always_null(trial):
+        say(f"Null in every row: {', '.join(empty)}. Are these names and types in your records?")
+
+
+def always_null(trial: "TopicTrial") -> list[str]:
+    """Columns of the transformation without any value: mostly a name that is not in the records."""
+    return [
+        name
+        for name in trial.schema
+        if trial.rows and name not in _OF_KAFKA and all(row.get(name) is None for row in trial.rows)
+    ]
 
 
 def _show_one_by_one(

@@ -1,7 +1,8 @@
 """Reads a stretch of one partition once, from beginning to end."""
 
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from penstock.errors import UnreachableError
@@ -19,6 +20,8 @@ _RECORDS_AT_ONCE = 10_000
 _WAIT_S = 0.1
 # How far back the newest record of a key is looked for before the whole partition is read.
 _TAIL_OFFSETS = 200
+# How many records of a key are looked at, from the newest: more that do not count are a flood.
+_CANDIDATES_MAX = 100
 _PROPERTIES = {
     "queued.max.messages.kbytes": 65_536,
     # The end of a partition is known by an empty fetch, for which nobody should wait long.
@@ -60,17 +63,31 @@ def all_records(kafka: KafkaSettings, partition: TopicPartition) -> Iterator[Kaf
         yield from records
 
 
-def newest_record(kafka: KafkaSettings, partition: TopicPartition, key: bytes) -> bytes | None:
-    """The value that was last written under the key; None if there is none."""
+def newest_in_a_transaction(
+    kafka: KafkaSettings,
+    partition: TopicPartition,
+    key: bytes,
+    *,
+    on_other: Callable[[int], None] = lambda _: None,
+) -> bytes | None:
+    """The value that was last written under the key, in a transaction; None if there is none.
+
+    Controllers write in transactions only. Who may write to the topic, and under no transactional
+    id, is not believed: `on_other` gets the offset of what they wrote since.
+    """
+    # Imported when it is used: the library behind it is slow to import.
+    from penstock.kafka_io.stored_batches import StoredBatches  # noqa: PLC0415 -- slow
+
     with closing(PartitionReader(kafka)) as reader:
         now = reader.log_range(partition)
     tail = max(now.start, now.end - _TAIL_OFFSETS)
-    for start, end in ((tail, now.end), (now.start, tail)):
-        found: bytes | None = None
-        for records in committed_records(kafka, OffsetRange(partition, start, end)):
-            for record in records:
-                if record.key == key:
-                    found = record.value
-        if found is not None:
-            return found
+    with closing(StoredBatches(kafka, f"asking who wrote to {partition.topic}")) as stored:
+        for start, end in ((tail, now.end), (now.start, tail)):
+            found: deque[KafkaRecord] = deque(maxlen=_CANDIDATES_MAX)
+            for records in committed_records(kafka, OffsetRange(partition, start, end)):
+                found += [one for one in records if one.key == key and one.value is not None]
+            for record in reversed(found):
+                if stored.writer(partition, record.offset).is_transactional:
+                    return record.value
+                on_other(record.offset)
     return None

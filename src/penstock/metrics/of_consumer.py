@@ -96,6 +96,12 @@ UPKEEPS = _counter(
     "consumer",
     "outcome",
 )
+UPKEEP_SECONDS = _counter(
+    "upkeep_processor_seconds_total",
+    "Processor time of the child processes that keep tables up: what compaction costs. Its rate is "
+    "a share of a core, about `lake.compact_share` at most.",
+    "consumer",
+)
 FILES_JOINED = _counter(
     "compaction_files_removed_total", "Small files that compaction replaced.", "consumer", "table"
 )
@@ -140,6 +146,7 @@ METRICS = (
     TABLE_VERSION,
     TABLE_LOG_ENTRIES,
     UPKEEPS,
+    UPKEEP_SECONDS,
     FILES_JOINED,
     BYTES_REWRITTEN,
     JOINS_REFUSED,

@@ -2,10 +2,15 @@
 
 The only package that imports pyspark or deltalake. A consumer reads `Pipeline.next_offsets`, plans
 ranges and hands them to `Pipeline.carry`. Who owns a partition is decided elsewhere.
+
+What needs Spark is imported when it is first asked for: a child process that keeps tables in shape
+does not, and Spark's client takes half a second of a core to import.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from penstock.pipeline.batch import BatchResult, Claim, PlannedRange, Timings, Writer
-from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.failures import (
     LakeAwayError,
     LakeRefusedError,
@@ -26,7 +31,12 @@ from penstock.pipeline.failures import (
     TransformationMissingError,
     UnforeseenError,
 )
-from penstock.pipeline.session import start_session
+
+if TYPE_CHECKING:
+    from penstock.pipeline.carry import Pipeline
+    from penstock.pipeline.session import start_session
+
+_OF_SPARK = {"Pipeline": "carry", "start_session": "session"}
 
 __all__ = [
     "BatchResult",
@@ -55,3 +65,9 @@ __all__ = [
     "Writer",
     "start_session",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_SPARK:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_OF_SPARK[name]}"), name)

@@ -166,3 +166,7 @@ def ledger_position_text(
 
 def reference_range_of(planned: Iterable[PlannedRange]) -> PlannedRange:
     return min(planned)
+
+
+def all_failed(planned: Iterable[PlannedRange], error: PenstockError) -> BatchResult:
+    return BatchResult(failures={one.partition: error for one in planned})

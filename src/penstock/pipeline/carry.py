@@ -23,6 +23,7 @@ from penstock.pipeline.batch import (
     Claim,
     PlannedRange,
     Writer,
+    all_failed,
     batch_folder,
     reference_range_of,
 )
@@ -96,7 +97,7 @@ class Pipeline:
         # The claim under which dead letters of each partition were looked for.
         self._claims_looked_up: dict[TopicPartition, Claim | None] = {}
         # Partitions that are carried in parts now.
-        self._in_parts: set[TopicPartition] = set()
+        self._in_parts, self._is_calm = set[TopicPartition](), False
 
     def table(self, name: str) -> LakeTable:
         return self._tables.get(name)
@@ -121,8 +122,11 @@ class Pipeline:
             self._tables.forget(name)
         return view
 
-    def carry(self, planned: Sequence[PlannedRange], *, writer: Writer) -> BatchResult:
-        """Carry what can be carried; failures are in the result, by partition."""
+    def carry(
+        self, planned: Sequence[PlannedRange], *, writer: Writer, is_calm: bool = False
+    ) -> BatchResult:
+        """Carry what can be carried, a file a table if `is_calm`; failures are in the result."""
+        self._is_calm = is_calm
         by_table: dict[str, list[PlannedRange]] = {}
         refused: dict[TopicPartition, PenstockError] = {
             one.partition: topic_without_id(one) for one in planned if not one.has_topic_id
@@ -188,9 +192,8 @@ class Pipeline:
         else:
             workers = min(self._settings.spark.tables_at_once, len(groups))
             with ThreadPoolExecutor(workers, thread_name_prefix="penstock-table") as pool:
-                results = list(
-                    pool.map(lambda group: self._run(group[0], writer, group[1]), groups)
-                )
+                runs = pool.map(lambda group: self._run(group[0], writer, group[1]), groups)
+                results = list(runs)
         return sum(results, start=BatchResult())
 
     def _run(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
@@ -207,11 +210,11 @@ class Pipeline:
             raise
         except BaseException as error:  # noqa: BLE001 -- raised while a failure was dealt with
             planned = [one for some in by_table.values() for one in some]
-            return _all_failed(planned, self._reason(error, by_table))
+            return all_failed(planned, self._reason(error, by_table))
 
     def _writer(self, way: Way) -> FileWriter:
         if way is Way.PASS_THROUGH:
-            return PassThroughWriter(self._settings, self._pass_through)
+            return PassThroughWriter(self._settings, self._pass_through, is_calm=self._is_calm)
         return DataFrameWriter(
             self._settings,
             self._session,
@@ -220,6 +223,7 @@ class Pipeline:
             self._at_point,
             reads_in_workers=way is Way.WORKERS_READ,
             has_kept=self._ways.has_kept,
+            is_calm=self._is_calm,
         )
 
     def _table_batch(
@@ -243,7 +247,7 @@ class Pipeline:
         try:
             wrong = ranges_not_there(self._kafka, planned)
         except PenstockError as unreachable:
-            return _all_failed(planned, unreachable)
+            return all_failed(planned, unreachable)
         by_table = {table.table.name: table.planned for table in tables}
         if wrong:
             left = {
@@ -261,7 +265,7 @@ class Pipeline:
         reason = self._reason(error, by_table)
         self._log.warning("batch_failed", tables=sorted(by_table), way=way.name, error=str(reason))
         tried = None if is_committing else self._tried_again(by_table, error, reason, writer, way)
-        return _all_failed(planned, reason) if tried is None else tried
+        return all_failed(planned, reason) if tried is None else tried
 
     def _tried_again(
         self,
@@ -378,14 +382,10 @@ class Pipeline:
 
     def _halved(self, by_table: RangesByTable, writer: Writer, way: Way) -> BatchResult:
         """Carry each half of a table's ranges by itself, down to the partition that fails."""
-        result = BatchResult()
-        for name, planned in by_table.items():
-            middle = len(planned) // 2
-            for half in (planned[:middle], planned[middle:]):
-                if half:
-                    result += self._run({name: half}, writer, way)
-        return result
-
-
-def _all_failed(planned: Sequence[PlannedRange], error: PenstockError) -> BatchResult:
-    return BatchResult(failures={one.partition: error for one in planned})
+        halves = [
+            (name, half)
+            for name, planned in by_table.items()
+            for half in (planned[: len(planned) // 2], planned[len(planned) // 2 :])
+            if half
+        ]
+        return sum((self._run({name: half}, writer, way) for name, half in halves), BatchResult())

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from penstock.model.json_text import read_json
+from penstock.object_store.limits import ObjectStoreError
 from penstock.pipeline.log_entries import LogNotUnderstoodError, metadata_of, protocol_of
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_state import TableMetadata, TableProtocol
@@ -79,13 +80,13 @@ def hinted_checkpoint(storage: TableStorage) -> CheckpointPlace | None:
 
 
 def read_checkpoint(storage: TableStorage, place: CheckpointPlace) -> CheckpointContent:
-    """Raises FileNotFoundError when a part is missing."""
+    """Raises FileNotFoundError when a part is missing, ObjectStoreError when it is not given."""
     content = CheckpointContent()
     for path in place.paths():
         try:
             with storage.open_file(path) as file:
                 _read_part(pyarrow.parquet.ParquetFile(file), content)
-        except FileNotFoundError:
+        except (FileNotFoundError, ObjectStoreError):
             raise
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
             # pyarrow raises an OSError for damaged pages, too.

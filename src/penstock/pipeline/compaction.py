@@ -7,9 +7,8 @@ between refuses it, and the new file is dropped. Two compactions of one group ex
 a ledger entry of their own.
 """
 
-import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +21,7 @@ from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.copied_values import CopiedValues, columns_without_fractions
 from penstock.pipeline.file_statistics import file_stats
+from penstock.pipeline.join_plan import FINISHED, Join, JoinRules, joins_of, topic_folder
 from penstock.pipeline.lake_commit import (
     FilesReplacedError,
     LakeTable,
@@ -30,15 +30,17 @@ from penstock.pipeline.lake_commit import (
 )
 from penstock.pipeline.orphans import COMPACTION
 from penstock.pipeline.table_files import ActiveFile
+from penstock.pipeline.table_reading import TableReading
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
-from penstock.spark_worker.record_columns import parquet_codec
+from penstock.spark_worker.record_columns import ZSTD_LEVEL, parquet_codec
 
-_BUFFER_BYTES = 64 * 2**20
+# A row group holds about this much decoded, and so does the memory.
+ROW_GROUP_BYTES = 64 * 2**20
+# Rows are sorted so much at a time, and then have smaller row groups, which readers skip.
+SORTED_BYTES = 512 * 2**20
+SORTED_ROW_GROUP_BYTES = 16 * 2**20
 _ROWS_AT_ONCE_MAX = 100_000
-FILES_WORTH_IT = 2
-# Within this share of the wanted size a file is left alone: rewriting it would gain little.
-_LARGE_ENOUGH = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,62 +52,87 @@ class Compacted:
     bytes_rewritten: int = 0
     # How many new files were dropped because a file they join was replaced or deleted meanwhile.
     joins_refused: int = 0
+    # Whether the run ended before everything was joined that could be.
+    has_more: bool = False
 
 
-def bins_of(files: Sequence[ActiveFile], file_size: int) -> list[list[ActiveFile]]:
-    """Which files become one. Only files of one partition of the table, and one topic. Pure."""
-    small = [file for file in files if file.size_bytes < file_size * _LARGE_ENOUGH]
-    bins: list[list[ActiveFile]] = []
-    by_kind = sorted(small, key=lambda file: (_kind(file), file.modified_at_ms, file.path))
-    for _, group in itertools.groupby(by_kind, key=_kind):
-        filling: list[ActiveFile] = []
-        for file in group:
-            if filling and sum(one.size_bytes for one in filling) + file.size_bytes > file_size:
-                bins.append(filling)
-                filling = []
-            filling.append(file)
-        bins.append(filling)
-    return [some for some in bins if len(some) >= FILES_WORTH_IT]
+class ProcessorClock:
+    """The processor time of this process, from lap to lap."""
+
+    def __init__(self, started_s: float | None = None) -> None:
+        self._last_s = time.process_time() if started_s is None else started_s
+
+    def lap_ms(self) -> int:
+        now_s = time.process_time()
+        spent_s, self._last_s = now_s - self._last_s, now_s
+        return round(spent_s * 1000)
 
 
-def _kind(file: ActiveFile) -> tuple[str, str]:
-    values = sorted((name, value or "") for name, value in file.partition_values.items())
-    return topic_folder(file.path), repr(values)
+@dataclass(frozen=True, slots=True)
+class CompactionTotals:
+    """What compaction has done to a table so far, as the table's ledger keeps it."""
+
+    joins: int = 0
+    files: int = 0
+    rewritten_bytes: int = 0
+    processor_ms: int = 0
+    last_unix_ms: int = 0
 
 
-def topic_folder(path: str) -> str:
-    """The part of a path that says of which topic its rows are; kept when files are joined."""
-    parts = path.split("/")
-    return next((part for part in parts if part.startswith(("topic-", "mixed"))), "mixed")
+def totals_of(table: TableReading, group: str) -> CompactionTotals:
+    names = _entries(group)
+    stored = table.next_offsets(names)
+    return CompactionTotals(*(stored[name] or 0 for name in names))
 
 
-def compact(table: LakeTable, lake: LakeSettings, file_size: int) -> Compacted:
-    """Join small files until none is left to join; one commit for each new file."""
+def _entries(group: str) -> list[str]:
+    """The ledger's entries of a compaction, in the order of `CompactionTotals`.
+
+    The first counts the joins. Each join is planned from it, so that two never pass together.
+    """
+    notes = ("files", "rewritten-bytes", "processor-ms", "last-unix-ms")
+    return [f"{group}/{COMPACTION}/{name}" for name in ("0", *notes)]
+
+
+def compact(
+    table: LakeTable,
+    lake: LakeSettings,
+    rules: JoinRules,
+    *,
+    may_go_on: Callable[[], bool] = lambda: True,
+    clock: ProcessorClock | None = None,
+) -> Compacted:
+    """Join what is to be joined now; one commit for each new file."""
+    clock = clock or ProcessorClock()
     files = table.active()
     rewritten = replaced = joined = refused = 0
-    for some in bins_of(files, file_size):
-        if _replace(table, lake, some):
-            rewritten += sum(file.size_bytes for file in some)
-            replaced += len(some)
+    has_more = False
+    for join in joins_of(files, rules):
+        if not may_go_on():
+            has_more = True
+            break
+        if _replace(table, lake, join, clock):
+            rewritten += join.size_bytes
+            replaced += len(join.files)
             joined += 1
         else:
             refused += 1
-    return Compacted(len(files), len(files) - replaced + joined, rewritten, refused)
+    return Compacted(len(files), len(files) - replaced + joined, rewritten, refused, has_more)
 
 
-def _replace(table: LakeTable, lake: LakeSettings, files: Sequence[ActiveFile]) -> bool:
+def _replace(table: LakeTable, lake: LakeSettings, join: Join, clock: ProcessorClock) -> bool:
     """Join these files; False when one of them is no longer part of the table."""
-    entry = f"{lake.group}/{COMPACTION}/0"
-    generation = table.next_offsets([entry])[entry]
+    files, entries = join.files, _entries(lake.group)
+    stored = table.next_offsets(entries)
+    generation = stored[entries[0]]
     number = time.time_ns()
     said = "new" if generation is None else generation
     folder = f"data/{lake.group}/{COMPACTION}/{number}.{COMPACTION}.0.{said}"
     values = files[0].partition_values
-    path = "/".join(
-        [folder, topic_folder(files[0].path), *_folders(values), f"part-{number}.parquet"]
-    )
+    name = f"{FINISHED if join.is_finishing else 'part'}-{number}.parquet"
+    path = "/".join([folder, topic_folder(files[0].path), *_folders(values), name])
     try:
-        written = _join(table, files, path, parquet_codec(lake.compression))
+        written = _join(table, lake, join, path)
     except FileNotFoundError:  # replaced and vacuumed while it was read
         table.storage.delete_folder(folder)
         return False
@@ -113,8 +140,11 @@ def _replace(table: LakeTable, lake: LakeSettings, files: Sequence[ActiveFile]) 
         # No commit names the folder yet. On a full disk, consumers need its space.
         table.storage.delete_folder(folder)
         raise
+    more = (1, len(files), join.size_bytes, clock.lap_ms())
+    counts = [(stored[name] or 0) + by for name, by in zip(entries, more, strict=False)]
     moves = [
-        LedgerMove(TopicPartition(COMPACTION, 0), entry, generation, (generation or 0) + 1),
+        LedgerMove(TopicPartition(COMPACTION, 0), name, stored[name], value)
+        for name, value in zip(entries, [*counts, number // 1_000_000], strict=True)
     ]
     removed = [
         RemoveAction(
@@ -146,25 +176,31 @@ def _folders(values: Mapping[str, str | None]) -> list[str]:
     ]
 
 
-def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) -> WrittenFile:
+def _join(table: LakeTable, lake: LakeSettings, join: Join, path: str) -> WrittenFile:
+    files = join.files
     schema = _stored_schema(table, files[0].partition_values)
     copied, expected = CopiedValues(), 0
+    sort_by = lake.sort_by(table.name) if join.is_last else ()
     with (
         table.storage.create_file(path) as stream,
         pyarrow.parquet.ParquetWriter(
             stream,
             schema,
-            compression=codec,
+            compression=parquet_codec(lake.compression),
+            compression_level=ZSTD_LEVEL if lake.compression == "zstd" else None,
+            use_dictionary=_dictionary_columns(table, files[-1], schema),
             write_statistics=columns_without_fractions(schema),
         ) as writer,
     ):
+        groups = _RowGroups(writer, schema, sort_by)
         for file in files:
             found = 0
             for rows in _rows(table, file, schema):
                 copied.add(rows)
-                writer.write_table(rows)
+                groups.add(rows)
                 found += len(rows)
             expected += found if file.records is None else file.records
+        groups.flush()
     stored = table.storage.file_at(path)
     with table.storage.open_file(path) as opened:
         footer = pyarrow.parquet.read_metadata(opened)
@@ -178,6 +214,51 @@ def _join(table: LakeTable, files: Sequence[ActiveFile], path: str, codec: str) 
         partition_values=files[0].partition_values,
         stats=file_stats(footer, copied=copied),
     )
+
+
+class _RowGroups:
+    """Collects rows until they make a row group, so that joined files do not keep small ones."""
+
+    def __init__(self, writer: Any, schema: Any, sort_by: Sequence[str]) -> None:
+        self._writer = writer
+        self._order = [
+            (name, "ascending")
+            for name in sort_by
+            if name in schema.names and not pa.types.is_nested(schema.field(name).type)
+        ]
+        self._group_bytes = SORTED_ROW_GROUP_BYTES if self._order else ROW_GROUP_BYTES
+        self._held_bytes = SORTED_BYTES if self._order else ROW_GROUP_BYTES
+        self._pending: list[Any] = []
+        self._pending_bytes = 0
+
+    def add(self, rows: Any) -> None:
+        self._pending.append(rows)
+        self._pending_bytes += rows.nbytes
+        if self._pending_bytes >= self._held_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending)
+        if self._order:
+            rows = rows.sort_by(self._order)
+        bytes_per_row = max(1, self._pending_bytes // max(1, len(rows)))
+        self._writer.write_table(rows, row_group_size=max(1, self._group_bytes // bytes_per_row))
+        self._pending, self._pending_bytes = [], 0
+
+
+def _dictionary_columns(table: LakeTable, file: ActiveFile, schema: Any) -> list[str]:
+    """The columns that have a dictionary in a file that is joined: values there repeat."""
+    with table.storage.open_file(file.path) as opened:
+        footer = pyarrow.parquet.read_metadata(opened)
+    if not footer.num_row_groups:
+        return []
+    group = footer.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    found = {one.path_in_schema for one in columns if "DICTIONARY" in str(one.encodings)}
+    # Fields of structs and lists are named by where they are.
+    return sorted(one for one in found if one.split(".")[0] in schema.names)
 
 
 def _stored_schema(table: LakeTable, partition_values: Mapping[str, str | None]) -> Any:
@@ -196,8 +277,9 @@ def _rows(table: LakeTable, file: ActiveFile, schema: Any) -> Iterator[Any]:
         groups = range(parquet.num_row_groups)
         held = sum(parquet.metadata.row_group(one).total_byte_size for one in groups)
         bytes_per_row = max(1, held // max(1, parquet.metadata.num_rows))
-        at_once = max(1, min(_ROWS_AT_ONCE_MAX, _BUFFER_BYTES // bytes_per_row))
-        for batch in parquet.iter_batches(batch_size=at_once):
+        at_once = max(1, min(_ROWS_AT_ONCE_MAX, ROW_GROUP_BYTES // bytes_per_row))
+        # Without threads: a compaction takes no more than one core.
+        for batch in parquet.iter_batches(batch_size=at_once, use_threads=False):
             rows = pa.Table.from_batches([batch])
             columns = [
                 rows[field.name].cast(field.type)

@@ -75,8 +75,13 @@ class DataFrameWriter:
         *,
         reads_in_workers: bool = False,
         has_kept: AbstractSet[TopicPartition] = frozenset(),
+        is_calm: bool = False,
     ) -> None:
-        """Of the partitions in `has_kept`, dead letters may be kept already that are to come."""
+        """Of the partitions in `has_kept`, dead letters may be kept already that are to come.
+
+        `is_calm`: one file for each table (and partition folder), not one for each task.
+        """
+        self._is_calm = is_calm
         self._reads_in_workers = reads_in_workers
         self._has_kept = has_kept
         self._settings = settings
@@ -189,7 +194,9 @@ class DataFrameWriter:
 
     def _run(self, rows: Any, table: LakeTable, folder: str, partition_by: Sequence[str]) -> None:
         """Run the rows through Spark into the folder."""
-        writer = rows.coalesce(self._settings.spark.tasks).write
+        # A transformation still runs in all tasks: only what it gives is brought together.
+        few = rows.repartition(1) if self._is_calm else rows.coalesce(self._settings.spark.tasks)
+        writer = few.write
         writer = writer.option("compression", self._settings.lake.compression)
         for name, value in _WRITE_OPTIONS.items():
             writer = writer.option(name, value)

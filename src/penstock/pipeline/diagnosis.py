@@ -52,7 +52,9 @@ _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
     r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|ExecutorLostFailure|"
-    r"Failed to get broadcast",
+    r"Failed to get broadcast|"
+    # By a server that is ending, and by a client whose session has ended.
+    r"stopped SparkContext|Application error processing RPC|NO_ACTIVE_SESSION",
 )
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError")
 _WORKER_DIED = re.compile(

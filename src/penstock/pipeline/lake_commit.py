@@ -30,7 +30,7 @@ from penstock.pipeline.ledger_moves import (
     all_are_in,
     stored_claim,
 )
-from penstock.pipeline.log_commit import WaitingEntry, commit_by_link, is_committed
+from penstock.pipeline.log_commit import commit_entry, entry_for, is_committed
 from penstock.pipeline.log_entries import BATCH_KEY, LogNotUnderstoodError, added_files_entry
 from penstock.pipeline.table_files import active_files, has_deletion_vectors
 from penstock.pipeline.table_reading import TableReading
@@ -49,6 +49,9 @@ RANGES_KEY = "penstockRanges"
 
 class LakeTable(TableReading):
     """One Delta table that batches are committed to."""
+
+    # Tests take deltalake's way instead, which serves logs that are not understood here.
+    _puts_entries = True
 
     def __init__(
         self,
@@ -70,11 +73,6 @@ class LakeTable(TableReading):
         self._claims: dict[str, Claim] = {}
         # A fence moves an epoch without the offset: where there are fences, epochs are looked up.
         self._has_fences = has_fences
-
-    @property
-    def _commits_by_link(self) -> bool:
-        """An object store has no links, see log_commit.py."""
-        return self.storage.is_local
 
     @property
     def commit_round_s(self) -> float:
@@ -175,8 +173,8 @@ class LakeTable(TableReading):
         reads the list of files.
         """
         with self._lock:
-            if self._commits_by_link and changes_data and not removed:
-                version = self._commit_by_link(moves, files, batch, notes or {})
+            if self._puts_entries and changes_data and not removed:
+                version = self._commit_entry(moves, files, batch, notes or {})
             else:
                 added = [_add_action(file, changes_data=changes_data) for file in files]
                 version = self._commit_by_deltalake(moves, removed, added, batch, notes or {})
@@ -186,14 +184,14 @@ class LakeTable(TableReading):
             self._on_commit(self.name, version)
         return version
 
-    def _commit_by_link(
+    def _commit_entry(
         self,
         moves: Sequence[LedgerMove],
         files: Sequence[WrittenFile],
         batch: str,
         notes: Mapping[str, Any],
     ) -> int:
-        """Without the list of files; for a table on a file system."""
+        """By an entry of our own, without the list of files."""
         at_ms = time.time_ns() // 1_000_000
 
         def entry_after(found: TableState | None) -> tuple[int, bytes]:
@@ -210,8 +208,8 @@ class LakeTable(TableReading):
             )
 
         try:
-            with WaitingEntry(self.storage) as waiting:
-                return commit_by_link(
+            with entry_for(self.storage) as waiting:
+                return commit_entry(
                     self._log, waiting, moves, batch, entry_after, self._met_another
                 )
         except LogNotUnderstoodError:
@@ -228,7 +226,7 @@ class LakeTable(TableReading):
         batch: str,
         notes: Mapping[str, Any],
     ) -> int:
-        """With the list of files: to an object store, to replace files, or by an unusual log."""
+        """With the list of files: to replace files, or by an unusual log."""
         failed: Exception | None = None
         base = -1
         for _ in range(REPLACE_ATTEMPTS if removed else COMMIT_ATTEMPTS):

@@ -1,17 +1,18 @@
-"""Puts an entry of ours into the log of a table on a file system, only if its version is free.
+"""Puts an entry of ours into the log of a table, only if its version is free.
 
-The entry is written to a file of another name and then linked to its own. A link is made whole or
-not at all and never replaces a file, so of several writers one has the version, and no reader sees
-half an entry. deltalake does the same, and so the two exclude each other. Object stores have no
-links: there deltalake commits.
+On a file system the entry is written to a file of another name and then linked to its own. A link
+is made whole or not at all and never replaces a file, so of several writers one has the version,
+and no reader sees half an entry. In an object store the same is one conditional request
+(`If-None-Match: *`). deltalake does both in the same way, and so we and it exclude each other.
 """
 
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from penstock.pipeline.ledger_moves import LedgerMove, all_are_in
 from penstock.pipeline.log_entries import LogNotUnderstoodError, entry_path
@@ -22,12 +23,27 @@ from penstock.pipeline.table_state import TableState
 FAILURES_MAX = 5
 # How often other writers may be quicker. Each time one of them has made a commit.
 RACES_MAX = 1000
+# The longest wait after a lost race: a request may have been slow for other reasons.
+WAIT_S_MAX = 1.0
 # As deltalake once named them: readers of a log pass over names they do not know.
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = "_commit_", ".json.tmp"
 
 
+class EntryToPut(Protocol):
+    """An entry that becomes one of the log's versions, unless it is taken. For one commit."""
+
+    def write(self, content: bytes) -> None:
+        """Say what the entry holds."""
+
+    def put_at(self, version: int) -> FileMark | None:
+        """Make it this version; None if the version is taken, maybe by this very entry."""
+
+    def take_back(self, version: int, mark: FileMark) -> None:
+        """Remove the entry that `put_at` made, unless it is gone."""
+
+
 class WaitingEntry:
-    """An entry beside the log, ready to become one of its versions. For one commit.
+    """An entry beside the log on a file system, ready to become one of its versions.
 
     The same file is linked again when another writer was quicker, so a lost race costs only the
     reading of what came between.
@@ -79,9 +95,41 @@ class WaitingEntry:
             self._storage.local_path(entry_path(version)).unlink(missing_ok=True)
 
 
-def commit_by_link(
+class StoredEntry:
+    """An entry for a log in an object store, put there by one conditional request.
+
+    The client asks again when it gets no connection or an error of the server. So the version may
+    be taken by this very entry: its batch tells whose it is. After a time-out nothing is known, and
+    the request may even arrive later, but only while the version is free.
+    """
+
+    def __init__(self, storage: TableStorage) -> None:
+        self._storage = storage
+        self._content = b""
+
+    def write(self, content: bytes) -> None:
+        self._content = content
+
+    def put_at(self, version: int) -> FileMark | None:
+        return self._storage.put_new(entry_path(version), self._content)
+
+    def take_back(self, version: int, mark: FileMark) -> None:
+        if self._storage.mark_of(entry_path(version)) == mark:
+            self._storage.delete_files([entry_path(version)])
+
+
+@contextmanager
+def entry_for(storage: TableStorage) -> Iterator[EntryToPut]:
+    if storage.is_local:
+        with WaitingEntry(storage) as waiting:
+            yield waiting
+    else:
+        yield StoredEntry(storage)
+
+
+def commit_entry(
     log: TableLog,
-    waiting: WaitingEntry,
+    waiting: EntryToPut,
     moves: Sequence[LedgerMove],
     batch: str,
     entry_after: Callable[[TableState | None], tuple[int, bytes]],
@@ -117,7 +165,7 @@ def commit_by_link(
         if mark is None:
             on_conflict()
             taken += 1
-            time.sleep((time.monotonic() - asked_s) / taken)
+            time.sleep(min(WAIT_S_MAX, (time.monotonic() - asked_s) / taken))
         elif _stands(log, waiting, tried, mark, moves):
             log.committed(tried, content, mark)
             log.round.took(time.monotonic() - asked_s)
@@ -141,7 +189,7 @@ def is_committed(
 
 def _stands(
     log: TableLog,
-    waiting: WaitingEntry,
+    waiting: EntryToPut,
     version: int,
     mark: FileMark,
     moves: Sequence[LedgerMove],

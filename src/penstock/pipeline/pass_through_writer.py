@@ -60,7 +60,11 @@ def columns_of(table: TableSettings) -> list[str]:
 
 
 class PassThroughWriter:
-    def __init__(self, settings: Settings, session: PassThroughSession) -> None:
+    def __init__(
+        self, settings: Settings, session: PassThroughSession, *, is_calm: bool = False
+    ) -> None:
+        """`is_calm`: one task for each table, which writes one file (one a day in it)."""
+        self._is_calm = is_calm
         self._settings = settings
         self._session = session
 
@@ -80,7 +84,7 @@ class PassThroughWriter:
         """One Spark job for all tables; the answers of its tasks."""
         settings = self._settings
         planned = [one for table in tables for one in table.planned]
-        tasks = shares_of(planned, settings.spark.tasks)
+        tasks = shares_of(planned, settings.spark.tasks, keeps_topics_whole=self._is_calm)
         if not tasks:
             return []
         work = PassThroughWork(

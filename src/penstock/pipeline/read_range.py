@@ -62,14 +62,16 @@ def read_ranges_in_workers(
     return numbers.mapInArrow(reading_task_of(work), StructType.fromJson(json.loads(columns)))
 
 
-def shares_of(planned: Sequence[PlannedRange], tasks: int) -> list[list[RangeToRead]]:
+def shares_of(
+    planned: Sequence[PlannedRange], tasks: int, *, keeps_topics_whole: bool = False
+) -> list[list[RangeToRead]]:
     """The ranges as each of the workers' tasks reads them."""
     ranges = [
         RangeToRead(one.partition.topic, one.partition.partition, one.range.start, one.range.end)
         for one in planned
         if len(one.range)
     ]
-    return divided(ranges, tasks)
+    return divided(ranges, tasks, keeps_topics_whole=keeps_topics_whole)
 
 
 def read_options(

@@ -1,22 +1,31 @@
 """The files of a table, on a local disk or in an object store.
 
 A root such as `/data/lake` or `s3://bucket/lake` is translated for each library: Spark (which
-calls it `s3a`), deltalake, and pyarrow for listing files and reading their footers. The options
-are deltalake's; pyarrow uses deltalake's store, so that one set of options serves both. Spark has
-its own under `spark.options`.
+calls it `s3a`), deltalake, and `object_store` for everything that is done here. The options are
+deltalake's, and serve both. Spark has its own under `spark.options`.
 """
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.fs
-from deltalake.fs import DeltaStorageHandler
 
+from penstock.object_store.limits import with_time_limits
 from penstock.settings.sections import LakeSettings
+
+if TYPE_CHECKING:
+    from penstock.object_store.client import ObjectStore, StoredObject
+
+_Input = TypeVar("_Input")
+_Output = TypeVar("_Output")
+# Requests to an object store that wait for their answers side by side.
+_REQUESTS_AT_ONCE = 8
 
 _SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfss"}
 
@@ -36,14 +45,17 @@ class FileMark:
 
     size_bytes: int
     modified_at_ns: int
-    # 0 in an object store.
+    # 0 in an object store, and so is the time where there is an entity tag.
     inode: int = 0
+    # In an object store: it changes with the content.
+    entity_tag: str = ""
 
     def is_same_file(self, other: "FileMark | None") -> bool:
         """Whether it is this file, although somebody may have touched it."""
-        return other is not None and (self.size_bytes, self.inode) == (
+        return other is not None and (self.size_bytes, self.inode, self.entity_tag) == (
             other.size_bytes,
             other.inode,
+            other.entity_tag,
         )
 
 
@@ -53,6 +65,7 @@ class TableStorage:
     def __init__(self, lake: LakeSettings, table: str) -> None:
         scheme, separator, rest = lake.root.partition("://")
         self.is_local = not separator or scheme == "file"
+        # For deltalake, and for Spark's workers.
         self.options = dict(lake.storage_options)
         if self.is_local:
             folder = Path(rest if separator else lake.root).expanduser().absolute() / table
@@ -60,7 +73,7 @@ class TableStorage:
             self._folder = folder
         else:
             self.uri = f"{lake.root.rstrip('/')}/{table}"
-        self._remote: Any = None
+            self.options = with_time_limits(self.options)
 
     def spark_uri(self, path: str) -> str:
         """The address under which Spark writes `path`."""
@@ -70,16 +83,12 @@ class TableStorage:
         scheme, _, rest = self.uri.partition("://")
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{path}"
 
-    @property
-    def file_system(self) -> Any:
-        """The table's root as a pyarrow file system."""
-        if self._remote is None:
-            self._remote = (
-                pyarrow.fs.SubTreeFileSystem(self.uri, pyarrow.fs.LocalFileSystem())
-                if self.is_local
-                else pyarrow.fs.PyFileSystem(DeltaStorageHandler(self.uri, self.options))
-            )
-        return self._remote
+    @cached_property
+    def _store(self) -> "ObjectStore":
+        # Imported only here: a lake on a file system needs none of it.
+        from penstock.object_store.client import ObjectStore  # noqa: PLC0415 -- see above
+
+        return ObjectStore(self.uri, self.options)
 
     def files_below(self, path: str) -> list[StoredFile]:
         """Every Parquet file below a folder, by name, without hidden ones (`_...`, `.x`)."""
@@ -98,16 +107,25 @@ class TableStorage:
         """Whether there is such a folder; in an object store, whether anything is below it."""
         if self.is_local:
             return (self._folder / path).is_dir()
-        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
-        return bool(self.file_system.get_file_info(chosen))
+        return next(self._store.objects_below(path), None) is not None
 
     def folder_names(self, path: str) -> list[str]:
-        """The folders right below a folder."""
-        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
-        found = self.file_system.get_file_info(chosen)
-        return sorted(
-            info.base_name for info in found if info.type == pyarrow.fs.FileType.Directory
-        )
+        """The folders right below a folder; none if it does not exist."""
+        if not self.is_local:
+            return self._store.in_folder(path)[0]
+        try:
+            return sorted(one.name for one in os.scandir(self._folder / path) if one.is_dir())
+        except FileNotFoundError:
+            return []
+
+    def for_each(
+        self, function: Callable[[_Input], _Output], some: Iterable[_Input]
+    ) -> list[_Output]:
+        """Call it for each, side by side where each call waits for an object store."""
+        if self.is_local:
+            return [function(one) for one in some]
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix="penstock-store") as pool:
+            return list(pool.map(function, some))
 
     def _local_files(self, path: str) -> Iterator[StoredFile]:
         # `walk` ignores folders that vanish meanwhile.
@@ -123,36 +141,32 @@ class TableStorage:
                 yield StoredFile(inside, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def _remote_files(self, path: str) -> Iterator[StoredFile]:
-        chosen = pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True)
-        for info in self.file_system.get_file_info(chosen):
-            if info.type == pyarrow.fs.FileType.File:
-                modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
-                yield StoredFile(info.path.lstrip("/"), info.size, modified)
+        return map(_stored_file, self._store.objects_below(path))
 
     def file_at(self, path: str) -> StoredFile:
         if self.is_local:
             status = (self._folder / path).stat()
             return StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
-        (info,) = self.file_system.get_file_info([path])
-        modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
-        return StoredFile(path, info.size, modified)
+        found = self._store.look_at(path)
+        if found is None:
+            raise FileNotFoundError(f"{self.uri}/{path}")
+        return _stored_file(found)
 
     def open_file(self, path: str) -> IO[bytes] | Any:
         if self.is_local:
             return (self._folder / path).open("rb")
-        return self.file_system.open_input_file(path)
+        return self._store.open_reader(path)
 
     def read_marked(self, path: str) -> tuple[bytes, FileMark] | None:
         """A file's content, and the mark of what was read; None if there is no such file."""
         try:
-            with self.open_file(path) as file:
-                content = file.read()
-                if self.is_local:
-                    return content, _mark(os.fstat(file.fileno()))
+            if not self.is_local:
+                content, found = self._store.read(path)
+                return content, _mark_of_object(found)
+            with (self._folder / path).open("rb") as file:
+                return file.read(), _mark(os.fstat(file.fileno()))
         except FileNotFoundError:
             return None
-        mark = self.mark_of(path)
-        return None if mark is None else (content, mark)
 
     def mark_of(self, path: str) -> FileMark | None:
         if self.is_local:
@@ -160,10 +174,8 @@ class TableStorage:
                 return _mark((self._folder / path).stat())
             except FileNotFoundError:
                 return None
-        (info,) = self.file_system.get_file_info([path])
-        if info.type == pyarrow.fs.FileType.NotFound:
-            return None
-        return FileMark(info.size, info.mtime_ns or 0)
+        found = self._store.look_at(path)
+        return None if found is None else _mark_of_object(found)
 
     def file_names(self, path: str) -> list[str]:
         """The names of all files right below a folder; none if it does not exist."""
@@ -172,25 +184,38 @@ class TableStorage:
                 return sorted(one.name for one in os.scandir(self._folder / path))
             except FileNotFoundError:
                 return []
-        chosen = pyarrow.fs.FileSelector(path, allow_not_found=True)
-        return sorted(info.base_name for info in self.file_system.get_file_info(chosen))
+        return sorted(one.path.rpartition("/")[2] for one in self._store.in_folder(path)[1])
 
     def local_path(self, path: str) -> Path:
         """Where a file is on this machine; only for a table on a file system."""
         return self._folder / path
 
     def create_file(self, path: str) -> Any:
-        if self.is_local:
-            (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
-        return self.file_system.open_output_stream(path)
+        """A file to write; in an object store it is there when the `with` around it ends well."""
+        if not self.is_local:
+            return self._store.open_writer(path)
+        (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
+        return pyarrow.fs.LocalFileSystem().open_output_stream(str(self._folder / path))
+
+    def put_new(self, path: str, content: bytes) -> FileMark | None:
+        """Put a file where none is; None if there is one. Only for an object store.
+
+        There it is one step: no reader sees half of the file, and of several writers one has it.
+        The file that is found may be one's own: after a lost answer the store is asked again.
+        """
+        try:
+            made = self._store.create(path, content)
+        except FileExistsError:
+            return None
+        return self.mark_of(path) if made is None else _mark_of_object(made)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """Remove files; a file that is already gone is no error."""
+        if not self.is_local:
+            self._store.delete(paths)
+            return
         for path in sorted(paths):
-            if self.is_local:
-                (self._folder / path).unlink(missing_ok=True)
-            else:
-                self.file_system.delete_file(path)
+            (self._folder / path).unlink(missing_ok=True)
 
     def delete_folder(self, path: str) -> None:
         """Remove a batch's folder with everything in it."""
@@ -204,12 +229,20 @@ def _mark(status: os.stat_result) -> FileMark:
     return FileMark(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
+def _mark_of_object(found: "StoredObject") -> FileMark:
+    # The store's time is in whole seconds: the tag says more.
+    modified_at_ns = 0 if found.e_tag else found.modified_at_ms * 1_000_000
+    return FileMark(found.size_bytes, modified_at_ns, entity_tag=found.e_tag)
+
+
+def _stored_file(found: "StoredObject") -> StoredFile:
+    return StoredFile(found.path, found.size_bytes, found.modified_at_ms)
+
+
 def table_names(lake: LakeSettings) -> list[str]:
     """The tables in the lake's root."""
     root = TableStorage(lake, "")
     if root.is_local:
         folder = Path(root.uri)
         return sorted(one.parent.name for one in folder.glob("*/_delta_log") if one.is_dir())
-    chosen = pyarrow.fs.FileSelector("", allow_not_found=True)
-    infos = root.file_system.get_file_info(chosen)
-    return sorted(info.base_name for info in infos if info.type == pyarrow.fs.FileType.Directory)
+    return root.folder_names("")

@@ -2,8 +2,8 @@
 
 It takes time and memory with every file (1 GB and more for a million), so consumers do not use it
 for a batch. It serves what needs the files (upkeep, compaction, the search for orphans), what
-deltalake does for us (a new table, a new column, a commit that replaces files, a commit to an
-object store), and logs that `table_log` does not understand.
+deltalake does for us (a new table, a new column, a commit that replaces files), and logs that
+`table_log` does not understand.
 """
 
 from deltalake import DeltaTable

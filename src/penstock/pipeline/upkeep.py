@@ -9,15 +9,19 @@ writes, and follows the table's own properties: replaced files stay for
 the ledger proves that none ever will (see orphans.py).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import PenstockError
-from penstock.pipeline.compaction import Compacted, compact
+from penstock.pipeline.compaction import Compacted, ProcessorClock, compact
+from penstock.pipeline.empty_folders import remove_empty_batches
 from penstock.pipeline.failures import ENDS_THE_PROCESS, LakeRefusedError
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.orphans import remove_orphans
 from penstock.pipeline.storage import TableStorage, table_names
+from penstock.pipeline.table_files import ActiveFile
 from penstock.settings.sections import LakeSettings
 
 # Writer features under which a file may be replaced by another one with the same rows.
@@ -34,6 +38,10 @@ _COMPACTABLE = frozenset(
 )
 
 
+# Every group writes below it, and no other tool does.
+_OUR_FOLDER = "data/"
+
+
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
     table: str
@@ -45,6 +53,23 @@ class UpkeepReport:
     joins_refused: int = 0
     # Why the table was not compacted; empty when it was.
     left_alone: str = ""
+    # Whether the run ended before all was done, because it had taken its time.
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepWork:
+    """What is done to a table: by hand everything; a consumer does a little, again and again."""
+
+    finishes_all: bool = True
+    # Whether a table in which another tool has written files is joined as well.
+    joins_foreign: bool = True
+    sweeps: bool = True
+    may_go_on: Callable[[], bool] = lambda: True
+    clock: ProcessorClock | None = None
+
+
+ALL_OF_IT = UpkeepWork()
 
 
 def keep_up(
@@ -122,32 +147,46 @@ def _keep_up_if_ours(lake: LakeSettings, table: LakeTable, *, is_ours: bool) -> 
             "it.",
             remedy="Use the tool that writes it, or name the right group in lake.group.",
         )
-    return _keep_up_one(lake, table)
+    return keep_up_table(lake, table)
 
 
-def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
-    before = len(table.active())
-    foreign = sorted(table.writer_features() - _COMPACTABLE)
-    if foreign:
-        reason = f"the table uses {', '.join(foreign)}"
-        orphans = remove_orphans(table, lake.group)
+def join_rules(lake: LakeSettings, table: LakeTable, *, finishes_all: bool) -> JoinRules:
+    """The table's own `delta.targetFileSize` wins over the settings."""
+    return JoinRules(
+        file_size=table.target_file_size() or lake.file_size_of(table.name),
+        now_ms=time.time_ns() // 1_000_000,
+        quiet_ms=round(lake.quiet_after * 1000),
+        finishes_all=finishes_all,
+    )
+
+
+def keep_up_table(
+    lake: LakeSettings, table: LakeTable, work: UpkeepWork = ALL_OF_IT
+) -> UpkeepReport:
+    """Maintain one table, which must exist."""
+    files = table.active()
+    before, reason = len(files), _why_left_alone(table, files, work)
+    if reason:
+        orphans = remove_orphans(table, lake.group) if work.sweeps else 0
         return UpkeepReport(table.name, before, before, 0, orphans, 0, left_alone=reason)
     done, reason = Compacted(before, before), ""
     failed: Exception | None = None
     try:
-        file_size = table.target_file_size() or lake.file_size
-        done = compact(table, lake, file_size)
+        rules = join_rules(lake, table, finishes_all=work.finishes_all)
+        done = compact(table, lake, rules, may_go_on=work.may_go_on, clock=work.clock)
     except StaleLedgerError:
         reason = "another process of this group compacts it now"
     except Exception as error:  # noqa: BLE001 -- raised below: a full disk needs space first
         failed = error
-    vacuumed = 0
-    try:
-        vacuumed = table.vacuum()
-    except Exception as error:  # noqa: BLE001 -- raised below, as above
-        failed = failed or error
-    # Last, because a checkpoint may have dropped the log's memory of a file that was replaced.
-    orphans = remove_orphans(table, lake.group)
+    vacuumed = orphans = 0
+    if work.sweeps:
+        try:
+            vacuumed = table.vacuum()
+        except Exception as error:  # noqa: BLE001 -- raised below, as above
+            failed = failed or error
+        # Last: a checkpoint may have dropped the log's memory of a file that was replaced.
+        orphans = remove_orphans(table, lake.group)
+        remove_empty_batches(table, lake.group)
     if failed is not None:
         raise failed
     return UpkeepReport(
@@ -159,7 +198,20 @@ def _keep_up_one(lake: LakeSettings, table: LakeTable) -> UpkeepReport:
         vacuumed,
         done.joins_refused,
         reason,
+        done.has_more,
     )
+
+
+def _why_left_alone(table: LakeTable, files: Sequence[ActiveFile], work: UpkeepWork) -> str:
+    """Empty if the table's files may be joined."""
+    foreign = sorted(table.writer_features() - _COMPACTABLE)
+    if foreign:
+        return f"the table uses {', '.join(foreign)}"
+    # It may compact the table, too, and deltalake does not see what we replace meanwhile.
+    has_foreign_files = not all(one.path.startswith(_OUR_FOLDER) for one in files)
+    if has_foreign_files and not work.joins_foreign:
+        return "another tool has written files of it"
+    return ""
 
 
 def remove_orphans_of(lake: LakeSettings, consumer_id: int) -> int:

@@ -209,12 +209,13 @@ def _checked(one: _SourcedValue) -> _SourcedValue:
                 f"{one.origin}: {name} is a secret and is not allowed here.",
                 remedy=f"Put it into a file and set {name}_file, or use the environment.",
             )
-        return _SourcedValue(one.path, Secret(str(one.value)), one.origin)
+        return _SourcedValue(one.path, _secret(one.origin, str(one.value)), one.origin)
     if one.path in _secret_files():
+        origin = f"{one.origin} (file {one.value})"
         return _SourcedValue(
             (*one.path[:-1], one.path[-1].removesuffix("_file")),
-            _read_secret(name, Path(str(one.value))),
-            f"{one.origin} (file {one.value})",
+            _secret(origin, _read_secret(name, Path(str(one.value)))),
+            origin,
             secret_file=str(one.value),
         )
     if one.path not in known_options():
@@ -222,9 +223,18 @@ def _checked(one: _SourcedValue) -> _SourcedValue:
     return one
 
 
-def _read_secret(name: str, file: Path) -> Secret:
+def _secret(origin: str, text: str) -> Secret:
+    """An empty one would be a lock that everybody opens: a file that was never filled, mostly."""
+    if not text.strip():
+        raise SettingsError(
+            f"{origin}: the secret is empty.", remedy="Fill it, or take the option out."
+        )
+    return Secret(text)
+
+
+def _read_secret(name: str, file: Path) -> str:
     try:
-        return Secret(file.read_text(encoding="utf-8").rstrip("\r\n"))
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"{name}: could not read the secret from {file}: {reason}.") from None

@@ -72,14 +72,17 @@ def are_worth_cutting(ranges: int, offsets: int, tasks: int) -> bool:
     return ranges < tasks and offsets >= OFFSETS_WORTH_CUTTING
 
 
-def divided(ranges: Sequence[RangeToRead], tasks: int) -> list[list[RangeToRead]]:
+def divided(
+    ranges: Sequence[RangeToRead], tasks: int, *, keeps_topics_whole: bool = False
+) -> list[list[RangeToRead]]:
     """One share of nearly equal size for each task; with many topics, each stays in one share."""
-    if are_worth_cutting(len(ranges), sum(map(len, ranges)), tasks):
+    is_worth_cutting = are_worth_cutting(len(ranges), sum(map(len, ranges)), tasks)
+    if is_worth_cutting and not keeps_topics_whole:
         ranges = [piece for one in ranges for piece in _cut(one, tasks)]
     topics: dict[str, list[RangeToRead]] = {}
     for one in ranges:
         topics.setdefault(one.topic, []).append(one)
-    keeps_whole = len(topics) >= TOPICS_PER_TASK_KEPT_WHOLE * tasks
+    keeps_whole = keeps_topics_whole or len(topics) >= TOPICS_PER_TASK_KEPT_WHOLE * tasks
     units = list(topics.values()) if keeps_whole else [[one] for one in ranges]
     units.sort(key=lambda unit: (-sum(map(len, unit)), unit[0].topic, unit[0].partition))
     shares: list[list[RangeToRead]] = [[] for _ in range(tasks)]

@@ -281,7 +281,10 @@ def test_history_shows_decisions_and_reasons(tmp_path: Path) -> None:
     assert last["age_ms"] >= decisions[-1]["age_ms"]  # it was read a moment later
     ages = {name: last[name] for name in ("age_ms", "first_age_ms")}
     assert last == {**decisions[-1], **ages}
-    assert "no consumer reads orders-0" in " ".join(invoked("history", *where).stdout.split())
+    shown = " ".join(invoked("history", *where).stdout.split())
+    assert "no consumer reads orders-0" in shown
+    assert "unread_partition" not in shown
+    assert "0 moves" not in shown
 
 
 @pytest.mark.parametrize(

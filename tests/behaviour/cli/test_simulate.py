@@ -8,7 +8,7 @@ import pytest
 
 from kit.packing.stream_files import write_stream
 from kit.program import invoked
-from penstock.errors import UsageError
+from penstock.errors import PenstockError, UsageError
 from penstock.laboratory.packing_replay.generate import Kind, Recipe, generate
 from penstock.laboratory.packing_replay.stream import Stream
 
@@ -201,3 +201,24 @@ def test_settings_apply(recorded: Path) -> None:
     rows = json.loads(run("--stream", recorded, "--capacity", "100", *bound, "-o", "json"))
     assert rows[0]["consumers_max"] == 3
     assert rows[0]["over_capacity_s"] > 0
+
+
+def test_an_export_is_one_file_for_each_algorithm(recorded: Path, tmp_path: Path) -> None:
+    """Each names its algorithm and its figures; the file of one algorithm keeps its name."""
+    file = tmp_path / "run.html"
+    common = ("--stream", recorded, "--capacity", "100", "--export", file, "-o", "json")
+    rows = json.loads(run(*common, "--algorithm", "CHAIN", "--algorithm", "MWF"))
+    for row in rows:
+        text = (tmp_path / f"run.{row['algorithm']}.html").read_text(encoding="utf-8")
+        assert f"{row['algorithm']}: 30 partitions, 21 measurements" in text
+        assert f'"consumers, mean":"{row["consumers_mean"]:g}"' in text
+    assert not file.exists()
+    run(*common)
+    assert "CHAIN: 30 partitions" in file.read_text(encoding="utf-8")
+
+
+def test_an_export_is_html(recorded: Path, tmp_path: Path) -> None:
+    """Another kind of file is refused before anything runs, one that cannot be written after."""
+    assert "writes an .html file" in refused("--stream", recorded, "--export", tmp_path / "run.png")
+    with pytest.raises(PenstockError, match="cannot be written"):
+        run("--stream", recorded, "--export", tmp_path / "none" / "run.html")

@@ -60,3 +60,15 @@ def test_rows_that_are_too_wide_are_shown_in_turn(capsys: pytest.CaptureFixture[
     out, _ = shown(trial(schema, rows=[dict.fromkeys(schema, "x")]), capsys)
     assert all(name in out for name in schema)
     assert "\u2026" not in out
+
+
+def test_a_column_without_any_value_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Newcomers did not see that a field had another name: its column was null in every row."""
+    schema = {"id": "string", "amount": "double", "key": "binary"}
+    rows = [{"id": "a", "amount": None, "key": None}, {"id": None, "amount": None, "key": None}]
+    _, err = shown(trial(schema, rows=rows), capsys)
+    assert "Null in every row: amount. Are these names and types in your records?" in err
+    _, err = shown(trial(schema, rows=[{"id": "a", "amount": 1.5, "key": None}]), capsys)
+    assert "Null in every row" not in err
+    _, err = shown(trial(schema), capsys)
+    assert "Null in every row" not in err

@@ -3,7 +3,7 @@
 import pytest
 
 from kit.consumer.consumer_script import A, B, Script, lasts, passes
-from penstock.consumer.core import inputs
+from penstock.consumer.core import batch_planning, inputs
 from penstock.consumer.core.effects import (
     CarryBatch,
     Log,
@@ -104,6 +104,24 @@ def test_a_batch_carries_ranges_with_their_ledger_entry_and_epoch() -> None:
     assert (one.topic_id, one.ledger_offset, one.epoch) == ("id", 10, Epoch(1, 1))
     assert script.logged() == ["batch_begins"]
     assert not script.did(ReadEnds), "one batch at a time"
+
+
+def test_a_small_batch_that_carries_all_there_is_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each table gets one file of it. With a backlog, or much at once, all tasks are used."""
+    monkeypatch.setattr(batch_planning, "CALM_BATCH_BYTES", 5_000)
+    script = Script(batch_bytes=10_000).owning(A).with_spark()
+    script.sizes({A: 1_000.0})
+    for records, is_calm in [(5, True), (6, False), (11, False)]:
+        script.ends({A: script.own.readable[A] + records})
+        (batch,) = script.did(CarryBatch)
+        assert batch.is_calm is is_calm, records
+        (one,) = batch.ranges
+        script.batch_ends({A: one.range.end})
+        script.wait(1_000)
+    monkeypatch.setattr(batch_planning, "CALM_BATCH_BYTES", 50_000)
+    script.ends({A: script.own.readable[A] + 11})
+    (batch,) = script.did(CarryBatch)
+    assert not batch.is_calm, "it leaves records"
 
 
 def test_batches_begin_one_period_apart_without_a_backlog() -> None:

@@ -103,8 +103,8 @@ def test_commits_and_upkeep_are_told_by_table(store: MetricStore, metrics: Consu
     """Version and log of each table, its files, and the work of compaction."""
     metrics.committed("orders", 17, 7)
     metrics.conflicted("orders")
-    metrics.tables_kept([UpkeepReport("orders", 10, 3, 900, 1, 4, joins_refused=2)])
-    metrics.tables_kept([UpkeepReport("other", 5, 5, 0, 0, 0, left_alone="why")])
+    metrics.tables_kept([UpkeepReport("orders", 10, 3, 900, 1, 4, joins_refused=2)], 1.5)
+    metrics.tables_kept([UpkeepReport("other", 5, 5, 0, 0, 0, left_alone="why")], 0.5)
     metrics.tables_not_kept()
     metrics.orphans_removed(6)
     metrics.owned = 4
@@ -120,4 +120,5 @@ def test_commits_and_upkeep_are_told_by_table(store: MetricStore, metrics: Consu
     assert values(store, of.FILES_VACUUMED)[of_orders] == 4
     assert values(store, of.ORPHANS_REMOVED) == {(): 7}
     assert values(store, of.UPKEEPS) == {("done",): 1, ("left_alone",): 1, ("failed",): 1}
+    assert values(store, of.UPKEEP_SECONDS) == {(): 2.0}
     assert values(store, of.OWNED) == {(): 4}

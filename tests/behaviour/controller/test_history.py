@@ -1,5 +1,7 @@
 """The history tells a fault that repeats once, with a count."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
@@ -14,6 +16,8 @@ from penstock.controller.core.decisions import (
 from penstock.controller.core.saved_state import read_content, state_as_json
 from penstock.controller.core.state import State
 from penstock.controller.process.loop import log_decisions
+
+STORIES = sorted((Path(__file__).parents[2] / "stories").glob("*.story"))
 
 
 def test_a_partition_that_fails_for_hours_pushes_nothing_out() -> None:
@@ -118,3 +122,11 @@ def test_a_history_of_an_older_release_is_read() -> None:
     read = read_content(content, CATALOGUE)
     assert isinstance(read, State)
     assert read.history == state.history
+
+
+def test_no_decision_of_any_story_counts_milliseconds() -> None:
+    """The stories' traces have nearly every decision: they say seconds and minutes."""
+    traces = [line for file in STORIES for line in file.read_text(encoding="utf-8").splitlines()]
+    decisions = [line for line in traces if re.match(r"  \w+: ", line)]
+    assert len(decisions) > 100
+    assert [line for line in decisions if re.search(r"\d ?ms\b", line)] == []

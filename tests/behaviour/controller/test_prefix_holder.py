@@ -46,7 +46,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
             asked.append(holder)
             return True
 
-        monkeypatch.setattr(prefix_holder, "newest_record", lambda *_: value)
+        monkeypatch.setattr(prefix_holder, "newest_in_a_transaction", lambda *_: value)
         monkeypatch.setattr(prefix_holder, "_leads", leads)
         return asked
 
@@ -112,7 +112,7 @@ def test_without_the_topic_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None
     def missing(*_: object) -> bytes | None:
         raise TopicMissingError("no such topic")
 
-    monkeypatch.setattr(prefix_holder, "newest_record", missing)
+    monkeypatch.setattr(prefix_holder, "newest_in_a_transaction", missing)
     assert holder_of(SETTINGS) is None
 
 

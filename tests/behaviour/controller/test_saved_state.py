@@ -5,6 +5,7 @@ import pytest
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core.saved_state import decode_state, encode_state, state_as_json
 from penstock.controller.core.state import BoundsRequest, State
+from penstock.model.epoch import INTEGER_MAX
 from penstock.state_directory import BrokenState, state_file
 
 
@@ -82,6 +83,13 @@ def test_every_damage_is_seen() -> None:
     [
         {"phase": "Dancing"},
         {"controller_epoch": "x"},
+        {"controller_epoch": INTEGER_MAX},
+        {"controller_epoch": -1},
+        {"plan_number": INTEGER_MAX},
+        {"epochs_used": INTEGER_MAX},
+        {"queries_sent": INTEGER_MAX},
+        {"deployment_version": INTEGER_MAX},
+        {"incarnation_floor": {"1": INTEGER_MAX}},
         {"holdings": {"no-partition": [1, 1, "1.1", "owned"]}},
         {"holdings": {"t-0": [1]}},
         {"history": 3},

@@ -47,7 +47,7 @@ def in_kafka(
 ) -> Remembered:
     """What a controller reads whose group has this record."""
     value = None if record is None else record.value
-    monkeypatch.setattr(saved_states, "newest_record", lambda *_: value)
+    monkeypatch.setattr(saved_states, "newest_in_a_transaction", lambda *_, **__: value)
     return states_of(directory).in_kafka()
 
 

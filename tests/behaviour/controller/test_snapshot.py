@@ -35,6 +35,26 @@ def test_a_group_in_the_middle_of_a_move() -> None:
     assert set(seen["question"]["current"]) == {"1", "2"}
 
 
+def test_the_reason_is_that_of_what_is_done_now() -> None:
+    """Of the packing while it is asked for, then of its plan; none when the plan is done."""
+    steps = (
+        *TWO_CONSUMERS,
+        "3000 ms pass",
+        "speeds orders-0=40 orders-1=80 orders-2=10",
+        "tick +500",
+    )
+    packing = snapshot(state_of(after(*steps)), 0, is_degraded=False)
+    assert packing["phase"] == "Reassign"
+    assert packing["reason"]["code"] == "over_capacity"
+    assert "consumer 1 is over" in packing["reason"]["explanation"]
+    teller = after(*steps, "packed 1: orders-0; 2: orders-1 orders-2")
+    moving = snapshot(state_of(teller), 0, is_degraded=False)
+    assert moving["phase"] == "Group Management"
+    assert moving["reason"] == packing["reason"]
+    calm = snapshot(state_of(after(*TWO_CONSUMERS)), 0, is_degraded=False)
+    assert (calm["phase"], calm["reason"]) == ("Sentinel", None)
+
+
 def test_what_was_carried_is_counted() -> None:
     """In all and for each consumer: two snapshots give the speed."""
     teller = after(

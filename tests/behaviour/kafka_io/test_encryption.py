@@ -33,11 +33,12 @@ def kafka(servers: str, protocol: str = "PLAINTEXT", *, insecure: bool = False) 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
 def test_a_far_broker_without_tls_is_refused(made: Callable[[Any], Any], protocol: str) -> None:
     """For each of the three client libraries, with what to set instead."""
-    far = kafka("127.0.0.1:9092,broker.example:9092,10.0.0.5:9092", protocol)
+    far = kafka("127.0.0.1:9092,broker.example:9092,10.0.0.5:9092,a.localhost:9092", protocol)
     with pytest.raises(SettingsError) as refused:
         made(far)
     assert refused.value.message == (
-        "The connection to broker.example:9092, 10.0.0.5:9092 would not be encrypted "
+        "The connection to broker.example:9092, 10.0.0.5:9092, a.localhost:9092 would not be "
+        "encrypted "
         f"(security.protocol {protocol})."
     )
     assert "kafka.insecure: true" in refused.value.remedy
@@ -49,7 +50,7 @@ def test_a_far_broker_without_tls_is_refused(made: Callable[[Any], Any], protoco
     "given",
     [
         kafka("127.0.0.1:9092"),
-        kafka("127.8.8.8:9092,localhost:9093,[::1]:9094,kafka.localhost:9095"),
+        kafka("127.8.8.8:9092,localhost:9093,[::1]:9094"),
         kafka("127.0.0.1:9092", "SASL_PLAINTEXT"),
         kafka("broker.example:9093", "SSL"),
         kafka("broker.example:9094", "SASL_SSL"),
@@ -70,8 +71,19 @@ def test_what_stays_on_the_machine_or_is_encrypted_needs_no_word(given: KafkaSet
             kafka("broker.example:9092", insecure=True),
             "WARNING: not encrypted, as kafka.insecure says (PLAINTEXT to broker.example:9092)",
         ),
+        (
+            kafka("broker.example:9093", "SSL").model_copy(
+                update={
+                    "properties": {
+                        "security.protocol": "SSL",
+                        "ssl.endpoint.identification.algorithm": "none",
+                    }
+                }
+            ),
+            "WARNING: SSL: encrypted, but the name in the broker's certificate is not compared",
+        ),
     ],
-    ids=["loopback", "TLS", "insecure"],
+    ids=["loopback", "TLS", "insecure", "without the name"],
 )
 def test_the_doctor_says_how_it_is(given: KafkaSettings, said: str) -> None:
     """What is meant to be insecure is a warning, not an error."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import (
+    CoordinatorNotAvailableError,
     KafkaConnectionError,
     TransactionalIdAuthorizationFailedError,
     TransactionalIdNotFoundError,
@@ -14,6 +15,7 @@ from penstock.errors import UnreachableError
 from penstock.kafka_io import leaders_records
 from penstock.kafka_io.leaders_records import LeadersRecords, may_ask_who_leads
 from penstock.kafka_io.record_batches import BatchWriter, batch_writers
+from penstock.kafka_io.stored_batches import StoredBatches
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -52,7 +54,7 @@ class Broker:
         self.records = LeadersRecords(
             KafkaSettings(), "the-id", on_trouble=self.troubles.append, monotonic=lambda: self.now_s
         )
-        monkeypatch.setattr(self.records, "_fetched", lambda *_: list(writers))
+        monkeypatch.setattr(StoredBatches, "_fetched", lambda *_: list(writers))
         monkeypatch.setattr(leaders_records, "_describe", self._describe)
 
     def _describe(self, *_: Any) -> int:
@@ -123,6 +125,30 @@ def test_while_the_broker_is_away_nobody_knows(monkeypatch: pytest.MonkeyPatch) 
         broker.has(0)
     with pytest.raises(UnreachableError, match="no longer has offset 9"):
         broker.has(9)
+
+
+def test_a_question_without_an_answer_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the broker says who leads, no record counts: neither the first nor those after it."""
+    broker = Broker(monkeypatch, *WRITERS)
+    broker.leader = CoordinatorNotAvailableError()
+    for offset in (3, 3, 0):
+        with pytest.raises(UnreachableError):
+            broker.has(offset)
+    assert broker.asked == 1, "a flood of forged records is no flood of questions here either"
+    broker.now_s += 1
+    broker.leader = LEADER
+    assert [broker.has(offset) for offset in (3, 0)] == [False, True]
+
+
+def test_a_right_that_was_taken_away_leaves_the_known_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others do not count then, though the broker answers no more."""
+    broker = Broker(monkeypatch, *WRITERS)
+    assert broker.has(0)
+    broker.leader = TransactionalIdAuthorizationFailedError()
+    broker.now_s += 60
+    assert [broker.has(offset) for offset in (3, 0)] == [False, True]
 
 
 def test_the_doctor_asks_whether_it_may_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,16 @@ def test_this_machine_needs_nothing() -> None:
     assert access.allowed_hosts == {"127.0.0.1", "localhost", "::1", "tower", "page.example"}
 
 
+def test_an_address_of_ipv6_is_expected_as_a_whole() -> None:
+    """Of the page and of the settings; its first part is no name of a host."""
+    given = settings("[FD00::1]:8642", token=Secret(TOKEN), behind_proxy=True)
+    access = access_of(given.model_copy(update={"allowed_hosts": ["fd00::2"]}), ())
+    head = RequestHead("GET", "/", hosts=("[fd00::1]:8642",))
+    assert access.refusal(head) is None
+    assert {"fd00::1", "fd00::2"} <= access.allowed_hosts
+    assert "fd00" not in access.allowed_hosts
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

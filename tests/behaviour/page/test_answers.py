@@ -28,7 +28,7 @@ from penstock.page.core.answers import Answers, HistoryQuery, TimelineQuery, fai
 from penstock.page.core.frames import Frames, RunStory, whole_run
 from penstock.page.core.listing import BadQueryError, PartitionQuery, listed
 from penstock.page.core.stories import Series
-from penstock.page.core.summary import what_happens
+from penstock.page.core.summary import summary, what_happens
 from penstock.page.core.tables import TableHealth, TablesRead
 from penstock.page.core.view import View
 from penstock.page.core.watch import Watch
@@ -94,11 +94,33 @@ def test_the_glance(ask: Answers) -> None:
     ],
 )
 def test_what_the_controller_does_in_words(changed: dict[str, Any], sentence: str) -> None:
-    """For each state; a reason only while something is done."""
-    found = what_happens(view_of(**changed))
-    assert sentence in found["sentence"]
-    assert (found["why"] is None) == (changed.get("phase") != "Group Management")
-    assert what_happens(view_of(history=[], phase="Reassign"))["code"] is None
+    """For each state."""
+    assert sentence in what_happens(view_of(**changed))["sentence"]
+
+
+def test_a_backlog_is_told_in_the_words_of_penstock_status() -> None:
+    """The page said that all is well while the lake was minutes behind."""
+    waits = {"behind_records": 9_000, "carried_bytes_per_s": 500.0}
+    shrinks = {"trend": "shrinking", "over_s": 30.0, "left_s": 600.0}
+    well: dict[str, Any] = {"conditions": []}
+    found = summary(view_of(**waits, **well, backlog=shrinks), fewest=1, needed=1)
+    assert found["progress"] == "catching up: 500 B/s carried, about 10 min left"
+    assert summary(view_of(**well), fewest=1, needed=1)["progress"] == "all is well"
+    held = [{"condition": "held", "reason": "paused"}]
+    assert summary(view_of(conditions=held), fewest=1, needed=1)["progress"] is None
+
+
+def test_why_is_what_the_controller_says_now() -> None:
+    """No reason of the past: the history has one, and it is that of an older plan."""
+    older = view_of(phase="Group Management")
+    assert any(one["code"] == "first_start" for one in older.snapshot["history"])
+    assert (what_happens(older)["why"], what_happens(older)["code"]) == (None, None)
+    reason = {"code": "over_capacity", "explanation": "consumer 2 is over capacity"}
+    found = what_happens(view_of(phase="Group Management", reason=reason))
+    assert (found["why"], found["code"]) == ("consumer 2 is over capacity", "over_capacity")
+    without = {**older.snapshot}
+    del without["reason"]  # a controller of an older version
+    assert what_happens(View(without, {}))["why"] is None
 
 
 def test_what_is_carried_needs_two_snapshots() -> None:

@@ -121,3 +121,28 @@ def test_kinds() -> None:
         "plan_done": "note",
     }
     assert {code: kind_of(code) for code in kinds} == kinds
+
+
+def test_a_plan_is_told_without_codes_and_counts_of_nothing() -> None:
+    """As `penstock history` tells it, also when it is told again."""
+    explanation = (
+        "plan 2 (unread_partition): no consumer reads orders-0; 1 partition on 1 consumer, "
+        "0 moves of 0 B/s, 1 start, 1 to create, 0 to empty"
+    )
+    kept = DecisionsKept()
+    kept.add([told("plan_made", explanation, 0)], 10_000)
+    kept.add([told("plan_made", explanation, 1_000), told("plan_done", "b", 0)], 11_000)
+    (plan,) = [one for one in kept if one.code == "plan_made"]
+    assert plan.sentence == (
+        "plan 2: no consumer reads orders-0; 1 partition on 1 consumer, 1 partition to start, "
+        "1 consumer to create"
+    )
+
+
+def test_a_decision_that_came_again_is_among_the_newest() -> None:
+    """It keeps its number, and its place is that of its last time."""
+    kept = DecisionsKept()
+    kept.add([told("consumer_restarted", "a", 0), told("plan_done", "b", 0)], 10_000)
+    again = told("consumer_restarted", "a", 0, times=2, first_age_ms=50_000)
+    kept.add([told("plan_done", "b", 50_000), again], 60_000)
+    assert [(one.number, one.times) for one in kept.found()] == [(1, 2), (2, 1)]

@@ -4,10 +4,17 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 
 import pytest
 
-from penstock.page.core.one_file import NotOneFileError, embedded, joined, one_file
+from penstock.page.core.one_file import (
+    PACKED_FROM_BYTES,
+    NotOneFileError,
+    embedded,
+    joined,
+    one_file,
+)
 
 PAGE = """<!doctype html>
 <html><head>
@@ -70,6 +77,16 @@ def test_what_cannot_be_put_into_one_file(files: dict[str, str], message: str) -
     """Is refused with the file's name, when the file is made and not when it is opened."""
     with pytest.raises(NotOneFileError, match=re.escape(message)):
         one_file({**FILES, **files}, {})
+
+
+def test_a_large_run_is_compressed_and_comes_back_whole() -> None:
+    """To a tenth and less: frames repeat most of what the one before had."""
+    run = {"frames": [{"consumer": number % 7, "state": "owned"} for number in range(40_000)]}
+    page = one_file(FILES, run)
+    found = re.search(r'<script type="application/zlib" id="penstock-run">(.*?)</script>', page)
+    assert found is not None
+    assert json.loads(zlib.decompress(base64.b64decode(found[1]))) == run
+    assert len(page) < PACKED_FROM_BYTES / 10
 
 
 def test_names_made_of_markup_cannot_end_the_data() -> None:

@@ -62,7 +62,8 @@ def test_events_tell_what_is_new_and_can_be_resumed(page: Served) -> None:
         page.write(group.step())
         # The made-up group counts ages from its own begin: on a slow machine the page may take its
         # older decisions for new ones. They stand before the one that is asked for.
-        seen_id, told = first_id, []
+        told: list[str] = []
+        seen_id = first_id
         while not told or told[-1] != "summary":
             kind, event_id, data = next(events)
             if kind == "decision" and data["sentence"] == "consumer 99 is started":

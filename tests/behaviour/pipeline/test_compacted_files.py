@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from deltalake.transaction import AddAction
 
 from penstock.pipeline import compaction
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.settings.sections import LakeSettings
 
@@ -36,7 +37,9 @@ def _rows(start: int, price: float, inner: float) -> Any:
 def _compacted(root: Path) -> tuple[DeltaTable, dict[str, Any]]:
     """Join all files of the table; what the commit says of the new one."""
     lake = LakeSettings(root=str(root), group="g")
-    done = compaction.compact(LakeTable(lake, "orders"), lake, FILE_SIZE)
+    done = compaction.compact(
+        LakeTable(lake, "orders"), lake, JoinRules(FILE_SIZE, 0, 0, finishes_all=True)
+    )
     assert (done.files_after, done.joins_refused) == (1, 0)
     table = DeltaTable(root / "orders")
     log = root / "orders" / "_delta_log" / f"{table.version():020d}.json"

@@ -14,6 +14,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, lake_commit
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.orphans import Provenance
 from penstock.pipeline.table_files import LogSnapshot
@@ -48,6 +49,10 @@ def _filled(lake: LakeSettings, files: int = 4, name: str = "orders") -> LakeTab
         )
         table.commit([move], written_files(table.storage, folder), batch=folder)
     return table
+
+
+def _all_of_it(lake: LakeSettings) -> JoinRules:
+    return JoinRules(lake.file_size, now_ms=0, quiet_ms=0, finishes_all=True)
 
 
 def _rows(root: Path, name: str = "orders") -> list[int]:
@@ -99,7 +104,7 @@ def a_foreign_change_is_kept(
                 tool(root)
 
         monkeypatch.setattr(LakeTable, "_require_active", check)
-    compaction.compact(table, lake, lake.file_size)
+    compaction.compact(table, lake, _all_of_it(lake))
     assert _rows(root) == list(left)
     assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
 
@@ -175,7 +180,7 @@ def test_a_refused_join_leaves_no_file_behind(
     lake = _lake(tmp_path)
     table = _filled(lake)
     _after_reading(monkeypatch, lambda: DeltaTable(tmp_path / "orders").delete("offset < 3"))
-    done = compaction.compact(table, lake, lake.file_size)
+    done = compaction.compact(table, lake, _all_of_it(lake))
     assert (done.joins_refused, done.bytes_rewritten) == (1, 0)
     assert table.storage.files_below("data/g/compaction") == []
 
@@ -188,7 +193,7 @@ def test_an_append_during_a_compaction_does_not_refuse_it(
     table = _filled(lake)
     more = pa.table({"offset": [20]})
     _after_reading(monkeypatch, lambda: write_deltalake(tmp_path / "orders", more, mode="append"))
-    assert compaction.compact(table, lake, lake.file_size).bytes_rewritten > 0
+    assert compaction.compact(table, lake, _all_of_it(lake)).bytes_rewritten > 0
     assert _rows(tmp_path) == list(range(21))
     assert len(DeltaTable(tmp_path / "orders").file_uris()) == 2
 
@@ -209,7 +214,7 @@ def test_joined_files_are_compressed_as_the_settings_say(
     """`lake.compression` counts for files of consumers and of a compaction alike."""
     lake = _lake(tmp_path, compression=compression)
     table = _filled(lake)
-    compaction.compact(table, lake, lake.file_size)
+    compaction.compact(table, lake, _all_of_it(lake))
     (joined,) = table.active()
     footer = pa.parquet.read_metadata(Path(table.storage.uri) / joined.path)
     assert footer.row_group(0).column(0).compression == codec
@@ -231,7 +236,7 @@ def a_vector_that_comes_meanwhile_is_kept(root: Path, monkeypatch: pytest.Monkey
     lake = _lake(root)
     table = _filled(lake)
     _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(root / "orders"))
-    done = compaction.compact(table, lake, lake.file_size)
+    done = compaction.compact(table, lake, _all_of_it(lake))
     assert _rows(root) == list(range(2, 20))
     assert done.joins_refused == 1
 

@@ -38,6 +38,12 @@ from penstock.pipeline.record_source import RecordContent
         ("PermissionError: [Errno 13] Permission denied: '/lake'", LakeRefusedError),
         ("...KafkaSilentError: Kafka did not give orders-0 up to 7", KafkaNotReadError),
         ("SparkContext was shut down", SparkFailedError),
+        (
+            "(java.lang.IllegalStateException) Cannot call methods on a stopped SparkContext.",
+            SparkFailedError,
+        ),
+        ('StatusCode.UNKNOWN details = "Application error processing RPC"', SparkFailedError),
+        ("[NO_ACTIVE_SESSION] No active Spark session found.", SparkFailedError),
         ("java.lang.OutOfMemoryError: Java heap space", SparkMemoryError),
         ("Python worker exited unexpectedly (crashed)", WorkerDiedError),
         (

@@ -9,6 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from penstock.pipeline import compaction
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.settings.sections import LakeSettings
 
@@ -35,7 +36,8 @@ def _compacted_meanwhile(root: Path) -> DeltaTable:
         write_deltalake(root / "orders", rows, mode="append")
     seen = DeltaTable(root / "orders")
     lake = LakeSettings(root=str(root), group="g")
-    done = compaction.compact(LakeTable(lake, "orders"), lake, lake.file_size)
+    rules = JoinRules(lake.file_size, 0, 0, finishes_all=True)
+    done = compaction.compact(LakeTable(lake, "orders"), lake, rules)
     assert done.files_after == 1
     return seen
 

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, upkeep
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
@@ -294,7 +295,7 @@ def test_a_join_whose_commit_may_still_arrive_keeps_its_file(
 
     monkeypatch.setattr(LakeTable, "commit", without_answer)
     with pytest.raises(LakeRefusedError, match="no answer"):
-        compaction.compact(table, _lake(tmp_path), 2**27)
+        compaction.compact(table, _lake(tmp_path), JoinRules(2**27, 0, 0, finishes_all=True))
     assert len(list((tmp_path / "orders/data/g/compaction").rglob("*.parquet"))) == 1
 
 

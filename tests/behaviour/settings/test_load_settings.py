@@ -100,6 +100,25 @@ def test_sections_may_be_empty(tmp_path: Path) -> None:
             "lake: {tables: {a: {table: t, columns: [id]}, b: {table: t, columns: [x, ID]}}}",
             "lake.tables: topics a and b both go to the table t, but a has the column 'id' and",
         ),
+        (
+            "lake: {tables: {a: {table: t, file_size: 2MiB}, b: {table: t}}}",
+            "lake.tables: topics a and b both go to the table t, but a has file_size 2097152 and",
+        ),
+        (
+            "lake: {tables: {a: {table: t, sort_by: [id]}, b: {table: t, sort_by: [day]}}}",
+            "lake.tables: topics a and b both go to the table t, but a has sort_by ['id'] and",
+        ),
+        ("lake: {tables: {a: {file_size: 1kB}}}", "the smallest size is 1MiB"),
+        ("lake: {tables: {a: {sort_by: [id, ID]}}}", "the column 'ID' is named more than once"),
+        (
+            "lake: {tables: {a: {columns: [id], sort_by: [day]}}}",
+            "sort_by names 'day', which is not in columns",
+        ),
+        (
+            "lake: {tables: {a: {partition_by: [date], sort_by: [date]}}}",
+            "sort_by names 'date', which partition_by names, too",
+        ),
+        ("lake: {compact_share: 0}", "lake.compact_share"),
         ("just text", "unknown setting"),
         ("a: [unclosed", "line 1, column"),
     ],
@@ -229,7 +248,8 @@ def test_an_unknown_key_of_a_table_is_named(tmp_path: Path) -> None:
     far = written(tmp_path, "lake:\n  tables:\n    orders:\n      zzz: 1\n")
     with pytest.raises(SettingsError) as wrong:
         load_settings(far, environment={})
-    assert wrong.value.remedy == "A table has columns, partition_by, rows, table, transformation."
+    names = "columns, file_size, partition_by, rows, sort_by, table, transformation"
+    assert wrong.value.remedy == f"A table has {names}."
 
 
 def test_a_minimum_above_the_maximum_is_refused() -> None:

@@ -12,6 +12,8 @@ from kit.program import penstock
 from penstock.errors import SettingsError
 from penstock.kafka_io.client_properties import kafka_python_properties, librdkafka_properties
 from penstock.settings import Secret, load_settings
+from penstock.settings.sections.spark import GUARDS
+from penstock.settings.tree import secret_options
 
 CANARY = "canary-f2d8"
 
@@ -75,7 +77,15 @@ def test_a_user_without_a_password_is_a_settings_error() -> None:
         ("lake.storage_options", "AWS_SECRET_ACCESS_KEY"),
         ("lake.storage_options", "azure_storage_sas_token"),
         ("spark.options", "spark.hadoop.fs.s3a.secret.key"),
+        ("lake.storage_options", "azure_storage_account_key"),
+        ("lake.storage_options", "AZURE_STORAGE_SAS_KEY"),
+        ("lake.storage_options", "google_service_account_key"),
+        ("lake.storage_options", "aws_sse_customer_key_base64"),
         ("spark.options", "spark.hadoop.fs.s3a.access.key"),
+        ("spark.options", "spark.hadoop.fs.azure.account.key.me.dfs.core.windows.net"),
+        ("spark.options", "spark.hadoop.fs.azure.sas.fixed.me.dfs.core.windows.net"),
+        ("spark.options", "spark.hadoop.fs.gs.auth.service.account.private.key"),
+        ("spark.options", "spark.ssl.keyPassword"),
     ],
 )
 def test_a_secret_among_options_of_others_is_refused_and_not_quoted(option: str, name: str) -> None:
@@ -83,6 +93,53 @@ def test_a_secret_among_options_of_others_is_refused_and_not_quoted(option: str,
     with pytest.raises(SettingsError, match=f"{name} is a secret") as raised:
         load_settings(flags={option: json.dumps({name: CANARY})}, environment={})
     assert CANARY not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "written"),
+    [
+        ("lake.root", f"s3://user:{CANARY}@bucket/lake"),
+        ("lake.storage_options", json.dumps({"proxy_url": f"http://user:{CANARY}@proxy:1"})),
+        ("spark.options", json.dumps({"spark.x": f"https://user:{CANARY}@host"})),
+        ("spark.master", f"sc://user:{CANARY}@host:1"),
+        ("spark.master", f"sc://host:1/;use_ssl=true;x-api-key={CANARY}"),
+        ("spark.master", f"sc://host:1/;Authorization=Bearer {CANARY}"),
+        ("kafka.bootstrap_servers", f"user:{CANARY}@broker:9092"),
+        ("kafka.bootstrap_servers", f"kafka://user:{CANARY}@broker:9092"),
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_quoted(option: str, written: str) -> None:
+    """Addresses are in every log and status."""
+    with pytest.raises(SettingsError) as raised:
+        load_settings(flags={option: written}, environment={})
+    assert option in str(raised.value)
+    assert CANARY not in f"{raised.value} {raised.value.remedy}"
+
+
+def test_an_address_with_an_at_sign_and_no_password_is_one() -> None:
+    """Azure's: a container at an account."""
+    root = "abfss://container@account.dfs.core.windows.net/lake"
+    assert load_settings(flags={"lake.root": root}, environment={}).settings.lake.root == root
+
+
+@pytest.mark.parametrize("path", sorted(secret_options()))
+@pytest.mark.parametrize("text", ["", "\n", "  "])
+def test_an_empty_secret_is_refused(path: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    """A Spark server or a page with an empty token would let everybody in."""
+    variable = f"PENSTOCK_{'__'.join(path).upper()}"
+    file = tmp_path / "secret"
+    file.write_text(text, encoding="utf-8")
+    for given in ({variable: text}, {f"{variable}_FILE": str(file)}):
+        with pytest.raises(SettingsError, match="the secret is empty") as raised:
+            load_settings(environment=given)
+        assert variable in str(raised.value)
+
+
+@pytest.mark.parametrize("name", sorted(GUARDS))
+def test_options_of_spark_do_not_undo_a_guard(name: str) -> None:
+    """What masks passwords, and where a server can be reached."""
+    with pytest.raises(SettingsError, match="is set by Penstock"):
+        load_settings(flags={"spark.options": json.dumps({name: "x"})}, environment={})
 
 
 def test_where_a_secret_is_may_be_said() -> None:

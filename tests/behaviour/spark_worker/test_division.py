@@ -54,6 +54,15 @@ def test_shares_are_nearly_equal() -> None:
     assert [sum(map(len, share)) for share in divided(given, 2)] == [1200, 1200]
 
 
+def test_in_calm_a_topic_is_one_file() -> None:
+    """Whole topics go to one task, also when there are as many tasks, and a long range is whole."""
+    given = [RangeToRead(f"t{topic}", one, 0, 100) for topic in range(3) for one in range(8)]
+    first, second = divided(given, 2, keeps_topics_whole=True)
+    assert not {one.topic for one in first} & {one.topic for one in second}
+    large = RangeToRead("one", 0, 0, OFFSETS_WORTH_CUTTING)
+    assert divided([large], 2, keeps_topics_whole=True) == [[large]]
+
+
 def test_many_topics_are_dealt_out_whole() -> None:
     """Each topic in a share is a file: with 24 topics on two tasks no topic is in both."""
     given = [RangeToRead(f"t{topic:02}", one, 0, 10) for topic in range(24) for one in range(10)]

@@ -282,6 +282,20 @@ def _free_net() -> int:
 
 
 @contextmanager
+def paused_nodes(cluster: Cluster) -> Iterator[None]:
+    """Simulated nodes stand still in the block: no pod ends there, and none becomes ready."""
+    assert cluster.environment is not None, "only a cluster of our own is harmed"
+    note = Path(cluster.environment["CLUSTER_RUN"]) / "pids" / "kwok"
+    paused = identity_of(int(note.read_text(encoding="utf-8").split()[0]))
+    assert paused is not None
+    send_signal(paused, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        send_signal(paused, signal.SIGCONT)
+
+
+@contextmanager
 def without_api_server(cluster: Cluster) -> Iterator[None]:
     """Kill the API server, and restart it with the same arguments after the block."""
     assert cluster.environment is not None, "only a cluster of our own is harmed"

@@ -28,6 +28,7 @@ PACKAGES = (
     "kafka-python",
     "kubernetes",
     "deltalake",
+    "obstore",
     "pydantic",
     "typer",
     "rich",

@@ -33,6 +33,7 @@ CONTROLLER = "penstock-controller"
 SETTINGS_MAP = "penstock-settings"
 USER = 10001
 SPARK_TOKEN = "of-this-test"  # noqa: S105 -- for a server of the test
+TOKEN = {"name": "spark-token", "key": "token"}
 
 
 class PodsGroup:
@@ -130,7 +131,7 @@ class PodsGroup:
         }
         lake = {"name": "lake", "mountPath": str(self._folder / "lake")}
         path = {"path": str(self._folder / "lake")}
-        token = {"name": "PENSTOCK_SPARK__TOKEN", "value": SPARK_TOKEN}
+        token = {"name": "PENSTOCK_SPARK__TOKEN", "valueFrom": {"secretKeyRef": TOKEN}}
         return {
             "spec": {
                 "initContainers": [prepare],
@@ -142,6 +143,8 @@ class PodsGroup:
     def _make_controller(self, settings: str) -> None:
         namespace = self.namespace
         self.cluster.bind(namespace, role_rules(remove_volumes=False))
+        secret = {"metadata": {"name": TOKEN["name"]}, "stringData": {TOKEN["key"]: SPARK_TOKEN}}
+        self.cluster.must("POST", f"/api/v1/namespaces/{namespace}/secrets", secret)
         data = {
             "penstock.yaml": settings,
             "pod-template.yaml": yaml.safe_dump(self.pod_template()),

@@ -9,15 +9,14 @@ from deltalake import DeltaTable
 from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.log_commit import WaitingEntry
 
-# By our own entry, on a file system; by deltalake, in object stores.
-WAYS = ("link", "deltalake")
+# By our own entry; by deltalake, where a log is not understood by us.
+WAYS = ("entry", "deltalake")
 _PUTS = ((WaitingEntry, "put_at"), (DeltaTable, "create_write_transaction"))
 
 
 def commit_by(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """Make all tables commit in this way, although they are on a file system."""
-    is_by_link = way == "link"
-    monkeypatch.setattr(LakeTable, "_commits_by_link", property(lambda _: is_by_link))
+    """Make all tables commit in this way."""
+    monkeypatch.setattr(LakeTable, "_puts_entries", way == "entry")
 
 
 def disturb_commits(

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from kit.free_ports import free_ports
@@ -95,6 +97,18 @@ def running_s3_server(folder: Path) -> Iterator[S3Server]:
         yield S3Server(f"http://127.0.0.1:{port}", buckets / BUCKET, server)
     finally:
         stop(server, grace_s=5)
+
+
+@contextmanager
+def s3_for_tests(folder: Path) -> Iterator[S3Server]:
+    """A server whose keys are in the environment; the test is skipped where there is none."""
+    if not server_binary().is_file():
+        pytest.skip("no S3 server: `make s3-server` compiles it, where Go is installed")
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("AWS_ACCESS_KEY_ID", KEY)
+        changed.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        with running_s3_server(folder) as server:
+            yield server
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ class MadeUpGroup:
     unread: frozenset[TopicPartition] = frozenset()
     moves: dict[TopicPartition, tuple[ConsumerId, ConsumerId]] = field(default_factory=dict)
     stopped: TopicPartition | None = None
+    # Why the newest plan was made.
+    why: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         chance = Random(self.seed)
@@ -183,10 +185,9 @@ class MadeUpGroup:
         speeds = self.speeds()
         load = {c: sum(speeds[one] for one in sorted(held)) for c, held in before.items()}
         fullest = max((c for c in load if self.names[0] not in before[c]), key=lambda c: load[c])
-        self._tell(
-            "over_capacity",
-            f"consumer {fullest} is over capacity: {load[fullest] / 1e3:.0f} of 900 kB/s",
-        )
+        explanation = f"consumer {fullest} is over capacity: {load[fullest] / 1e3:.0f} of 900 kB/s"
+        self.why = {"code": "over_capacity", "explanation": explanation}
+        self._tell("over_capacity", explanation)
         self._tell(
             "plan_made",
             f"{len(self.moves)} partitions move",
@@ -208,6 +209,7 @@ class MadeUpGroup:
             "now_ms": 10_000_000 + self.at_s * 1000,
             "phase": "Group Management" if self.moves or self.lost is not None else "Sentinel",
             "phase_for_ms": 4_000,
+            "reason": self.why if self.moves else None,
             "controller_epoch": 3,
             "plan_number": self.plan_number,
             "is_degraded": False,

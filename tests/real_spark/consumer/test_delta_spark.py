@@ -143,7 +143,7 @@ def test_other_tools_at_work_while_a_group_runs(
     make_group: MakeGroup, delta_spark: DeltaSpark
 ) -> None:
     """Every record that was not deleted is there once; an old version stays for who reads it."""
-    group = make_group()
+    group = make_group(lake={"compact_period": "0s"})
     topic, places = make_topic(group, "tools", PARTITIONS, AT_ONCE)
     place = f"{group.settings.lake.root}/{topic}"
     for number, partition in enumerate(places, start=1):

@@ -1,7 +1,7 @@
 """`penstock simulate`: replays write speeds through packing algorithms, without a cluster."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -24,6 +24,7 @@ from penstock.laboratory.packing_replay.replay import (
     lower_bounds,
     replay,
 )
+from penstock.laboratory.packing_replay.simulated_run import SimulatedRun, results_of
 from penstock.laboratory.packing_replay.stream import Stream, read_stream
 from penstock.laboratory.packing_replay.summary import Summary, summarise, table
 from penstock.model import Assignment
@@ -103,6 +104,15 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the result: a .png or .html file.")
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE.html",
+            help="Write the run as one HTML file that can be played in a browser. With several "
+            "algorithms one file each: FILE.MWF.html, FILE.CHAIN.html.",
+        ),
+    ] = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     output: OutputFormat = OUTPUT_OPTION,
@@ -120,6 +130,8 @@ def simulate(
 
     `penstock simulate --generate wave --trigger --assignments assignments.jsonl`
 
+    `penstock simulate --generate wave --partitions 60 --trigger --export wave.html`
+
     """
     if (stream is None) == (kind is None):
         raise UsageError("Give either --stream FILE.csv or --generate KIND.")
@@ -127,6 +139,8 @@ def simulate(
         raise UsageError("Give either --every or --trigger.")
     if plot is not None:
         _check_format(plot)
+    if export is not None and export.suffix != ".html":
+        raise UsageError(f"--export writes an .html file, got {export}")
     loaded = effective_settings(settings, overrides)
     packing = loaded.settings.packing
     carried = _capacity(capacity, packing, generated=kind is not None)
@@ -138,9 +152,16 @@ def simulate(
     )
     interval_s = _interval(interval)
     mode = _mode(loaded, carried, speeds, interval_s if trigger else None)
-    summaries, last = _run(chosen, speeds, mode, assignments)
+    runs = (
+        {one.name: SimulatedRun(one.name, speeds, mode, interval_s) for one in chosen}
+        if export is not None
+        else {}
+    )
+    summaries, last = _run(chosen, speeds, mode, assignments, runs)
     bounds = lower_bounds(speeds, carried)
     rows = table(summaries, bounds, interval_s)
+    for row, (name, run) in zip(rows, runs.items(), strict=False):
+        _write_run(run, _path_for(export, name, several=len(chosen) > 1), row)
     if plot is not None:
         _plot(plot, rows, summaries, bounds, (chosen[0].name, last), speeds, carried)
     print_data(rows, output, _as_table(rows, triggered=trigger))
@@ -248,17 +269,24 @@ def _run(
     stream: Stream,
     mode: OnEveryMeasurement | ThroughTrigger,
     assignments: Path | None,
+    runs: Mapping[str, SimulatedRun],
 ) -> tuple[list[Summary], Assignment]:
-    """Replay every algorithm; also return the first one's last assignment."""
+    """Replay every algorithm; also return the first one's last assignment.
+
+    `runs` are those that are kept for the page.
+    """
     summaries: list[Summary] = []
     lasts: list[Assignment] = []
     with _progress() as progress:
         for algorithm in algorithms:
-            several = len(algorithms) > 1
-            path = _path_for(assignments, algorithm.name) if several else assignments
+            path = _path_for(assignments, algorithm.name, several=len(algorithms) > 1)
             steps = replay(algorithm, stream, mode, perf_counter)
             seen = progress.track(steps, total=len(stream), description=algorithm.name)
-            kept = list(_written(seen, path))
+            kept = []
+            for step in _written(seen, path):
+                kept.append(step)
+                if algorithm.name in runs:
+                    runs[algorithm.name].add(step)
             lasts.append(kept[-1].assignment)
             summaries.append(summarise(algorithm.name, kept))
     return summaries, lasts[0]
@@ -275,10 +303,16 @@ def _progress() -> Progress:
     )
 
 
-def _path_for(assignments: Path | None, name: str) -> Path | None:
-    if assignments is None:
-        return None
-    return assignments.with_name(f"{assignments.stem}.{name}{assignments.suffix}")
+def _path_for(file: Path | None, name: str, *, several: bool) -> Path | None:
+    if file is None or not several:
+        return file
+    return file.with_name(f"{file.stem}.{name}{file.suffix}")
+
+
+def _write_run(run: SimulatedRun, file: Path | None, row: Mapping[str, Any]) -> None:
+    if file is not None:
+        run.write(file, results_of(row))
+        say(f"Wrote {file}: open it in a browser.")
 
 
 def _written(steps: Iterator[ReplayStep] | Any, path: Path | None) -> Iterator[ReplayStep]:

@@ -78,6 +78,8 @@ class CarryBatch(Effect):
     """Answered by `BatchEnded` or `BatchCrashed`."""
 
     ranges: tuple[RangeToCarry, ...]
+    # Little, and nothing is left over: one file for each table, though it takes a little longer.
+    is_calm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,9 @@ class SetHealth(Effect):
 
 @dataclass(frozen=True, slots=True)
 class KeepTables(Effect):
-    """Compact the tables of these topics. Answered by `TablesKept` or `TablesNotKept`."""
+    """Join small files of these tables. Answered by `TablesKept` or `TablesNotKept`."""
 
-    topics: tuple[str, ...]
+    tables: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,12 +222,17 @@ class BatchCrashed(CallFailed):
 
 @dataclass(frozen=True, slots=True)
 class TablesKept(Input):
-    """Answers `KeepTables`."""
+    """Answers `KeepTables`. `has_more`: it ended because it had taken its time."""
+
+    processor_s: float = 0.0
+    has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TablesNotKept(CallFailed):
-    pass
+    """Some tables may have been kept all the same."""
+
+    processor_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

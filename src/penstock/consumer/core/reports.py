@@ -1,9 +1,8 @@
-"""When to report to the controller, and what a report holds; and when to keep tables."""
+"""When to report to the controller, and what a report holds; and when to remove orphans."""
 
 from dataclasses import replace
 
 from penstock.consumer.core.effects import (
-    KeepTables,
     RemoveOrphans,
     SaveMailboxPositions,
     SendToController,
@@ -11,7 +10,7 @@ from penstock.consumer.core.effects import (
     WriteGroupOffsets,
 )
 from penstock.consumer.core.event_builder import Measurements
-from penstock.consumer.core.inputs import OrphansNotRemoved, TablesKept, TablesNotKept, Tick
+from penstock.consumer.core.inputs import OrphansNotRemoved, Tick
 from penstock.consumer.core.occupation import waits_for, works_on
 from penstock.consumer.core.partition_progress import WorkDone, behind, reported
 from penstock.consumer.core.step_draft import StepDraft
@@ -94,25 +93,3 @@ def orphans_not_removed(draft: StepDraft, given: OrphansNotRemoved) -> None:
     if not draft.orphan_removals_ms:
         draft.orphan_removals_ms = (draft.now_ms + _ORPHAN_REMOVALS_MS[-1],)
     draft.log_failure("orphans_kept", given.error)
-
-
-def keep_tables(draft: StepDraft) -> None:
-    """Keep the tables that this consumer writes, if that is due."""
-    if draft.upkeep_due_ms is None or draft.now_ms < draft.upkeep_due_ms:
-        return
-    topics = tuple(sorted({one.topic for one in draft.owned}))
-    if topics:
-        draft.upkeep_due_ms = None
-        draft.do(KeepTables(topics))
-    else:
-        draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-
-
-def tables_kept(draft: StepDraft, _: TablesKept) -> None:
-    """Set the time of the next upkeep, one period after the end of this one."""
-    draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-
-
-def tables_not_kept(draft: StepDraft, given: TablesNotKept) -> None:
-    draft.upkeep_due_ms = draft.now_ms + draft.settings.upkeep_period_ms
-    draft.log_failure("table_not_kept_up", given.error)

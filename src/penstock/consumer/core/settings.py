@@ -4,9 +4,10 @@
 default comes from the settings catalogue.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.settings.sections import Settings
+from penstock.settings.sections import LakeSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,9 @@ class CoreSettings:
     local_spark_failures_max: int
     # 0 disables the upkeep of tables.
     upkeep_period_ms: int
+    upkeep_share: float
+    # For tables that the settings name: the topic whose partition 0 decides who keeps them.
+    table_keepers: Mapping[str, str]
     deployment_version: int | None
 
 
@@ -57,8 +61,25 @@ def core_settings(settings: Settings, deployment_version: int | None) -> CoreSet
         restarts_spark=settings.spark.uses_connect_server,
         local_spark_failures_max=settings.spark.local_failures_max,
         upkeep_period_ms=_ms(settings.lake.compact_period),
+        upkeep_share=settings.lake.compact_share,
+        table_keepers=table_keepers(settings.lake),
         deployment_version=deployment_version,
     )
+
+
+def table_keepers(lake: LakeSettings) -> dict[str, str]:
+    """The first topic, by name, of each table that the settings name.
+
+    Dead letters are kept with the first topic that has a transformation. A topic whose table has
+    another name has no table of its own name, unless another topic goes there: nobody keeps it.
+    """
+    keepers = dict.fromkeys(lake.tables, "")
+    for topic in sorted(lake.tables, reverse=True):
+        keepers[lake.table_of(topic).table] = topic
+    transformed = [topic for topic, own in lake.tables.items() if own.transformation]
+    if transformed:
+        keepers[lake.dead_letter_table] = min(transformed)
+    return keepers
 
 
 def _ms(seconds: float) -> int:

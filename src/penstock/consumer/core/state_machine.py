@@ -17,6 +17,7 @@ from penstock.consumer.core import (
     reports,
     shutdown,
     spark,
+    table_upkeep,
 )
 from penstock.consumer.core.effects import Effect, Fail, StartSpark
 from penstock.consumer.core.inputs import (
@@ -109,7 +110,7 @@ def _due_ms(draft: StepDraft) -> int:
 
 def _tick(draft: StepDraft, given: Tick) -> None:
     reports.report(draft, given)
-    reports.keep_tables(draft)
+    table_upkeep.keep_tables(draft)
     reports.remove_orphans(draft)
     shutdown.watch(draft)
 
@@ -133,8 +134,8 @@ HANDLERS: dict[type[Input], Callable[[StepDraft, Any], None]] = {
     SparkNotStarted: spark.not_started,
     BatchEnded: batch_results.ended,
     BatchCrashed: _crashed,
-    TablesKept: reports.tables_kept,
-    TablesNotKept: reports.tables_not_kept,
+    TablesKept: table_upkeep.tables_kept,
+    TablesNotKept: table_upkeep.tables_not_kept,
     OrphansNotRemoved: reports.orphans_not_removed,
     ShutdownAsked: shutdown.asked,
 }

@@ -18,7 +18,7 @@ from penstock.consumer.process.threads import Inbox, Worker
 from penstock.kafka_io.group_offsets import GroupOffsets
 from penstock.model import TopicPartition
 from penstock.pipeline import BatchResult
-from penstock.pipeline.upkeep import UpkeepReport
+from penstock.pipeline.table_keeper import TablesKept
 from penstock.telemetry import Health
 
 LAST_MESSAGES_S_MAX = 3.0
@@ -160,7 +160,11 @@ class EffectRunner:
             self._metrics.batch_ended(result, given, time.monotonic() - began_s)
             return given
 
-        self._carrying.ask(lambda: self._systems.carry(effect.ranges), ended, inputs.BatchCrashed)
+        self._carrying.ask(
+            lambda: self._systems.carry(effect.ranges, is_calm=effect.is_calm),
+            ended,
+            inputs.BatchCrashed,
+        )
 
     def _interrupt_batch(self, _: act.InterruptBatch) -> None:
         """In a thread of its own: the carrying thread is busy with the batch."""
@@ -173,19 +177,21 @@ class EffectRunner:
         )
 
     def _keep_tables(self, effect: act.KeepTables) -> None:
-        def kept(now: int, reports: list[UpkeepReport]) -> inputs.Input:
-            for one in reports:
-                self._log.info(
-                    "table_kept_up", table=one.table, files=one.files_after, before=one.files_before
-                )
-            self._metrics.tables_kept(reports)
-            return inputs.TablesKept(now)
+        def kept(now: int, done: TablesKept) -> inputs.Input:
+            for one in done.reports:
+                files = {"files": one.files_after, "before": one.files_before}
+                self._log.debug("table_kept_up", table=one.table, **files)
+            self._metrics.tables_kept(done.reports, done.processor_s)
+            if done.failure is not None:
+                self._metrics.tables_not_kept()
+                return inputs.TablesNotKept(now, done.failure, done.processor_s)
+            return inputs.TablesKept(now, done.processor_s, done.has_more)
 
         def not_kept(now: int, error: Exception) -> inputs.Input:
             self._metrics.tables_not_kept()
             return inputs.TablesNotKept(now, error)
 
-        self._upkeep.ask(lambda: self._systems.keep_tables(effect.topics), kept, not_kept)
+        self._upkeep.ask(lambda: self._systems.keep_tables(effect.tables), kept, not_kept)
 
     def _remove_orphans(self, _: act.RemoveOrphans) -> None:
         def removed(_: int, files: int) -> None:
@@ -201,6 +207,7 @@ class EffectRunner:
     def _end_controlled(self, effect: act.EndControlled) -> None:
         """Deliver the last messages and write "controlled"; then let Spark go."""
         self.has_ended = True
+        self._systems.end_upkeep()
         left_s = min(LAST_MESSAGES_S_MAX, effect.within_ms / 1000)
         self._outbound.flush(left_s)
         if self._group is not None:

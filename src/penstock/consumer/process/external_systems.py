@@ -19,7 +19,8 @@ from penstock.model import Epoch, TopicPartition
 from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer, start_session
 from penstock.pipeline.commit_watch import UNWATCHED, CommitWatch
 from penstock.pipeline.session import disconnect
-from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
+from penstock.pipeline.table_keeper import TableKeeper, TablesKept
+from penstock.pipeline.upkeep import remove_orphans_of
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class ExternalSystems:
         self._sizes: LogSizeReader | None = None
         self._session: Any = None
         self._authority: str | None = None
+        self._keeper = TableKeeper(settings.lake)
         # The ledger can be read before Spark is up.
         self._pipeline = Pipeline(settings, None, at_point=at_point, watch=watch)
 
@@ -87,7 +89,7 @@ class ExternalSystems:
             self._settings, self._session, at_point=self._at_point, watch=self._watch
         )
 
-    def carry(self, ranges: Sequence[RangeToCarry]) -> BatchResult:
+    def carry(self, ranges: Sequence[RangeToCarry], *, is_calm: bool = False) -> BatchResult:
         planned = [
             PlannedRange(
                 one.range,
@@ -98,7 +100,7 @@ class ExternalSystems:
             )
             for one in ranges
         ]
-        return self._pipeline.carry(planned, writer=self._writer)
+        return self._pipeline.carry(planned, writer=self._writer, is_calm=is_calm)
 
     def interrupt(self) -> None:
         """Make the running batch fail; it is then dropped whole."""
@@ -118,11 +120,13 @@ class ExternalSystems:
         """Remove this consumer's files that no commit names and none can name; how many."""
         return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
 
-    def keep_tables(self, topics: Iterable[str]) -> list[UpkeepReport]:
-        """Join small files and remove what is no longer needed, where this group has written."""
-        lake = self._settings.lake
-        names = sorted({lake.table_of(topic).table for topic in topics})
-        return list(keep_up(lake, names, skips_others=True))
+    def keep_tables(self, tables: Sequence[str]) -> TablesKept:
+        """Join small files and remove what is no longer needed, in a child process."""
+        return self._keeper.keep(tables)
+
+    def end_upkeep(self) -> None:
+        """End the child process, whatever it does. Never waits."""
+        self._keeper.close()
 
     def read_ends(self, partitions: Sequence[TopicPartition]) -> LogEnds:
         """How far each partition's committed records reach, and why others cannot be looked up.

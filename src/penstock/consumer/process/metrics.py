@@ -30,6 +30,7 @@ class ConsumerMetrics:
             of.SESSIONS_STARTED,
             of.SESSIONS_LOST,
             of.ORPHANS_REMOVED,
+            of.UPKEEP_SECONDS,
         ):
             self._store.count(metric, self._me, by=0)
         self._store.ask(self._samples)
@@ -87,8 +88,9 @@ class ConsumerMetrics:
         self._has_session = True
         self._store.count(of.SESSIONS_STARTED, self._me)
 
-    def tables_kept(self, reports: Iterable[UpkeepReport]) -> None:
+    def tables_kept(self, reports: Iterable[UpkeepReport], processor_s: float) -> None:
         count, me = self._store.count, self._me
+        count(of.UPKEEP_SECONDS, me, by=processor_s)
         for one in reports:
             count(of.UPKEEPS, me, "left_alone" if one.left_alone else "done")
             self._store.set(of.TABLE_FILES, one.files_after, me, one.table)

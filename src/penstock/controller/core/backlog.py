@@ -46,8 +46,9 @@ def behind_by_partition(draft: StepDraft) -> dict[TopicPartition, float]:
     return {
         partition: behind_bytes
         for consumer, record in draft.consumers.now.items()
+        for held in (draft.held_by(consumer),)  # once for each consumer, not for each partition
         for partition, behind_bytes in record.behind_by_partition.items()
-        if partition in draft.held_by(consumer)
+        if partition in held
     }
 
 

@@ -3,14 +3,16 @@
 Scripts read them from `penstock status -o json`, and its exit code says whether there are any.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from penstock.controller.core.backlog_trend import BacklogDirection, backlog_trend
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.load import capacities_of
 from penstock.controller.core.state import PauseRecord, State, by_name
+from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.waiting import Waiting
 from penstock.model import ConsumerId, TopicPartition
 from penstock.model.sentences import (
@@ -44,16 +46,16 @@ class Condition:
 
 
 def conditions(
-    state: State, group: GroupLoad, waiting: Waiting, *, is_degraded: bool
+    state: State, load: Callable[[], GroupLoad], waiting: Waiting, *, is_degraded: bool
 ) -> list[Condition]:
-    """All that hold now, the worst first."""
+    """All that hold now, the worst first. `load` is called only where it is needed: it is dear."""
     return [
         *_blind(state),
         *_unread(state),
         *_stopped(state),
         *_falling_behind(state, waiting),
-        *_at_maximum(state, group),
-        *_oversize(state, group),
+        *_at_maximum(state, load),
+        *_oversize(state),
         *_held(state),
         *_unsaved(is_degraded=is_degraded),
     ]
@@ -140,8 +142,12 @@ def counted_records(waiting: Waiting) -> str:
     return f"{at_most}{waiting.records:,} {'record' if waiting.records == 1 else 'records'}"
 
 
-def _at_maximum(state: State, group: GroupLoad) -> Iterator[Condition]:
-    working, most = len(group.load_by_consumer), state.settings.consumers_max
+def _at_maximum(state: State, load_of: Callable[[], GroupLoad]) -> Iterator[Condition]:
+    most = state.settings.consumers_max
+    if len(state.consumers) < most:
+        return
+    group = load_of()
+    working = len(group.load_by_consumer)
     if working >= most and is_over_capacity(group):
         load = sum(group.load_by_consumer.values())
         capacity = sum(group.capacity_by_consumer[c] for c in group.load_by_consumer)
@@ -152,9 +158,9 @@ def _at_maximum(state: State, group: GroupLoad) -> Iterator[Condition]:
         )
 
 
-def _oversize(state: State, group: GroupLoad) -> Iterator[Condition]:
+def _oversize(state: State) -> Iterator[Condition]:
     usual = state.settings.policy.capacity_bytes_per_s
-    strongest = max((usual, *group.capacity_by_consumer.values()))
+    strongest = max((usual, *capacities_of(StepDraft(state, state.now_ms)).values()))
     speeds = state.speed_memory.established
     oversize = [partition for partition, speed in speeds.items() if speed > strongest]
     if oversize:

@@ -91,7 +91,7 @@ def _controller(state: State, asked: Asked) -> Iterator[Sample]:
 def _conditions(state: State, *, is_degraded: bool) -> Iterator[Sample]:
     load = group_load(StepDraft(state, state.now_ms))
     total = group_waiting(state).total()
-    found = {one.name for one in conditions(state, load, total, is_degraded=is_degraded)}
+    found = {one.name for one in conditions(state, lambda: load, total, is_degraded=is_degraded)}
     for name in ConditionName:
         yield Sample(of.CONDITION, (name.value.replace(" ", "_"),), float(name in found))
     yield Sample(of.GROWTH_HELD, (), float(state.growth_limit is not None))

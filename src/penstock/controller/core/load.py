@@ -35,7 +35,7 @@ def usual_capacity(draft: StepDraft) -> float:
     return median_low(known) if known else usual
 
 
-def _capacities(draft: StepDraft) -> dict[ConsumerId, float]:
+def capacities_of(draft: StepDraft) -> dict[ConsumerId, float]:
     usual = usual_capacity(draft)
     found = dict.fromkeys(available(draft), usual)
     if draft.state.settings.capacity_is_learned:
@@ -72,20 +72,21 @@ def group_load(
     """The group as the trigger and the packer see it."""
     settings, speeds, memory = draft.state.settings, draft.state.speeds, draft.state.speed_memory
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
-    capacities = _capacities(draft)
+    capacities = capacities_of(draft)
     set_aside = _set_aside(draft, capacities)
     behind = behind_by_partition(draft)
     extra = catch_up_load(draft, behind, set_aside)
     load: dict[TopicPartition, float] = {}
     by_consumer: dict[ConsumerId, float] = {}
     unread = []
+    parked, holdings = draft.parked.now, draft.holdings.now  # there may be 10,000 partitions
     for partition, speed in draft.state.write_speeds.items():
-        is_stopped = partition in draft.parked
+        is_stopped = partition in parked
         added = extra.get(partition, 0.0)
         # A stopped partition is read by nobody: it needs a place, but no capacity.
         established = memory.established.get(partition, speed)
         load[partition] = 0.0 if is_stopped else established + added
-        if partition not in draft.holdings and not is_stopped:
+        if partition not in holdings and not is_stopped:
             unread.append(partition)
         consumer = where(draft, partition)
         if consumer in current:

@@ -22,7 +22,7 @@ from penstock.controller.core.state import ConsumerRecord, ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import FromConsumer
 from penstock.model import ConsumerId
-from penstock.model.sentences import counted
+from penstock.model.sentences import counted, duration_text
 
 # The window of `creations_per_minute_max`.
 MINUTE_MS = 60_000
@@ -281,7 +281,7 @@ def listing_failed(draft: StepDraft, given: ListingFailed) -> None:
         draft.decide(
             Code.LISTING_FAILED,
             f"the deployments cannot be listed: {given.reason[:200]}; they are listed again "
-            f"every {settings.list_retry_ms} ms",
+            f"every {duration_text(settings.list_retry_ms / 1_000)}",
         )
     draft.count("listing_failed")
     again_ms = draft.now_ms + settings.list_retry_ms

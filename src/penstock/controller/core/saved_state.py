@@ -25,11 +25,14 @@ from penstock.controller.core.state import (
 )
 from penstock.messages import Direction, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.epoch import INTEGER_MAX
 from penstock.settings.sections import Settings
 from penstock.state_directory import state_file
 from penstock.state_directory.state_file import BrokenState
 
 OWNER = "controller"
+# Leaves room to count on. A higher one is forged or damaged, and would end every controller.
+COUNTED_MAX = INTEGER_MAX // 2
 
 
 def encode_state(state: State) -> bytes:
@@ -163,11 +166,11 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         held_by.setdefault(holding.consumer, set()).add(partition)
     return State(
         phase=Phase(saved["phase"]),
-        controller_epoch=int(saved["controller_epoch"]),
-        plan_number=int(saved["plan_number"]),
-        epochs_used=int(saved["epochs_used"]),
-        queries_sent=int(saved["queries_sent"]),
-        deployment_version=int(saved["deployment_version"]),
+        controller_epoch=_counted_on(saved["controller_epoch"]),
+        plan_number=_counted_on(saved["plan_number"]),
+        epochs_used=_counted_on(saved["epochs_used"]),
+        queries_sent=_counted_on(saved["queries_sent"]),
+        deployment_version=_counted_on(saved["deployment_version"]),
         chosen=chosen,
         settings=controller_settings(chosen),
         overrides=by_option({str(name): value for name, value in saved["overrides"].items()}),
@@ -179,7 +182,7 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         },
         departing={ConsumerId(int(c)): 0 for c in saved["departing"]},
         incarnation_floor={
-            ConsumerId(int(c)): int(f) for c, f in saved["incarnation_floor"].items()
+            ConsumerId(int(c)): _counted_on(f) for c, f in saved["incarnation_floor"].items()
         },
         holdings=holdings,
         held_by={c: frozenset(partitions) for c, partitions in held_by.items()},
@@ -212,6 +215,14 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         history=tuple(_decision(row) for row in saved["history"]),
         counts={str(name): int(number) for name, number in saved["counts"].items()},
     )
+
+
+def _counted_on(saved: Any) -> int:
+    """A number from which a controller counts on; no message may have one above INTEGER_MAX."""
+    number = int(saved)
+    if not 0 <= number <= COUNTED_MAX:
+        raise ValueError("no group has counted so far")
+    return number
 
 
 def _decision(row: list[Any]) -> Decision:

@@ -21,7 +21,7 @@ from penstock.controller.core.state import (
 )
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import ConsumerId, TopicPartition
-from penstock.model.sentences import counted, shortened_list
+from penstock.model.sentences import counted, duration_text, shortened_list
 
 UP = frozenset({ConsumerStatus.READY, ConsumerStatus.LEAVING})
 # What is quiet for this share of `silence` counts when it is asked whether many are silent.
@@ -143,13 +143,13 @@ def _late_starts(draft: StepDraft) -> dict[ConsumerId, str]:
         since_ms = max(record.since_heartbeat_time_ms, record.starting_heartbeat_time_ms)
         listed_ms = record.listed_heartbeat_time_ms
         if draft.heartbeat_time_ms - record.since_heartbeat_time_ms >= longest_ms:
-            late[consumer] = f"did not come up within {longest_ms} ms"
+            late[consumer] = f"did not come up within {_text(longest_ms)}"
         elif draft.heartbeat_time_ms - since_ms < bound_ms:
             continue
         elif listed_ms is None or listed_ms - since_ms < bound_ms:
             draft.ask_for_list()
         else:
-            late[consumer] = f"did not come up within {bound_ms} ms"
+            late[consumer] = f"did not come up within {_text(bound_ms)}"
     return late
 
 
@@ -171,7 +171,7 @@ def _late_acknowledgements(draft: StepDraft) -> dict[ConsumerId, str]:
         if is_over or waited_ms >= settings.acknowledge_ms:
             verb = "start" if holding.status is HoldingStatus.STARTING else "stop"
             bound_ms = longest_ms if is_over else settings.acknowledge_ms
-            late[holding.consumer] = f"did not {verb} {partition} within {bound_ms} ms"
+            late[holding.consumer] = f"did not {verb} {partition} within {_text(bound_ms)}"
     return late
 
 
@@ -204,10 +204,14 @@ def _set_explained_starts_aside(draft: StepDraft) -> None:
             if plan is not None and plan.target.get(partition) == holding.consumer:
                 draft.close(partition)  # else the plan moves it, once its next consumer is up
             overdue.setdefault(holding.consumer, []).append(partition)
-    rest = f"not started within {settings.acknowledge_ms} ms; nothing else waits for that"
+    rest = f"not started within {_text(settings.acknowledge_ms)}; nothing else waits for that"
     _tell_of_starts(draft, Code.PARTITION_FAILED, overdue, rest)
-    rest = f"not started within {longest_ms} ms: stopped, and then started anew"
+    rest = f"not started within {_text(longest_ms)}: stopped, and then started anew"
     _tell_of_starts(draft, Code.PARTITION_GIVEN_UP, stopped, rest)
+
+
+def _text(ms: float) -> str:
+    return duration_text(ms / 1_000)
 
 
 def _tell_of_starts(

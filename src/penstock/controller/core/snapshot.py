@@ -4,16 +4,17 @@
 become ages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
 from penstock.controller.core.backlog_trend import backlog_trend
 from penstock.controller.core.conditions import conditions
 from penstock.controller.core.decisions import Decision
+from penstock.controller.core.inputs import LogExtent
 from penstock.controller.core.load import group_load, problem_of
 from penstock.controller.core.roll_out import to_replace
-from penstock.controller.core.state import ConsumerRecord, Holding, HoldingStatus, State
+from penstock.controller.core.state import ConsumerRecord, HoldingStatus, Phase, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.waiting import (
     GroupWaiting,
@@ -30,6 +31,29 @@ _BY_NAME = attrgetter("topic", "partition")
 
 
 def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]:
+    """All that is published of the group."""
+    draft = StepDraft(state, state.now_ms)
+    load = group_load(draft)
+    seen = snapshot_without_question(state, unix_ms, is_degraded=is_degraded, load=lambda: load)
+    return {**seen, "question": _question(draft, load)}
+
+
+def question(state: State) -> dict[str, Any]:
+    """What the packer would be asked now; `penstock plan` asks it.
+
+    In a large group it is a third of a snapshot's cost.
+    """
+    draft = StepDraft(state, state.now_ms)
+    return _question(draft, group_load(draft))
+
+
+def snapshot_without_question(
+    state: State,
+    unix_ms: int,
+    *,
+    is_degraded: bool,
+    load: Callable[[], GroupLoad] | None = None,
+) -> dict[str, Any]:
     policy, speeds, written = state.settings.policy, state.speeds, state.write_speeds
     waiting = group_waiting(state)
     consumers = [
@@ -37,8 +61,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         for consumer, record in sorted(state.consumers.items())
     ]
     total = waiting.total()
-    draft = StepDraft(state, state.now_ms)
-    load = group_load(draft)
+    load = load or (lambda: group_load(StepDraft(state, state.now_ms)))
     found = conditions(state, load, total, is_degraded=is_degraded)
     return {
         "version": SNAPSHOT_VERSION,
@@ -47,6 +70,7 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         "now_ms": state.now_ms,
         "phase": state.phase.value,
         "phase_for_ms": state.now_ms - state.phase_since_ms,
+        "reason": _reason(state),
         "controller_epoch": state.controller_epoch,
         "plan_number": state.plan_number,
         "is_degraded": is_degraded,
@@ -71,9 +95,8 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         "behind_is_at_most": total.is_at_most,
         "behind_unknown": sum(one is None for one in waiting.without_consumer.values()),
         "consumers": consumers,
-        "partitions": {str(p): _partition(state, waiting, p, held) for p, held in _held(state)},
+        "partitions": _partitions(state, waiting),
         "moves": _moves(state),
-        "question": _question(draft, load),
         "parked": {str(p): parked.reason for p, parked in sorted(state.parked.items())},
         "parked_details": {str(p): one.detail for p, one in state.parked.items() if one.detail},
         "pauses": [
@@ -85,6 +108,15 @@ def snapshot(state: State, unix_ms: int, *, is_degraded: bool) -> dict[str, Any]
         "counts": dict(state.counts),
         "history": [_decision(state, decision) for decision in state.history],
     }
+
+
+def _reason(state: State) -> dict[str, str] | None:
+    """Why the controller does what it does now; None while it changes nothing."""
+    if state.phase is Phase.REASSIGN and state.packing_code is not None:
+        return {"code": state.packing_code.value, "explanation": state.packing_explanation}
+    if state.phase is Phase.GROUP_MANAGEMENT and state.plan is not None:
+        return {"code": state.plan.code.value, "explanation": state.plan.explanation}
+    return None
 
 
 def _roll_out(state: State) -> dict[str, Any] | None:
@@ -117,28 +149,40 @@ def _decision(state: State, decision: Decision) -> dict[str, Any]:
     }
 
 
-def _partition(
-    state: State, waiting: GroupWaiting, partition: TopicPartition, holding: Holding | None
-) -> dict[str, Any]:
-    return {
-        "write_speed_bytes_per_s": state.write_speeds.get(partition),
-        "consumer": holding.consumer if holding else None,
-        "status": holding.status.value if holding else "unread",
-        **(_reported(state, partition, holding) if holding else _unread(state, waiting, partition)),
-    }
+def _partitions(state: State, waiting: GroupWaiting) -> dict[str, dict[str, Any]]:
+    """Every partition by name. There may be ten thousand: nothing is looked up twice here."""
+    speeds, holdings = state.write_speeds, state.holdings
+    logs: Mapping[TopicPartition, LogExtent] = {} if state.speeds is None else state.speeds.logs
+    found: dict[str, dict[str, Any]] = {}
+    for partition in sorted({*speeds, *holdings}, key=_BY_NAME):
+        holding, extent = holdings.get(partition), logs.get(partition)
+        row: dict[str, Any] = {"write_speed_bytes_per_s": speeds.get(partition)}
+        found[str(partition)] = row
+        if holding is None:
+            row |= {"consumer": None, "status": "unread"}
+            row |= _unread(waiting.without_consumer.get(partition), extent)
+            continue
+        row["consumer"], row["status"] = holding.consumer, holding.status.value
+        if extent is not None:
+            row["end_offset"] = extent.end_offset
+        record = state.consumers.get(holding.consumer)
+        if record is not None and record.incarnation == holding.incarnation:
+            _add_report(row, state, record, partition)
+    return found
 
 
-def _reported(state: State, partition: TopicPartition, holding: Holding) -> dict[str, int]:
+def _add_report(
+    row: dict[str, Any], state: State, record: ConsumerRecord, partition: TopicPartition
+) -> None:
     """Where its consumer is in the log. What is unknown is left out: there are many partitions."""
-    record = state.consumers.get(holding.consumer)
-    extent = None if state.speeds is None else state.speeds.logs.get(partition)
-    found: dict[str, float | None] = {"end_offset": None if extent is None else extent.end_offset}
-    if record is not None and record.incarnation == holding.incarnation:
-        found["next_offset"] = record.next_offsets.get(partition)
-        if partition in record.unread_records:
-            waiting = of_reported(state, record, partition)
-            found |= {"behind_records": waiting.records, "behind_bytes": waiting.log_bytes or None}
-    return {name: round(figure) for name, figure in found.items() if figure is not None}
+    next_offset = record.next_offsets.get(partition)
+    if next_offset is not None:
+        row["next_offset"] = next_offset
+    if partition in record.unread_records:
+        waiting = of_reported(state, record, partition)
+        row["behind_records"] = waiting.records
+        if waiting.log_bytes:
+            row["behind_bytes"] = round(waiting.log_bytes)
 
 
 def _behind(waiting: Waiting, written_bytes_per_s: float) -> dict[str, Any]:
@@ -164,14 +208,12 @@ def _trend(state: State, waiting: Waiting) -> dict[str, Any]:
     }
 
 
-def _unread(state: State, waiting: GroupWaiting, partition: TopicPartition) -> dict[str, Any]:
+def _unread(waiting: Waiting | None, extent: LogExtent | None) -> dict[str, Any]:
     """What waits in a log that nobody reads, and where it begins and ends."""
-    found = waiting.without_consumer.get(partition)
-    extent = None if state.speeds is None else state.speeds.logs.get(partition)
     return {
-        "behind_records": None if found is None else found.records,
-        "behind_bytes": None if found is None else found.log_bytes,
-        "behind_is_at_most": found is not None and found.is_at_most,
+        "behind_records": None if waiting is None else waiting.records,
+        "behind_bytes": None if waiting is None else waiting.log_bytes,
+        "behind_is_at_most": waiting is not None and waiting.is_at_most,
         "start_offset": None if extent is None else extent.start_offset,
         "end_offset": None if extent is None else extent.end_offset,
     }
@@ -184,11 +226,6 @@ def _hold(state: State) -> dict[str, Any] | None:
         return None
     for_ms = state.heartbeats.heartbeat_time_ms - shared.since_heartbeat_time_ms
     return {"consumers": [int(consumer) for consumer in shared.consumers], "for_ms": for_ms}
-
-
-def _held(state: State) -> list[tuple[TopicPartition, Holding | None]]:
-    names = sorted({*state.write_speeds, *state.holdings}, key=_BY_NAME)
-    return [(partition, state.holdings.get(partition)) for partition in names]
 
 
 def _consumer(
@@ -227,7 +264,6 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
 
 
 def _question(draft: StepDraft, load: GroupLoad) -> dict[str, Any]:
-    """What the packer would be asked now; `penstock plan` asks it."""
     consumers_max = draft.state.settings.consumers_max
     problem = problem_of(draft, consumers_max, Reason.OVER_CAPACITY, load)
     return {

@@ -34,7 +34,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import StateQuery, StateQueryResponse
 from penstock.model import ConsumerId, TopicPartition
-from penstock.model.sentences import counted
+from penstock.model.sentences import counted, duration_text
 
 
 def enter(draft: StepDraft) -> None:
@@ -99,7 +99,7 @@ def heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
     for consumer in _missing(draft):
         is_quiet = has_been_quiet(draft, draft.consumers[consumer], settings.synchronise_ms)
         if consumer not in starting and (is_quiet or waited_ms >= settings.patience_ms):
-            late[consumer] = f"did not answer within {waited_ms} ms"
+            late[consumer] = f"did not answer within {duration_text(waited_ms / 1_000)}"
     for consumer in now_given_up(draft, late, ()):
         fence(draft, consumer, late[consumer])
     if starting.issuperset(_missing(draft)):

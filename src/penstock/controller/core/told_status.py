@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.controller.core.backlog_trend import BATCHES_JUDGED, BacklogDirection
+from penstock.controller.core.decisions import Code
 from penstock.controller.core.state import ConsumerStatus, Phase
 from penstock.model import Assignment, TopicPartition
 from penstock.model.sentences import counted, duration_text, speed_text
@@ -28,7 +29,6 @@ _STARTING = {ConsumerStatus.QUERIED, ConsumerStatus.WANTED, ConsumerStatus.CREAT
 _PLAN = re.compile(r"plan (\d+) \(\w+\): ")
 _NOTHING = re.compile(r"[,;] 0 (moves of 0 B/s|starts|to create|to empty)(?=[,;]|$)")
 _COUNTS = re.compile(r", (\d+) (starts?|to create|to empty)(?=,|$)")
-_MILLISECONDS = re.compile(r"\b(\d{4,}) ms\b")
 _LAST_LINE = re.compile(r" Last line: .*", re.DOTALL)
 # From here on what is left is said in minutes.
 _IN_MINUTES_FROM_S = 180
@@ -39,19 +39,24 @@ _CARRIED_OVER_MS_MIN = 4_000
 
 
 def doing_text(status: Mapping[str, Any]) -> str:
-    """What the controller does now: `watches`."""
-    return next((text for phase, text in _PHASES.items() if phase == status["phase"]), "works")
+    """What the controller does now: `watches`, `makes a plan: consumer 1 is over capacity`."""
+    text = next((text for phase, text in _PHASES.items() if phase == status["phase"]), "works")
+    reason = status.get("reason")
+    return text if reason is None else f"{text}: {reason['explanation']}"
 
 
 def decision_text(decision: Mapping[str, Any]) -> str:
     """A decision as one sentence: without numbers of plans, counts of nothing, lines of logs."""
-    text = _LAST_LINE.sub("", str(decision["explanation"]))
-    text = _MILLISECONDS.sub(lambda found: duration_text(int(found[1]) / 1000), text)
-    if decision["code"] == "plan_made":
-        text = _NOTHING.sub("", _PLAN.sub(r"plan \1: ", text))
-        text = _COUNTS.sub(_count_text, text)
+    text = _LAST_LINE.sub("", plain_text(decision["code"], decision["explanation"]))
     times = decision["times"]
     return text if times == 1 else f"{text} ({times} times)"
+
+
+def plain_text(code: str, explanation: str) -> str:
+    """The explanation of a decision without codes and counts of nothing."""
+    if code != Code.PLAN_MADE:
+        return explanation
+    return _COUNTS.sub(_count_text, _NOTHING.sub("", _PLAN.sub(r"plan \1: ", explanation)))
 
 
 def _count_text(found: re.Match[str]) -> str:
@@ -73,6 +78,8 @@ def progress_text(status: Mapping[str, Any]) -> str:
     """How a group without conditions is: well, or what becomes of its backlog."""
     backlog, carried = status.get("backlog"), status.get("carried_bytes_per_s")
     trend = "small" if backlog is None else backlog["trend"]
+    if trend == BacklogDirection.SMALL:
+        return "all is well"
     records = f"{status['behind_records']:,} records wait"
     if trend == BacklogDirection.SHRINKING:
         left_s = backlog["left_s"] if backlog else None
@@ -82,9 +89,7 @@ def progress_text(status: Mapping[str, Any]) -> str:
         if not carried:
             return f"nothing is carried: {records}"
         return f"keeping up: {records}, and they get neither more nor fewer"
-    if trend == BacklogDirection.UNKNOWN:
-        return f"all is well so far: {records}, and whether they get fewer is not known yet"
-    return "all is well"
+    return f"all is well so far: {records}, and whether they get fewer is not known yet"
 
 
 def _rounded(seconds: float) -> float:

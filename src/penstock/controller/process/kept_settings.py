@@ -15,7 +15,7 @@ from penstock.controller.process.settings_in_force import (
     GroupSettings,
     settings_in_force,
 )
-from penstock.controller.process.status_file import write_status
+from penstock.controller.process.status_file import status_text, write_status
 from penstock.controller.process.template_changes import without_overtaken
 from penstock.deployment import DeploymentTemplate
 from penstock.errors import PenstockError
@@ -134,4 +134,5 @@ class KeptSettings:
             return
         self._shown = shown
         content = settings_in_force(state, self._now, template, self._dropped, unix_ms)
-        self.shown_text = write_status(self._folder / IN_FORCE_NAME, content, self._log)
+        self.shown_text = status_text(content)
+        write_status(self._folder / IN_FORCE_NAME, self.shown_text, self._log)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Self
 
 from penstock.errors import PenstockError
-from penstock.kafka_io.committed_records import newest_record
+from penstock.kafka_io.committed_records import newest_in_a_transaction
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.kafka_io.leading_producer import FencedError, Outgoing
 from penstock.kafka_io.partition_reader import KafkaRecord, PartitionReader, ReadFailure
@@ -128,7 +128,8 @@ class Holder:
 def holder_of(settings: Settings) -> Holder | None:
     """Who last led on these control topics; None when nobody did, or an older release."""
     try:
-        value = newest_record(settings.kafka, TopicPartition(settings.topics.names.state, 0), _KEY)
+        partition = TopicPartition(settings.topics.names.state, 0)
+        value = newest_in_a_transaction(settings.kafka, partition, _KEY)
     except TopicMissingError:
         return None
     # Of one that cannot be read heartbeats alone say who leads.

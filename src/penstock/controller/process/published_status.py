@@ -11,10 +11,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from penstock.controller.core.snapshot import snapshot
+from penstock.controller.core.snapshot import snapshot_without_question
 from penstock.controller.core.state import State
 from penstock.controller.process.kept_settings import KeptSettings
-from penstock.controller.process.status_file import STATUS_NAME, deployment_shown, write_status
+from penstock.controller.process.status_file import (
+    STATUS_NAME,
+    KeptQuestion,
+    deployment_shown,
+    status_text,
+    with_part,
+    write_status,
+)
 from penstock.deployment import DeploymentTemplate
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
@@ -38,6 +45,7 @@ class PublishedStatus:
         self._log = log
         self._file = Path(settings.controller.directory) / STATUS_NAME
         self._sender = StatusSender(settings, controller_epoch, log)
+        self._question = KeptQuestion()
 
     def write(
         self,
@@ -55,14 +63,15 @@ class PublishedStatus:
         """
         began_s = time.thread_time()
         status = {
-            **snapshot(state, unix_ms, is_degraded=is_degraded),
+            **snapshot_without_question(state, unix_ms, is_degraded=is_degraded),
             "deployment": deployment_shown(template),
             "group": self._settings.lake.group,
             "prefix": self._settings.topics.prefix,
             "freshness_s": freshness_s,
             "has_ended": has_ended,
         }
-        text = write_status(self._file, status, self._log)
+        text = with_part(status_text(status), "question", self._question.text(state))
+        write_status(self._file, text, self._log)
         self._kept_settings.show(state, template, unix_ms)
         in_force = self._kept_settings.shown_text
         self._sender.offer(f'{{"status":{text},"settings_in_force":{in_force}}}')

@@ -7,7 +7,8 @@ two the newer one counts: a file may be old because another machine led since th
 be old because Kafka was away.
 
 The record travels in the controller's own transactions, so a controller that was fenced cannot
-write it.
+write it. A record outside of a transaction does not count: it says what consumers are made of, so
+whoever may write to the topic could otherwise bring code of their own, or an epoch above all.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from penstock.controller.core.saved_state import (
 )
 from penstock.controller.core.state import State
 from penstock.deployment import DeploymentTemplate, template_of
-from penstock.kafka_io.committed_records import newest_record
+from penstock.kafka_io.committed_records import newest_in_a_transaction
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.kafka_io.followed_topics import AT_THE_END
@@ -87,12 +88,17 @@ class SavedStates:
     def in_kafka(self) -> Remembered:
         """To be called when this controller leads: then nobody else writes any more."""
         try:
-            value = newest_record(self._settings.kafka, self._partition, self._key)
+            value = newest_in_a_transaction(
+                self._settings.kafka, self._partition, self._key, on_other=self._forged
+            )
         except TopicMissingError:  # a group of an older release
             for line in make_control_topics(self._settings):
                 self._log.info("topic_changed", explanation=line)
             value = None
         return self._read("topic", None if value is None else decode_state(self._owner, value))
+
+    def _forged(self, offset: int) -> None:
+        self._ignored("topic", f"offset {offset} was not written in a transaction")
 
     def _read(self, place: str, content: dict[str, Any] | BrokenState | None) -> Remembered:
         if content is None:

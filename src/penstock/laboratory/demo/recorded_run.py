@@ -16,7 +16,7 @@ from penstock.page.core.frames import Frames, RunStory, whole_run
 from penstock.page.core.tables import TablesRead
 from penstock.page.core.watch import Watch
 from penstock.page.process.lake_tables import read_tables
-from penstock.page.process.server import write_run
+from penstock.page.process.run_file import write_run
 from penstock.settings.sections import LakeSettings
 
 PLAN_EVERY = 5

@@ -17,6 +17,7 @@ from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
+    TriggerDecision,
     TriggerMemory,
     TriggerPolicy,
     after_repack,
@@ -31,7 +32,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """The result of one measurement. `took_s` is None if the packer did not run."""
+    """The result of one measurement. `took_s` is None if the packer did not run.
+
+    With a trigger, `reason` and `explanation` are what it said.
+    """
 
     measurement: int
     assignment: Assignment
@@ -43,6 +47,7 @@ class ReplayStep:
     oversize: int
     took_s: float | None
     reason: Reason | None = None
+    explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +128,9 @@ def _through_trigger(
     capacity = mode.policy.capacity_bytes_per_s
     for measurement in range(len(stream)):
         before = controller.assignment
-        took_s, reason = _trigger_step(algorithm, stream, mode, controller, clock, measurement)
+        took_s, decision = _trigger_step(algorithm, stream, mode, controller, clock, measurement)
         change = (before, controller.assignment)
-        yield _step(stream, measurement, change, capacity, took_s, reason)
+        yield _step(stream, measurement, change, capacity, took_s, decision)
 
 
 def _trigger_step(
@@ -135,7 +140,7 @@ def _trigger_step(
     controller: _ControllerMemory,
     clock: Clock,
     measurement: int,
-) -> tuple[float | None, Reason | None]:
+) -> tuple[float | None, TriggerDecision | None]:
     policy, speeds = mode.policy, stream.speeds(measurement)
     now_ms = round(measurement * mode.interval_s * 1_000)
     controller.speeds = remember(
@@ -151,7 +156,7 @@ def _trigger_step(
     group = load_of_assignment(policy, speeds, controller.assignment, controller.speeds)
     controller.memory, decision = decide(policy, controller.memory, group, now_ms)
     if not decision.repack:
-        return None, decision.reason
+        return None, decision
     ahead = forecast(controller.trend, policy.look_ahead_ms) if policy.look_ahead_ms else None
     began = clock()
     packed = algorithm.pack(problem_for(policy, group, decision.reason, ahead)).assignment
@@ -162,7 +167,7 @@ def _trigger_step(
         controller.assignment = after
     changed = controller.assignment != before
     controller.memory = after_repack(controller.memory, decision.reason, now_ms, changed=changed)
-    return took_s, decision.reason
+    return took_s, decision
 
 
 def _working(assignment: Assignment) -> int:
@@ -175,7 +180,7 @@ def _step(
     change: tuple[Assignment, Assignment],
     capacity: float,
     took_s: float | None,
-    reason: Reason | None = None,
+    decision: TriggerDecision | None = None,
 ) -> ReplayStep:
     before, after = change
     speeds = stream.speeds(measurement)
@@ -191,5 +196,6 @@ def _step(
         over_capacity=sum(1 for c in after if len(after[c]) > 1 and loads[c] > capacity),
         oversize=sum(1 for speed in speeds.values() if speed > capacity),
         took_s=took_s,
-        reason=reason,
+        reason=None if decision is None else decision.reason,
+        explanation="" if decision is None else decision.explanation,
     )

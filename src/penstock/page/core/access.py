@@ -167,5 +167,7 @@ def access_of(page: PageSettings, own_names: Iterable[str]) -> Access:
             remedy="Set page.certificate_file and page.key_file, or page.behind_proxy if a proxy "
             "before the page does TLS.",
         )
-    names = {host_name(name) for name in (*own_names, *page.allowed_hosts, page.host)}
+    named = (*own_names, *page.allowed_hosts, page.host)
+    # An address of IPv6 in the settings has no brackets and no port; in a request it has both.
+    names = {name.lower() if name.count(":") > 1 else host_name(name) for name in named}
     return Access(frozenset(names | HERE) - {"0.0.0.0", "::", ""}, token)  # noqa: S104 -- never a host's name

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.controller.core.decisions import Code
+from penstock.controller.core.told_status import plain_text
 from penstock.page.core.view import Json
 
 KEPT_MAX = 5_000
@@ -105,14 +106,15 @@ class DecisionsKept:
 
     def _add(self, one: Json, now_unix_ms: int) -> KeptDecision | None:
         first_unix_ms = now_unix_ms - one["first_age_ms"]
-        known = self._known(one, first_unix_ms)
+        sentence = plain_text(one["code"], one["explanation"])
+        known = self._known(one, sentence, first_unix_ms)
         if known is not None:
             if one["times"] > known.times:
                 self._by_number[known.number] = replace(
                     known,
                     at_unix_ms=now_unix_ms - one["age_ms"],
                     times=one["times"],
-                    sentence=one["explanation"],
+                    sentence=sentence,
                 )
             return None
         self._numbers += 1
@@ -121,7 +123,7 @@ class DecisionsKept:
             at_unix_ms=now_unix_ms - one["age_ms"],
             first_unix_ms=first_unix_ms,
             code=one["code"],
-            sentence=one["explanation"],
+            sentence=sentence,
             plan=one["plan"],
             moves=one["moves"],
             moved_bytes_per_s=one["moved_bytes_per_s"],
@@ -134,12 +136,12 @@ class DecisionsKept:
             self._by_code[oldest.code].remove(oldest.number)
         return new
 
-    def _known(self, one: Json, first_unix_ms: int) -> KeptDecision | None:
+    def _known(self, one: Json, sentence: str, first_unix_ms: int) -> KeptDecision | None:
         for number in reversed(self._by_code.get(one["code"], ())):
             known = self._by_number[number]
             if abs(known.first_unix_ms - first_unix_ms) > SAME_WITHIN_MS:
                 continue
-            if known.sentence == one["explanation"] or one["times"] > 1:
+            if known.sentence == sentence or one["times"] > 1:
                 return known
         return None
 
@@ -149,11 +151,12 @@ class DecisionsKept:
     def found(
         self, *, codes: frozenset[str] = frozenset(), since_unix_ms: int = 0, pattern: str = ""
     ) -> list[KeptDecision]:
-        """Newest first."""
+        """Newest first; one that came again counts by its last time."""
         named = re.compile(pattern)
+        newest = sorted(self, key=lambda one: (one.at_unix_ms, one.number), reverse=True)
         return [
             one
-            for one in reversed(self._by_number.values())
+            for one in newest
             if (not codes or one.code in codes)
             and one.at_unix_ms >= since_unix_ms
             and named.search(one.sentence)

@@ -56,19 +56,29 @@ class RunStory:
     title: str
     incidents: tuple[Json, ...] = ()
     results: dict[str, str] = field(default_factory=dict)
+    # No group ran: times are counted from the begin, and what no simulation knows is left out.
+    is_simulated: bool = False
 
 
 def whole_run(
-    watch: Watch, group: str, frames: Frames, story: RunStory, tables: TablesRead | None
+    watch: Watch,
+    group: str,
+    frames: Frames,
+    story: RunStory,
+    tables: TablesRead | None,
+    points: int = POINTS,
 ) -> Json:
-    """Everything that the page would answer, as the file has it."""
+    """Everything that the page would answer, as the file has it.
+
+    `points` is how many points its time line has: fewer than there were moments, or it has gaps.
+    """
     answers: dict[str, Json | None] = {}
     if watch.view is not None:
         view = watch.view
         ask = Answers(watch, view, group)
         begin_ms = watch.timeline.begin_unix_ms
         answers = {
-            "/v1/timeline": ask.timeline(TimelineQuery(from_unix_ms=begin_ms, points=POINTS)),
+            "/v1/timeline": ask.timeline(TimelineQuery(from_unix_ms=begin_ms, points=points)),
             "/v1/history": ask.history(HistoryQuery(limit=_HISTORY_MAX)),
             "/v1/partitions": ask.partitions(PartitionQuery(limit=len(view.partitions))),
             "/v1/topics": ask.topics(),
@@ -84,6 +94,7 @@ def whole_run(
         "format": "penstock-run",
         "version": 1,
         "title": story.title,
+        "is_simulated": story.is_simulated,
         "made_unix_ms": None if watch.view is None else watch.view.at_unix_ms,
         "answers": {path: answer for path, answer in answers.items() if answer is not None},
         "frames": frames.kept,

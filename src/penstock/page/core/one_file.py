@@ -4,6 +4,8 @@ Modules are joined into one script: each becomes a function that returns what it
 simple forms of `import` and `export` are understood, each on lines of its own, and a module that
 uses another form is refused. The file carries a policy that allows exactly its own scripts and
 styles, by their sums, and no request at all.
+
+A small run is JSON that anybody can read in the file; a large one is compressed, to a tenth.
 """
 
 import base64
@@ -11,12 +13,14 @@ import hashlib
 import html
 import json
 import re
+import zlib
 from collections.abc import Mapping
 
 from penstock.errors import PenstockError
 from penstock.page.core.view import Json
 
 RUN_ID = "penstock-run"
+PACKED_FROM_BYTES = 1_000_000
 _STYLE = re.compile(r'<link\b[^>]*\brel="stylesheet"[^>]*\bhref="(?P<name>[^"]+)"[^>]*>')
 _ICON = re.compile(r'<link\b[^>]*\brel="icon"[^>]*>\n?')
 _SCRIPT = re.compile(
@@ -54,10 +58,7 @@ def one_file(files: Mapping[str, str], run: Json) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
         f"<style>{style}</style>\n"
     )
-    tail = (
-        f'<script type="application/json" id="{RUN_ID}">{embedded(run)}</script>\n'
-        f"<script>{script}</script>\n"
-    )
+    tail = f"{_data(embedded(run))}\n<script>{script}</script>\n"
     begin, found, rest = page.partition("<head>")
     body, end_found, end = rest.rpartition("</body>")
     if not found or not end_found:
@@ -72,6 +73,14 @@ def embedded(run: Json) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
+
+
+def _data(text: str) -> str:
+    """The run as an element that is no script: it is only read."""
+    kind = "application/json"
+    if len(text) >= PACKED_FROM_BYTES:
+        kind, text = "application/zlib", base64.b64encode(zlib.compress(text.encode())).decode()
+    return f'<script type="{kind}" id="{RUN_ID}">{text}</script>'
 
 
 def _sum(text: str) -> str:

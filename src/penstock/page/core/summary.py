@@ -2,25 +2,11 @@
 
 from collections import Counter
 
-from penstock.controller.core.decisions import Code
+from penstock.controller.core.told_status import progress_text
 from penstock.model.sentences import counted, shortened_list
 from penstock.page.core.view import Json, View
 
 MOVES_SHOWN = 50
-# What a plan was made for: the newest of these is the reason for what happens now.
-REASONS = frozenset(
-    {
-        Code.FIRST_START,
-        Code.UNREAD_PARTITION,
-        Code.CONSUMER_LOST,
-        Code.OVER_MAXIMUM,
-        Code.OVER_CAPACITY,
-        Code.FEWER_WOULD_DO,
-        Code.ROLL_OUT,
-        Code.ROLLED_BACK,
-        Code.PLAN_OVERTAKEN,
-    }
-)
 
 
 def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
@@ -28,8 +14,11 @@ def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
     snapshot = view.snapshot
     longest = view.longest_behind()
     age_ms = snapshot["measurement_age_ms"]
+    is_well = not snapshot["conditions"] and not snapshot["is_stale"]
     return {
-        "is_well": not snapshot["conditions"] and not snapshot["is_stale"],
+        "is_well": is_well,
+        # How a group without conditions is, in the words of `penstock status`.
+        "progress": progress_text(snapshot) if is_well else None,
         "now": what_happens(view),
         "conditions": snapshot["conditions"],
         "speed": {
@@ -121,15 +110,12 @@ def _moves(view: View) -> Json:
 
 
 def what_happens(view: View) -> Json:
-    """What the controller does now, and the decision that is the reason for it."""
-    reason = next(
-        (one for one in reversed(view.snapshot["history"]) if one["code"] in REASONS), None
-    )
-    is_acting = bool(view.moves) or view.snapshot["phase"] in ("Group Management", "Reassign")
+    """What the controller does now, and why; a controller of an older version does not say why."""
+    reason = view.snapshot.get("reason")
     return {
         "sentence": _sentence(view),
-        "why": reason["explanation"] if reason and is_acting else None,
-        "code": reason["code"] if reason and is_acting else None,
+        "why": None if reason is None else reason["explanation"],
+        "code": None if reason is None else reason["code"],
     }
 
 

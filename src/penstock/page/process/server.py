@@ -13,14 +13,14 @@ import uvicorn
 from penstock.errors import PenstockError, SettingsError
 from penstock.page.core.access import access_of
 from penstock.page.core.frames import Frames, RunStory, whole_run
-from penstock.page.core.one_file import one_file
 from penstock.page.core.view import Json
 from penstock.page.process.connections import GuardedProtocol, end_slow_clients
 from penstock.page.process.gate import Gate
 from penstock.page.process.group_watching import GroupWatching
 from penstock.page.process.lake_tables import LakeTables, read_tables
 from penstock.page.process.routes import ApiRoutes
-from penstock.page.process.static_files import static_files, texts_of
+from penstock.page.process.run_file import write_run
+from penstock.page.process.static_files import static_files
 from penstock.settings import Settings
 from penstock.settings.sections import PageSettings
 
@@ -54,17 +54,6 @@ def run_page(
         run = whole_run(watching.watch, watching.group, frames, story, tables)
         write_run(export, run)
         say(f"What was seen is in {export}")
-
-
-def write_run(file: Path, run: Json) -> None:
-    """The whole run as one HTML file, which needs no server."""
-    page = one_file(texts_of(static_files()), run)
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise PenstockError(
-            f"{file} cannot be written: {error.strerror}.", remedy="Name another file."
-        ) from error
 
 
 def url_of(page: PageSettings, port: int) -> str:

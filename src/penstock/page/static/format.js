@@ -82,15 +82,28 @@ export function ageText(seconds) {
   return `${Math.max(0, Math.round(seconds))}${JOIN}s`;
 }
 
-/** `14:03:27`, in the reader's own time zone. */
+let countedFromMs = null;
+
+function passedText(seconds) {
+  const parts = [seconds / 3600, (seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
+}
+
+/** From now on times are shown as what has passed since then: a simulation has no time of day. */
+export function countTimesFrom(unixMs) {
+  countedFromMs = unixMs;
+}
+
+/** `14:03:27`, in the reader's own time zone; in a simulation what has passed, in the same form. */
 export function clockText(unixMs) {
   if (!isNumber(unixMs)) return UNKNOWN;
+  if (countedFromMs !== null) return passedText(Math.round((unixMs - countedFromMs) / 1000));
   return new Date(unixMs).toLocaleTimeString("en-GB");
 }
 
 /** `17 Nov, 14:03:27`. */
 export function dateText(unixMs) {
-  if (!isNumber(unixMs)) return UNKNOWN;
+  if (!isNumber(unixMs) || countedFromMs !== null) return clockText(unixMs);
   const day = new Date(unixMs).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
   return `${day}, ${clockText(unixMs)}`;
 }

@@ -1,10 +1,10 @@
-// The group at a glance: what is not well, what the controller does now and why, and six figures.
+// The group at a glance: what is not well, what the controller does now and why, and its figures.
 
 import { countText, counted, durationText, shareText, shortenedList, sizeText, speedText } from "./format.js";
 import { byId, make, matchChildren, setAttribute, setText } from "./elements.js";
 
 // Conditions that say something about the load, not that something is broken.
-const WARNINGS = new Set(["oversize", "at maximum", "held", "unsaved"]);
+const WARNINGS = new Set(["over capacity", "oversize", "at maximum", "held", "unsaved"]);
 const PHASES = {
   Synchronize: "Synchronising",
   Sentinel: "Watching",
@@ -32,7 +32,9 @@ export function showDoing(status) {
   const why = now.why ? ` Why: ${now.why}.`.replace("..", ".") : "";
   const pauses = (status.pauses ?? []).map((pause) => ` Paused by an operator (${pause.direction}): ${pause.reason || "no reason given"}.`);
   const rollOut = status.roll_out ? ` Rolling out version ${status.roll_out.version}.` : "";
-  setText(byId("doing-words"), `${now.sentence}${why}${rollOut}${pauses.join("")}${isWell ? " All is well." : ""}`);
+  const progress = status.progress ?? "all is well";
+  const words = isWell ? ` ${progress[0].toUpperCase()}${progress.slice(1)}.` : "";
+  setText(byId("doing-words"), `${now.sentence}${why}${rollOut}${pauses.join("")}${words}`);
   const phase = (PHASES[controller.phase] ?? controller.phase).toLowerCase();
   setText(byId("doing-numbers"), [
     `plan ${controller.plan}`, `epoch ${controller.epoch}`, controller.algorithm, `${phase} for ${durationText(controller.phase_for_s)}`,
@@ -72,10 +74,12 @@ function tilesOf(status) {
   ];
 }
 
-export function showTiles(status) {
+/** A simulation has no lake: it shows what it knows. */
+export function showTiles(status, isSimulated) {
+  const known = ["written", "consumers", "partitions"];
   matchChildren(
     byId("tiles"),
-    tilesOf(status),
+    tilesOf(status).filter((tile) => !isSimulated || known.includes(tile.id)),
     (tile) => tile.id,
     (tile) => make("div", { class: "tile", data: { tile: tile.id } },
       make("p", { class: "tile-label" }), make("p", { class: "tile-value" }), make("p", { class: "tile-note" })),

@@ -64,7 +64,7 @@ export class GroupView {
     this.isLarge = status.partitions.total > 2000 || status.consumers.running > 60;
     showConditions(status.conditions);
     showDoing(status);
-    showTiles(status);
+    showTiles(status, this.source.isSimulated === true);
   }
 
   due(what, period) {

@@ -1,6 +1,6 @@
 // Begins the page: finds out where its figures come from, and shows the view that the address names.
 
-import { durationText } from "./format.js";
+import { countTimesFrom, durationText } from "./format.js";
 import { byId, setAttribute, setText } from "./elements.js";
 import { DecisionsView } from "./decisions.js";
 import { GroupView } from "./group_view.js";
@@ -41,12 +41,20 @@ class Page {
     });
     setInterval(() => this.showAge(), 1000);
     if (this.source.isRecorded) {
+      if (this.source.isSimulated) this.showSimulated();
       startReplay(this.source);
       this.group.showResults(this.source.recording);
       this.group.times.view.showNewest(null);
     }
     this.showRoute();
     this.source.start((event) => this.news(event));
+  }
+
+  /** No group ran: times are counted from the begin, and what nobody measured is left out. */
+  showSimulated() {
+    countTimesFrom(this.source.firstMs);
+    this.group.times.leaveOutBacklog();
+    for (const link of byId("tabs").children) link.hidden = link.dataset.view === "tables";
   }
 
   follow() {
@@ -163,7 +171,7 @@ class Page {
     const link = byId("link");
     if (this.source.isRecorded) {
       setAttribute(link, "data-state", "recorded");
-      setText(link, "recorded run");
+      setText(link, this.source.isSimulated ? "simulated run" : "recorded run");
       return;
     }
     const isOld = age !== null && (this.snapshot.is_stale || age > OLD_S);
@@ -180,14 +188,22 @@ class Page {
   }
 }
 
-function sourceOfFigures() {
-  const recording = byId("penstock-run");
-  return recording ? new RecordedSource(JSON.parse(recording.textContent)) : new LiveSource();
+/** The run that is in this file; a large one is compressed. */
+async function recordingIn(element) {
+  if (element.type === "application/json") return JSON.parse(element.textContent);
+  const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
+  const opened = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(opened).text());
 }
 
-const page = new Page(sourceOfFigures());
-startTheme(byId("theme"), () => {
-  page.group.times.view.changed();
-  page.panel.view?.changed();
-});
-page.start();
+async function begin() {
+  const run = byId("penstock-run");
+  const page = new Page(run ? new RecordedSource(await recordingIn(run)) : new LiveSource());
+  startTheme(byId("theme"), () => {
+    page.group.times.view.changed();
+    page.panel.view?.changed();
+  });
+  page.start();
+}
+
+begin();

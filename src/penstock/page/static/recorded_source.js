@@ -5,6 +5,9 @@ import { addressOf } from "./address.js";
 import { partitionName } from "./topics.js";
 
 const TICK_MS = 250;
+// How much quicker than it was a run can be played; at first so that it takes a minute at most.
+export const SPEEDS = [1, 4, 16, 60, 240];
+const PLAYED_MS = 60_000;
 
 /** The place of the newest frame that is not after `atMs`; the first one when all are later. */
 function frameAt(frames, atMs) {
@@ -23,10 +26,11 @@ export class RecordedSource {
     this.recording = recording;
     this.frames = recording.frames;
     this.isRecorded = true;
-    this.speed = 4;
+    this.isSimulated = recording.is_simulated === true;
     this.isPlaying = false;
     this.firstMs = this.frames[0].at_unix_ms;
     this.lastMs = this.frames.at(-1).at_unix_ms;
+    this.speed = SPEEDS.find((one) => (this.lastMs - this.firstMs) / one <= PLAYED_MS) ?? SPEEDS.at(-1);
     this.atMs = this.lastMs;
     this.place = this.frames.length - 1;
     this.listeners = [];

@@ -2,8 +2,7 @@
 
 import { clockText, durationText } from "./format.js";
 import { byId, make, optionsOf, setAttribute, setText } from "./elements.js";
-
-const SPEEDS = [1, 4, 16, 60];
+import { SPEEDS } from "./recorded_source.js";
 
 export function startReplay(source) {
   const host = byId("replay");
@@ -28,7 +27,8 @@ export function startReplay(source) {
     const passed = source.atMs - source.firstMs;
     setText(play, source.isPlaying ? "Pause" : "Play");
     slider.value = String(passed);
-    const words = `${durationText(passed / 1000)} · ${clockText(source.atMs)}`;
+    const passedText = durationText(passed / 1000);
+    const words = source.isSimulated ? passedText : `${passedText} · ${clockText(source.atMs)}`;
     setText(time, words);
     setAttribute(slider, "aria-valuetext", words);
   };

@@ -17,7 +17,7 @@ const COLUMNS = [
 export class TablesView {
   constructor(host, source) {
     this.source = source;
-    this.body = make("div");
+    this.body = make("div", {}, make("p", { class: "empty" }, "Reading the tables."));
     this.note = make("span", { class: "note" });
     host.append(make("section", { class: "card", "aria-labelledby": "tables-title" },
       make("div", { class: "card-head" }, make("h2", { id: "tables-title" }, "Tables in the lake"), this.note), this.body));

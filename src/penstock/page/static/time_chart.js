@@ -11,6 +11,8 @@ const RIGHT = 12;
 const TOP = 8;
 const BOTTOM = 22;
 const TIME_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400];
+// For values that are times: `2 min` fits beside an axis, and `1 min 40 s` does not.
+const VALUE_STEPS_S = [0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 21600, 43200, 86400];
 
 /** The place of the newest time that is not after `atMs`; -1 when all are later. */
 function placeAt(times, atMs) {
@@ -41,7 +43,7 @@ function lineSample(series) {
 }
 
 export class TimeChart {
-  /** `options`: title, valueText, height, isWhole (whole numbers on the axis), empty (a sentence). */
+  /** `options`: title, valueText, height, isWhole (whole numbers on the axis), isTime (values are seconds), empty (a sentence). */
   constructor(host, view, options) {
     this.view = view;
     this.options = options;
@@ -203,7 +205,9 @@ export class TimeChart {
       top = Math.max(top, sum);
     }
     const least = this.options.least ?? (this.options.isWhole ? 2 : 1);
-    const step = Math.max(niceStep(Math.max(top, least) * 1.05, 3), this.options.isWhole ? 1 : 0);
+    const span = Math.max(top, least) * 1.05;
+    const timeStep = this.options.isTime ? VALUE_STEPS_S.find((one) => span / one <= 3) : undefined;
+    const step = Math.max(timeStep ?? niceStep(span, 3), this.options.isWhole ? 1 : 0);
     this.valueStep = this.options.isWhole ? Math.ceil(step) : step;
     return Math.ceil((Math.max(top, least) * 1.02) / this.valueStep) * this.valueStep;
   }

@@ -78,6 +78,11 @@ export class TimeLines {
     this.view.showNewest(900_000);
   }
 
+  /** For a simulation, which has none. */
+  leaveOutBacklog() {
+    this.backlog.area.closest("figure").hidden = true;
+  }
+
   makeTools() {
     const chosen = (label, pairs) => make("select", { "aria-label": label }, optionsOf(pairs));
     this.by = chosen("Stack by", [["consumer", "by consumer"], ["topic", "by topic"]]);
@@ -159,6 +164,7 @@ export class TimeLines {
   showBacklog(times, answer) {
     const shown = this.unit.value;
     this.backlog.options.valueText = { seconds: durationText, records: countText, carried: speedText }[shown];
+    this.backlog.options.isTime = shown === "seconds";
     if (shown === "carried") {
       this.backlog.setData(times, [
         { name: "written", values: answer.written_bytes_per_s, tone: "accent" },

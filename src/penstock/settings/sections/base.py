@@ -18,27 +18,52 @@ def option(default: Any, sentence: str, **constraints: Any) -> Any:
     return Field(default=default, description=sentence, **constraints)
 
 
-# Options of other programs are printed, copied and passed as arguments.
+# Options of other programs are printed, copied and passed as arguments. A blank stands for what
+# programs write between words, or nothing: `access.key`, `ACCESS_KEY`, `accessKey`.
 PARTS_OF_SECRET_NAMES = (
     "secret",
     "password",
+    "passwd",
+    "passphrase",
     "token",
-    "access_key",
-    "access.key",
+    "access key",
+    "account key",
+    "private key",
+    "customer key",
+    "master key",
+    "api key",
+    "sas key",
+    "azure.sas",
     "credential",
     "jaas",
 )
+SEPARATOR = "[._-]?"
 # Such a name has one of the parts, and its value says only where the secret is.
-_NAMES_A_PLACE = ("provider", "file", "location", "path")
+NAMES_OF_PLACES = ("provider", "file", "location", "path")
+_SECRET_NAME = re.compile(
+    "|".join(
+        SEPARATOR.join(re.escape(word) for word in part.split()) for part in PARTS_OF_SECRET_NAMES
+    ),
+    re.IGNORECASE,
+)
+# `https://user:password@host`: the part before the host of an address.
+_PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an option or variable of another program has a secret, by its name."""
+    is_place = name.lower().endswith(NAMES_OF_PLACES)
+    return _SECRET_NAME.search(name) is not None and not is_place
+
+
+def has_password(address: str) -> bool:
+    return _PASSWORD_IN_ADDRESS.search(address) is not None
 
 
 def without_secrets(value: dict[str, str]) -> dict[str, str]:
-    """ValueError for a mapping of free names with a name that suggests a secret."""
+    """ValueError for a mapping of free names with a name or an address that has a secret."""
     for name in sorted(value):
-        lower = name.lower()
-        if any(part in lower for part in PARTS_OF_SECRET_NAMES) and not lower.endswith(
-            _NAMES_A_PLACE
-        ):
+        if is_secret_name(name) or has_password(value[name]):
             raise ValueError(
                 f"{name} is a secret, and what stands here is printed and copied; set it in the "
                 "environment of the consumers and of the Spark server (AWS_SECRET_ACCESS_KEY, ...)"

@@ -102,6 +102,11 @@ class KafkaSettings(Section):
         """Each mistake with what to write instead: clients only say that no broker answers."""
         if not value.strip():
             raise ValueError(f"it is empty; {_WRITE_ADDRESSES}")
+        if "@" in value:  # not quoted: what is before it may be a password
+            raise ValueError(
+                f"it has a user before the host; {_WRITE_ADDRESSES}. The user is sasl.username in "
+                "kafka.properties, the password kafka.sasl_password_file"
+            )
         without = ",".join(one for one in "".join(value.split()).split(",") if one)
         if "".join(value.split()) != value:
             raise ValueError(f"{value!r} has a blank; write {without}")

@@ -6,8 +6,10 @@ from typing import Literal
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from penstock.model.topic_partition import is_topic_name
-from penstock.settings.sections.base import Section, option, without_secrets
+from penstock.settings.sections.base import Section, has_password, option, without_secrets
 from penstock.settings.units import ByteSize, Duration
+
+FILE_SIZE_MIN = 2**20
 
 
 def repeated(names: Sequence[str]) -> str | None:
@@ -34,7 +36,15 @@ class TableSettings(Section):
         "Columns that partition the table into folders; `date` comes from the record's timestamp "
         "(UTC) unless the transformation sets it.",
     )
-
+    file_size: ByteSize = option(
+        0, "The target size of this table's compacted files; 0 is `lake.file_size`."
+    )
+    sort_by: list[str] = option(
+        [],
+        "Columns by which compaction sorts the rows of each file that it makes, so that readers "
+        "skip more of it. It holds up to 512 MiB of rows in memory for that; what is larger is "
+        "sorted in pieces. Columns that the table lacks, lists and structs are passed over.",
+    )
     rows: Literal["one", "at_most_one", "at_least_one", "any"] = option(
         "one",
         "How many rows the transformation gives for a record, for `penstock verify`: `at_most_one` "
@@ -56,7 +66,14 @@ class TableSettings(Section):
             raise ValueError(f"{value!r} is not a function as package.module:function")
         return value
 
-    @field_validator("columns", "partition_by")
+    @field_validator("file_size")
+    @classmethod
+    def _is_no_tiny_size(cls, value: int) -> int:
+        if 0 < value < FILE_SIZE_MIN:
+            raise ValueError("the smallest size is 1MiB; 0 is `lake.file_size`")
+        return value
+
+    @field_validator("columns", "partition_by", "sort_by")
     @classmethod
     def _is_named_once(cls, value: list[str]) -> list[str]:
         twice = repeated(value)
@@ -71,6 +88,18 @@ class TableSettings(Section):
             raise ValueError(f"partition_by names {missing[0]!r}, which is not in columns")
         return self
 
+    @model_validator(mode="after")
+    def _sorts_by_what_is_there(self) -> "TableSettings":
+        for name in self.sort_by:
+            if self.columns and name not in self.columns:
+                raise ValueError(f"sort_by names {name!r}, which is not in columns")
+            if name in self.partition_by:
+                raise ValueError(
+                    f"sort_by names {name!r}, which partition_by names, too: it is the same in all "
+                    "rows of a file"
+                )
+        return self
+
 
 class LakeSettings(Section):
     """The lake: one Delta table for each topic, with the offsets in the same commit."""
@@ -80,7 +109,9 @@ class LakeSettings(Section):
     )
     group: str = option("penstock", "The group's name, the prefix of its offsets in the ledger.")
     tables: dict[str, TableSettings] = option(
-        {}, "For each topic: `table`, `transformation`, `columns`, `partition_by`, `rows`."
+        {},
+        "For each topic: `table`, `transformation`, `columns`, `partition_by`, `file_size`, "
+        "`sort_by`, `rows`.",
     )
     dead_letters: str = option(
         "",
@@ -99,7 +130,9 @@ class LakeSettings(Section):
         "zstd", "The compression of Parquet files."
     )
     file_size: ByteSize = option(
-        128 * 2**20, "The target size of compacted files; larger files stay as they are.", ge=2**20
+        128 * 2**20,
+        "The target size of compacted files; a file from two thirds of it on stays as it is.",
+        ge=FILE_SIZE_MIN,
     )
     open_tables: int = option(
         1000,
@@ -109,7 +142,29 @@ class LakeSettings(Section):
         ge=1,
     )
     compact_period: Duration = option(
-        0.0, "How often a consumer compacts the tables it writes; 0s disables it.", ge=0
+        60.0,
+        "How often small files are looked for and joined. For each table one consumer does it: the "
+        "one that carries partition 0 of the table's first topic by name. 0s switches it off.",
+        ge=0,
+    )
+    compact_share: float = option(
+        0.1,
+        "The share of a core that compaction may take in a consumer: after t seconds of processor "
+        "time it rests for t divided by this.",
+        gt=0,
+        le=1,
+    )
+    quiet_after: Duration = option(
+        3600.0,
+        "When a folder of a partition (`date=...`), or a table without partitions, has received "
+        "nothing for so long, it is joined to as few files as `lake.file_size` allows.",
+        ge=60,
+    )
+    sweep_period: Duration = option(
+        3600.0,
+        "How often that consumer removes replaced files whose time is over, and files that no "
+        "commit names. It lists every file of the table for that.",
+        ge=60,
     )
     checkpoint_commits: int = option(
         50,
@@ -126,7 +181,9 @@ class LakeSettings(Section):
         ge=60,
     )
     removed_file_retention: Duration = option(
-        7 * 86_400.0, "How long files replaced by compaction stay for readers of old versions."
+        86_400.0,
+        "How long files replaced by compaction stay for readers that began before. They take about "
+        "twice the space of the records that arrive in this time.",
     )
 
     @field_validator("storage_options")
@@ -141,6 +198,11 @@ class LakeSettings(Section):
             raise ValueError(
                 "it is empty; name a folder, which is made where it does not exist, or a URL such "
                 "as s3://bucket/path"
+            )
+        if has_password(value):
+            raise ValueError(
+                "it has a user and a password before the host, and what stands here is printed; "
+                "set them in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
             )
         if "%" in value:
             raise ValueError("a percent sign is not allowed: readers decode it differently")
@@ -158,11 +220,13 @@ class LakeSettings(Section):
             first = by_table.setdefault(table, topic)
             other = value[first]
             both = f"topics {first} and {topic} both go to the table {table}, but"
-            if own.partition_by != other.partition_by:
-                raise ValueError(
-                    f"{both} {first} has partition_by {other.partition_by} and {topic} has "
-                    f"{own.partition_by}; give both the same, or one of them another table"
-                )
+            for name in ("partition_by", "file_size", "sort_by"):
+                mine, its = getattr(own, name), getattr(other, name)
+                if mine != its:
+                    raise ValueError(
+                        f"{both} {first} has {name} {its} and {topic} has {mine}; give both the "
+                        "same, or one of them another table"
+                    )
             names = {name.lower(): name for name in other.columns}
             for name in own.columns:
                 if names.get(name.lower(), name) != name:
@@ -188,3 +252,16 @@ class LakeSettings(Section):
         """The settings of a topic's table, with its name filled in."""
         given = self.tables.get(topic, TableSettings())
         return given if given.table else given.model_copy(update={"table": topic})
+
+    def file_size_of(self, table: str) -> int:
+        """The target size of a table's files."""
+        return self._of_table(table).file_size or self.file_size
+
+    def sort_by(self, table: str) -> tuple[str, ...]:
+        """The columns by which a table's compacted files are sorted."""
+        return tuple(self._of_table(table).sort_by)
+
+    def _of_table(self, table: str) -> TableSettings:
+        """What the topics of a table agree on."""
+        found = (own for topic, own in self.tables.items() if (own.table or topic) == table)
+        return next(found, TableSettings())

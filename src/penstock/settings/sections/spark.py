@@ -7,10 +7,23 @@ from pydantic import field_validator, model_validator
 
 from penstock.settings.secret import Secret
 from penstock.settings.sections.addresses import is_loopback
-from penstock.settings.sections.base import Section, option, without_secrets
+from penstock.settings.sections.base import (
+    Section,
+    has_password,
+    is_secret_name,
+    option,
+    without_secrets,
+)
 from penstock.settings.units import ByteSize, Duration
 
 MASTERS = ("local[", "sc://", "spark://", "k8s://")
+_MASKS = "it masks passwords where Spark prints plans and options"
+# Options with which Spark would show secrets, or be reached without a token or TLS.
+GUARDS = {
+    "spark.redaction.regex": _MASKS,
+    "spark.sql.redaction.options.regex": _MASKS,
+    "spark.connect.grpc.binding.address": "the option --listen-on of `penstock spark start` has it",
+}
 SERVER_TOKEN_OPTION = "spark.connect.authenticate.token"  # noqa: S105 -- a name
 
 
@@ -97,22 +110,26 @@ class SparkSettings(Section):
             raise ValueError(
                 f"{value!r} is not a Spark master; it begins with {', '.join(MASTERS)}"
             )
-        if value.startswith("sc://") and "token" in _parameters(value):
+        # Parameters that Spark does not know travel to the server as headers.
+        headers = _parameters(value)
+        if has_password(value) or any(_is_secret_header(name) for name in headers):
             raise ValueError(
-                "it has the server's token, which is a secret: take it out, and set "
+                "it has a secret, such as the server's token: take it out, and set "
                 "spark.token_file, or PENSTOCK_SPARK__TOKEN in the environment"
             )
         return value
 
     @field_validator("options")
     @classmethod
-    def _without_token(cls, value: dict[str, str]) -> dict[str, str]:
+    def _leaves_guards(cls, value: dict[str, str]) -> dict[str, str]:
         """Options of a server are on its command line, which everybody can read."""
         if SERVER_TOKEN_OPTION in value:
             raise ValueError(
                 f"{SERVER_TOKEN_OPTION} is a secret: set spark.token_file, or "
                 "PENSTOCK_SPARK__TOKEN in the environment"
             )
+        for name in sorted(GUARDS & value.keys()):
+            raise ValueError(f"{name} is set by Penstock: {GUARDS[name]}; take it out")
         return value
 
     @model_validator(mode="after")
@@ -165,6 +182,10 @@ class SparkSettings(Section):
             return self.cores
         inside = self.master.removeprefix("local[").removesuffix("]")
         return int(inside) if self.master.startswith("local[") and inside.isdigit() else 2
+
+
+def _is_secret_header(name: str) -> bool:
+    return is_secret_name(name) or name.lower() in ("authorization", "cookie")
 
 
 def _parameters(master: str) -> dict[str, str]:

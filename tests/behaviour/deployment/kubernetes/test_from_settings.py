@@ -1,5 +1,6 @@
 """Building the Kubernetes back-end from settings; wrong settings are reported first."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,45 @@ def test_a_missing_owner_is_an_error() -> None:
     given = loaded(kubernetes__image="x", kubernetes__owner="gone")
     with StubApiServer(nothing) as server, pytest.raises(SettingsError, match="no Deployment gone"):
         kubernetes_deployment(given, allowed=server.access())
+
+
+def _with_variable(name: str, value: str, containers: str = "containers") -> str:
+    variable = {"name": name, "value": value}
+    return json.dumps({"spec": {containers: [{"name": "consumer", "env": [variable]}]}})
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        _with_variable("AWS_SECRET_ACCESS_KEY", "canary-of-a-pod"),
+        _with_variable("PENSTOCK_KAFKA__SASL_PASSWORD", "canary-of-a-pod"),
+        _with_variable("DATABASE", "postgres://me:canary-of-a-pod@host"),
+        _with_variable("SOME_TOKEN", "canary-of-a-pod", "initContainers"),
+    ],
+)
+def test_a_secret_in_clear_in_the_pod_template_is_refused(written: str, tmp_path: Path) -> None:
+    """The template is copied into the settings map, the Deployments and the state topic."""
+    file = tmp_path / "pod-template.yaml"
+    file.write_text(written, encoding="utf-8")
+    with pytest.raises(SettingsError, match="has a secret as its value") as raised:
+        read_pod_template(str(file))
+    assert "secretKeyRef" in raised.value.remedy
+    assert "canary-of-a-pod" not in f"{raised.value} {raised.value.remedy}"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        None,
+        "not a list",
+        ["not a variable", {"name": "AWS_REGION", "value": "north"}],
+        [{"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"name": "s"}}}],
+        [{"name": "PENSTOCK_SPARK__TOKEN_FILE", "value": "/etc/token"}],
+    ],
+)
+def test_other_variables_of_the_pod_template_are_taken(env: object, tmp_path: Path) -> None:
+    """A secret by its name in a Secret, or by its file; what is wrong the API server says."""
+    file = tmp_path / "pod-template.yaml"
+    content = {"spec": {"containers": [{"name": "consumer", "env": env}], "initContainers": "x"}}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert read_pod_template(str(file)) == content

@@ -8,6 +8,8 @@ labels and the consumer id.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.settings.sections.base import has_password, is_secret_name
+
 CONTAINER = "consumer"
 # The keys that identify entries of a list, in this order.
 _KEYS = ("mountPath", "name", "containerPort")
@@ -68,3 +70,22 @@ def invalid_reason(template: Any) -> str | None:
     if not _is_list(containers) or not _all_have(containers, "name"):
         return "every container needs a name; ours is `consumer`"
     return None
+
+
+def secret_in_clear(template: Mapping[str, Any]) -> str | None:
+    """The name of a variable that has a secret as its value; None when there is none.
+
+    A template is copied: into the settings map, the Deployments and the record of the state.
+    """
+    spec = template.get("spec", {})
+    for kind in ("containers", "initContainers"):
+        for container in _mappings(spec.get(kind)):
+            for one in _mappings(container.get("env")):
+                name, value = str(one.get("name", "")), one.get("value")
+                if value and (is_secret_name(name) or has_password(str(value))):
+                    return name
+    return None
+
+
+def _mappings(entries: Any) -> list[Mapping[str, Any]]:
+    return [one for one in entries if isinstance(one, Mapping)] if _is_list(entries) else []

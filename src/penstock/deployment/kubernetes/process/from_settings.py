@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.deployment.kubernetes.core.manifests import Owner, PodPlan
 from penstock.deployment.kubernetes.core.pod_plans import plan_as_values, plan_digest
-from penstock.deployment.kubernetes.core.pod_template import invalid_reason
+from penstock.deployment.kubernetes.core.pod_template import invalid_reason, secret_in_clear
 from penstock.deployment.kubernetes.core.refusals import Right
 from penstock.deployment.kubernetes.process.api import DEPLOYMENTS, Api
 from penstock.deployment.kubernetes.process.backend import KubernetesDeployment
@@ -119,6 +119,14 @@ def read_pod_template(named: str) -> Mapping[str, Any]:
     wrong = invalid_reason(content)
     if wrong is not None:
         raise SettingsError(f"kubernetes.pod_template: {named}: {wrong}.")
+    in_clear = secret_in_clear(content)
+    if in_clear is not None:
+        raise SettingsError(
+            f"kubernetes.pod_template: {named}: the variable {in_clear} has a secret as its value, "
+            "and what stands here is copied into Deployments and the state topic.",
+            remedy="Name a Secret in its place: valueFrom.secretKeyRef, or envFrom. In the chart "
+            "these are consumer.extraEnv and consumer.extraEnvFrom.",
+        )
     found: Mapping[str, Any] = content
     return found
 

@@ -19,6 +19,7 @@ from penstock.laboratory.studies.frequency.study import (
     best,
     mean_cost,
 )
+from penstock.laboratory.studies.played_runs import lines_about_playing
 
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)
 WEIGHT_CHOSEN = 10.0
@@ -90,6 +91,15 @@ def _lines(
     yield "Means over all loads and seeds, per hour."
     yield ""
     yield from _variants(variants)
+    yield ""
+    yield from lines_about_playing(
+        [
+            f"penstock simulate --generate {kind} --delta {delta} --partitions {plan.partitions} "
+            f"--measurements {plan.measurements} --seed {plan.seeds[0]} --trigger "
+            f"--export {kind}.html"
+            for kind, delta in LOADS.values()
+        ]
+    )
 
 
 def _by_load(outcomes: Sequence[FrequencyRunResult]) -> Iterable[str]:

@@ -21,6 +21,7 @@ from penstock.laboratory.studies.packing.study import (
     Score,
     not_dominated,
 )
+from penstock.laboratory.studies.played_runs import lines_about_playing
 from penstock.packing import PUBLISHED
 
 Found = Mapping[tuple[str, str, int], Score]
@@ -79,6 +80,16 @@ def _lines(
     if gap is not None:
         yield ""
         yield from _exact(gap)
+    yield ""
+    yield from lines_about_playing([_export_command(plan, deltas[0])])
+
+
+def _export_command(plan: PackingStudyPlan, delta: int) -> str:
+    return (
+        f"penstock simulate --generate walk --delta {delta} --partitions {plan.partitions} "
+        f"--measurements {plan.measurements} --seed {plan.seeds[0]} "
+        "--algorithm CHAIN --algorithm MWF --export walk.html"
+    )
 
 
 def _other_seeds(plan: PackingStudyPlan) -> str:

@@ -1,11 +1,10 @@
-"""When a consumer reports, what its reports hold, and when it keeps its tables."""
+"""When a consumer reports, and what its reports hold."""
 
 import pytest
 
 from kit.consumer.consumer_script import A, B, Script, passes
 from penstock.consumer.core import inputs
 from penstock.consumer.core.effects import (
-    KeepTables,
     SaveMailboxPositions,
     SetHealth,
     WriteGroupOffsets,
@@ -83,34 +82,6 @@ def test_a_report_that_kafka_would_not_take_is_left_out() -> None:
     assert script.wait(1_000) == []
     report = only_report(script.wait(1_000))
     assert report.owned[0].records_per_s == pytest.approx(5 / 4)
-
-
-def test_tables_are_kept_once_a_period_and_never_twice_at_once() -> None:
-    """The next time counts from the end of the last; a failure is only logged."""
-    script = Script(upkeep_period_ms=10_000).owning(A, B)
-    script.wait(9_999)
-    assert not script.did(KeepTables)
-    script.wait(1)
-    assert script.did(KeepTables) == [KeepTables(("orders",))]
-    script.wait(60_000)
-    assert not script.did(KeepTables), "the last one has not ended"
-    script.take(inputs.TablesKept(script.now_ms))
-    script.wait(10_000)
-    assert script.did(KeepTables)
-    script.take(inputs.TablesNotKept(script.now_ms, UnreachableError("away")))
-    assert script.logged() == ["table_not_kept_up"]
-    script.wait(10_000)
-    assert script.did(KeepTables)
-
-
-def test_without_partitions_no_table_is_kept() -> None:
-    """It is looked at again after the period."""
-    script = Script(upkeep_period_ms=10_000)
-    script.wait(10_000)
-    assert not script.did(KeepTables)
-    script.owning(A)
-    script.wait(10_000)
-    assert script.did(KeepTables)
 
 
 def test_a_report_says_that_spark_is_not_up_yet() -> None:
