@@ -74,6 +74,17 @@ def test_a_function_that_fails_on_every_record_stops_the_start(place: Place) -> 
     assert not (place.folder / "lake").exists()
 
 
+def test_batches_of_real_records_are_timed(place: Place) -> None:
+    """With the transformation, into a corner of the lake of which nothing is left."""
+    produce(place.kafka.settings, place.topic, {0: [b"x" * 1_000] * 1_500, 1: [b"y" * 1_000] * 500})
+    done = place.run("try", "--calibrate", "-o", "json", transformation=f"{WHERE}:upper_in_python")
+    assert done.returncode == 0, done.stderr
+    (timed,) = [one for one in json.loads(done.stdout) if one.get("topic") == place.topic]
+    assert timed["bytes_per_s"] > 10_000, timed
+    assert f"of {place.topic}: 1.8 MB of its log took" in timed["explanation"]
+    assert not (place.folder / "lake").exists()
+
+
 def test_a_lake_that_cannot_be_written_stops_the_start(place: Place) -> None:
     """A file is where the lake should be: said at once, with what to check."""
     (place.folder / "file").write_text("no folder")

@@ -108,6 +108,13 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "answers of any plan": ("test_an_answer_of_an_older_plan_is_not_taken",),
     "stale for hours": ("test_an_old_measurement_moves_nothing",),
     "highest capacity": ("test_the_usual_capacity_is_the_median",),
+    "costs forgotten": ("test_a_partition_counts_by_the_time_that_it_costs",),
+    "bounds believed": ("test_keeping_up_does_not_lower_a_capacity",),
+    "every figure counts": ("test_a_figure_that_differs_little_changes_nothing",),
+    "measured not kept": ("test_what_was_measured_is_kept_for_the_next_controller",),
+    "mixed batches count": ("test_only_a_batch_of_one_warm_topic_shows_its_capacity",),
+    "session never cold": ("test_a_new_spark_session_is_cold_again",),
+    "always alone": ("test_while_behind_each_topic_is_measured_alone_in_turn",),
     "backlog never cleared": ("test_a_backlog_that_is_gone_no_longer_counts",),
     "backlog without bound": (
         "test_a_backlog_is_counted_once_while_a_plan_runs",

@@ -6,11 +6,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from penstock.cli.capacity_text import capacity_text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.group_status import NoStatusError, read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.speeds import duration_of, measured_speeds
-from penstock.controller.core.dry_run import dry_run, problem_of_question
+from penstock.controller.core.dry_run import (
+    dry_run,
+    problem_of_question,
+    weights_of_question,
+)
 from penstock.controller.core.settings import controller_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, TopicPartition
@@ -47,11 +52,18 @@ def plan(
         chosen = controller_settings(loaded)
         measured = measured_speeds(loaded, duration_of("--over", over))
         problem, algorithm = new_group(chosen.policy, measured), chosen.algorithm
+        weights: dict[str, float] = {}
+        carried = speed_text(chosen.policy.capacity_bytes_per_s)
+        how = "is assumed to carry" if chosen.capacity_is_measured else "carries"
+        say(f"One consumer {how} {carried} (packing.capacity).")
     else:
         require_news(found)
         problem = problem_of_question(found["question"])
         algorithm = found["settings"]["algorithm"]
-    found_plan = dry_run(algorithm, problem)
+        weights = weights_of_question(found["question"])
+        if capacity := capacity_text(found):
+            say(f"{capacity[0].upper()}{capacity[1:]}.")
+    found_plan = dry_run(algorithm, problem, weights)
     data, moves, working = found_plan.data(), found_plan.moves(), found_plan.consumers_now
     overloaded = found_plan.packing.overloaded
     table = Table("partition", "from", "to", "load", box=None)
@@ -67,7 +79,7 @@ def plan(
     if overloaded:
         raise NotFeasibleError(
             f"{counted(len(overloaded), 'consumer')} would be over capacity.",
-            remedy="Raise controller.consumers_max or packing.capacity.",
+            remedy="Raise controller.consumers_max, or packing.capacity if it is set too low.",
         )
     if moves:
         raise typer.Exit(CHANGES_PENDING)

@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.capacity_text import capacity_text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
 from penstock.cli.consumer_bar import consumer_bar, topic_colours
 from penstock.cli.group_status import (
@@ -88,6 +89,8 @@ def rendered(found: dict[str, Any]) -> Group:
         Text(f"{one['condition']}: {one['reason']}", style="bold red")
         for one in found["conditions"]
     ]
+    if capacity := capacity_text(found):
+        parts.append(Text(capacity, style="dim"))
     parts.append(_consumers(found))
     moves = found["moves"]
     if moves:

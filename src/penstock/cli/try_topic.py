@@ -22,13 +22,15 @@ from penstock.cli.console import (
 from penstock.cli.going_on import GoingOn
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.errors import UsageError
+from penstock.errors import PenstockError, UsageError
 from penstock.jars import spark_sets
 from penstock.model.sentences import counted
+from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
 from penstock.settings import Settings
 from penstock.settings.sections import SparkSettings
 
 if TYPE_CHECKING:
+    from penstock.pipeline.calibration import Calibration
     from penstock.pipeline.trial import Finding, TopicTrial
 
 OWN_SPARK = "local[2]"
@@ -60,6 +62,14 @@ def try_topic(
             "--without-spark", help="Without a topic: only the lake, and import transformations."
         ),
     ] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Without a topic: also time batches of the largest topics, and say what one "
+            "consumer carries.",
+        ),
+    ] = False,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -73,7 +83,8 @@ def try_topic(
 
     Without a topic it tries what `penstock up` tries before it starts anything: the lake (a file is
     written, committed, read back and deleted, in a folder of its own) and every transformation of
-    the settings on a few records.
+    the settings on a few records. With `--calibrate`, some megabytes of the largest topics are
+    carried into that folder too and timed.
 
     Examples:
     `penstock try orders`
@@ -85,7 +96,10 @@ def try_topic(
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if topic is None:
-        _show_findings(_findings(loaded, without_spark=without_spark), output)
+        found = _findings(loaded, without_spark=without_spark)
+        is_well = all(one.error is None for one in found)
+        timed = _calibrations(loaded) if calibrate and is_well and not without_spark else []
+        _show_findings(found, timed, output)
         return
     # PySpark and deltalake are slow to import.
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- see above
@@ -140,7 +154,29 @@ def _findings(settings: Settings, *, without_spark: bool) -> "list[Finding]":
         return list(try_out(settings, session, tell))
 
 
-def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
+def _calibrations(settings: Settings) -> "list[Calibration]":
+    """What could not be timed is measured later: it holds nothing up."""
+    from penstock.pipeline.calibration import Calibration, calibrated  # noqa: PLC0415 -- PySpark
+    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
+
+    interest = TopicsOfInterest.from_settings(settings.monitor, settings.topics)
+    with foreign_output_to_stderr(), GoingOn() as tell:
+        try:
+            return list(
+                calibrated(
+                    settings,
+                    partial(start_session, settings.spark),
+                    lambda topic: interest.includes(topic, is_internal=False),
+                    tell,
+                )
+            )
+        except PenstockError as error:
+            return [Calibration("", None, f"nothing was timed: {error.message}")]
+
+
+def _show_findings(
+    found: "list[Finding]", timed: "list[Calibration]", output: OutputFormat
+) -> None:
     table = Table("", "check", "", box=None, show_header=False)
     rows = []
     for one in found:
@@ -157,6 +193,21 @@ def _show_findings(found: "list[Finding]", output: OutputFormat) -> None:
                 "remedy": remedy,
                 "exit_code": code,
                 "is_doubtful": one.is_doubtful,
+            }
+        )
+    for one_timed in timed:
+        name = f"capacity of {one_timed.topic}".removesuffix(" of ")
+        table.add_row("[green]ok[/]", name, escape(one_timed.explanation))
+        rows.append(
+            {
+                "check": name,
+                "ok": True,
+                "explanation": one_timed.explanation,
+                "remedy": "",
+                "exit_code": 0,
+                "is_doubtful": False,
+                "topic": one_timed.topic,
+                "bytes_per_s": one_timed.bytes_per_s,
             }
         )
     print_data(rows, output, table)

@@ -127,13 +127,15 @@ class TrialOutcome:
 
     `refusal` says why they could not, and `exit_code` whose fault that is. `note` says why it was
     not tried. `doubt` says what works and is hardly meant (no record would become a row), or that
-    the trial did not come to its end.
+    the trial did not come to its end. `capacities` is what one consumer carries of topics, in bytes
+    of log a second, where that was asked for and found out.
     """
 
     refusal: str = ""
     exit_code: int = 0
     note: str = ""
     doubt: str = ""
+    capacities: Mapping[str, float] = field(default_factory=dict)
 
 
 class DeploymentBackend(Protocol):

@@ -15,6 +15,8 @@ from penstock.model.json_text import read_json
 from penstock.model.sentences import cut_at_word, duration_text
 
 _REASON_CHARACTERS_MAX = 600
+# Faster than any disk.
+_BYTES_PER_S_MAX = 1e15
 
 
 def run_trial(
@@ -60,7 +62,14 @@ def _answered(found: Any) -> TrialOutcome:
     for one in wrong:
         return TrialOutcome(note=cut_at_word(str(one["explanation"]), _REASON_CHARACTERS_MAX))
     doubts = [str(one["explanation"]) for one in found if one.get("is_doubtful")]
-    return TrialOutcome(doubt=cut_at_word(doubts[0], _REASON_CHARACTERS_MAX) if doubts else "")
+    return TrialOutcome(
+        doubt=cut_at_word(doubts[0], _REASON_CHARACTERS_MAX) if doubts else "",
+        capacities={
+            str(one["topic"]): float(one["bytes_per_s"])
+            for one in found
+            if 1 <= (one.get("bytes_per_s") or 0) <= _BYTES_PER_S_MAX
+        },
+    )
 
 
 def _without_an_answer(exit_code: int, errors: str) -> TrialOutcome:

@@ -37,7 +37,7 @@ from penstock.errors import PenstockError
 from penstock.extras import Extra, has_extra, install_command
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.local_group.page_address import free_address
-from penstock.local_group.start_checks import try_imports, try_out
+from penstock.local_group.start_checks import as_flags, is_first_start, try_imports, try_out
 from penstock.local_group.taken_folder import take_folder
 from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
@@ -125,6 +125,8 @@ class LocalGroup:
         self._is_stopped = is_stopped
         self._with_page = with_page
         self._page_flags: list[str] = []
+        # What one consumer carries of topics, in bytes a second, as the trial has shown.
+        self._calibrated: dict[str, float] = {}
         self._start_broker = start_broker
         self._embedded_spark = embedded_spark
         self._on_progress = on_progress
@@ -187,7 +189,13 @@ class LocalGroup:
             self._parts.callback(self._end_warm_up)
             self._warm_up(server.master)
         self._on_progress(f"Spark at {self.settings.spark.master}")
-        try_out(trial, self._flags, self._on_progress, self._require_wanted)
+        self._calibrated = try_out(
+            trial,
+            self._flags,
+            self._on_progress,
+            self._require_wanted,
+            calibrates=is_first_start(self.settings),
+        )
         for line in make_control_topics(self.settings):
             self._on_progress(line)
         self._parts.callback(self._stop_child, "monitor")
@@ -344,7 +352,8 @@ class LocalGroup:
 
     def arguments_of(self, name: str) -> list[str]:
         """The arguments of `penstock` for this group's `monitor`, `controller` or `page`."""
-        own = {"controller": ["--ends-with", self._owner], "page": self._page_flags}
+        known = as_flags(self._calibrated)
+        own = {"controller": ["--ends-with", self._owner, *known], "page": self._page_flags}
         return [name, *self._flags, *own.get(name, [])]
 
     def _launch(self, name: str, *, restarts: int = 0) -> None:

@@ -3,10 +3,12 @@
 What is wrong without Spark is told before a Spark server is started.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from penstock.deployment.interface import TrialOutcome
 from penstock.errors import PenstockError, SettingsError
+from penstock.model.sentences import speed_text
 from penstock.monitor.included_topics import none_included
 from penstock.settings import Settings
 
@@ -35,17 +37,41 @@ def try_imports(
 
 
 def try_out(
-    trial: Trial, flags: Sequence[str], tell: Tell, require_wanted: Callable[[], None]
-) -> None:
-    """The lake, and each transformation on a few records."""
+    trial: Trial,
+    flags: Sequence[str],
+    tell: Tell,
+    require_wanted: Callable[[], None],
+    *,
+    calibrates: bool = False,
+) -> dict[str, float]:
+    """The lake, and each transformation on a few records.
+
+    With `calibrates` also what one consumer carries of the largest topics, in bytes a second.
+    """
     require_wanted()
     tell("trying the lake and the transformations")
-    _try(trial, flags, tell, require_wanted)
+    asked = ["--calibrate", *flags] if calibrates else flags
+    found = dict(_try(trial, asked, tell, require_wanted).capacities)
+    for topic, bytes_per_s in found.items():
+        tell(f"one consumer carries about {speed_text(bytes_per_s)} of {topic}")
+    return found
+
+
+def is_first_start(settings: Settings) -> bool:
+    """Whether nothing is known of the capacity: a group that ran before has kept it."""
+    ran_before = (Path(settings.controller.directory) / "controller").is_dir()
+    return settings.packing.is_capacity_measured and not ran_before
+
+
+def as_flags(capacities: Mapping[str, float]) -> list[str]:
+    """What one consumer carries of topics, for the controller."""
+    known = (f"{topic}={bytes_per_s:.0f}B/s" for topic, bytes_per_s in capacities.items())
+    return [word for one in known for word in ("--calibrated", one)]
 
 
 def _try(
     trial: Trial, flags: Sequence[str], tell: Tell, require_wanted: Callable[[], None]
-) -> None:
+) -> TrialOutcome:
     found = trial(flags)
     require_wanted()
     if found.refusal:
@@ -56,3 +82,4 @@ def _try(
         tell(f"not tried: {found.note}")
     if found.doubt:
         tell(f"warning: the group starts all the same, but {found.doubt}")
+    return found

@@ -40,7 +40,7 @@ class SchemaVersion:
         return f"{self.major}.{self.minor}"
 
 
-SCHEMA_VERSION: Final = SchemaVersion(1, 3)
+SCHEMA_VERSION: Final = SchemaVersion(1, 4)
 _GROUP = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 

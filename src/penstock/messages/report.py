@@ -20,9 +20,13 @@ from penstock.messages.fields import (
     PartitionRow,
     Quantity,
     Sentence,
+    TopicName,
     Value,
     check_parts,
 )
+
+# Of so many topics a report tells the capacity.
+TOPIC_CAPACITIES_MAX = 100
 
 
 class ConsumerPhase(StrEnum):
@@ -100,6 +104,17 @@ class CycleMeasurement(Value):
     commit_ms: Count
 
 
+class TopicCapacity(Value):
+    """What the consumer carries of one topic, shown by batches that held nothing else.
+
+    Full batches show the capacity; others, which only keep up, that it is not lower than this.
+    """
+
+    topic: TopicName
+    capacity_log_bytes_per_s: Quantity | None = None
+    at_least_log_bytes_per_s: Quantity | None = None
+
+
 class ConsumerReport(FromConsumer):
     """One report. `owned` may be split over several parts; the rest is in every part."""
 
@@ -110,6 +125,11 @@ class ConsumerReport(FromConsumer):
     previous_shutdown: PreviousShutdown = PreviousShutdown.NONE
     # The consumer's capacity in the monitor's unit; measurable only while it works off a backlog.
     capacity_log_bytes_per_s: Quantity | None = None
+    # Since 1.4: shown by batches that were not full, and of each topic alone.
+    at_least_log_bytes_per_s: Quantity | None = None
+    topic_capacities: Annotated[
+        tuple[TopicCapacity, ...], Field(max_length=TOPIC_CAPACITIES_MAX)
+    ] = ()
     behind_records: Count | None = None
     behind_log_bytes: Count | None = None
     # The deployment version it was started with; a roll-out waits for the new one.

@@ -59,7 +59,7 @@ ASSIGNED = _gauge(
 )
 CAPACITY = _gauge(
     "consumer_capacity_bytes_per_second",
-    "What the consumer can carry: learned from its work, else `packing.capacity`.",
+    "What the consumer can carry of its partitions: as measured, or `packing.capacity`.",
     "consumer",
 )
 UTILISATION = _gauge(

@@ -60,6 +60,9 @@ class GroupLoad:
     is_fresh: bool = True
     measured_ms_ago: int | None = 0
     is_behind: bool = False
+    # Where partitions cost differently, loads and capacities are weighted: for people they are
+    # divided by this, by consumer.
+    weight_by_consumer: Mapping[ConsumerId, float] = field(default_factory=dict)
 
     def load_for(self, reason: Reason) -> Mapping[TopicPartition, float]:
         """What a packing must carry: a smaller group also the highest loads of a while."""
@@ -329,15 +332,19 @@ def _over_capacity(
     )
     if not over:
         return None
-    figures = {
-        c: load_of_capacity(group.load_by_consumer[c], group.capacity_by_consumer[c]) for c in over
-    }
+    figures = {c: _figures(group, c) for c in over}
     if len(over) == 1:
         explanation = f"consumer {over[0]} is over capacity: {figures[over[0]]}"
     else:
         names = shortened_list([f"{consumer} ({figure})" for consumer, figure in figures.items()])
         explanation = f"consumers are over capacity: {names}"
     return TriggerDecision(Reason.OVER_CAPACITY, explanation)
+
+
+def _figures(group: GroupLoad, consumer: ConsumerId) -> str:
+    weight = group.weight_by_consumer.get(consumer, 1.0)
+    load, capacity = group.load_by_consumer[consumer], group.capacity_by_consumer[consumer]
+    return load_of_capacity(load / weight, capacity / weight)
 
 
 def _scale_down(

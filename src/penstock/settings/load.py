@@ -33,6 +33,11 @@ SETTINGS_FILE_BYTES_MAX = 1024 * 1024
 # consumers than this only slow each other down.
 LOCAL_CONSUMERS_PER_CORE = 4
 _CONSUMERS_MAX: OptionPath = ("controller", "consumers_max")
+# Options of earlier releases, and what to do instead.
+_REMOVED = {
+    "controller.capacity_is_learned": "Leave it out: `packing.capacity: auto`, the default, "
+    "measures what consumers carry; a speed there always counts."
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,7 @@ def _unknown(name: str, origin: str) -> SettingsError:
     known = sorted(".".join(path) for path in (*known_options(), *_secret_files()))
     near = difflib.get_close_matches(name, known, n=1)
     remedy = f"Did you mean {near[0]}?" if near else "`penstock settings reference` lists all."
+    remedy = _REMOVED.get(name, remedy)
     return SettingsError(f"{_source(origin, name)}: unknown setting {name}.", remedy=remedy)
 
 

@@ -7,7 +7,7 @@ the code (seconds, bytes) and print with a unit.
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
@@ -118,6 +118,24 @@ def format_speed(bytes_per_s: float) -> str:
     return f"{format_bytes(bytes_per_s)}/s"
 
 
+# Instead of a number: Penstock finds it out.
+AUTO: Final = "auto"
+
+
+def parse_speed_or_auto(value: Any) -> float | Literal["auto"]:
+    """`auto`, or a speed."""
+    if str(value).strip().lower() == AUTO:
+        return AUTO
+    try:
+        return parse_speed(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; or {AUTO}") from None
+
+
+def format_speed_or_auto(value: float | Literal["auto"]) -> str:
+    return AUTO if value == AUTO else format_speed(value)
+
+
 # Defaults are plain numbers and not validated; values of users go through the parsers.
 Duration = Annotated[
     float,
@@ -136,4 +154,10 @@ Speed = Annotated[
     BeforeValidator(parse_speed),
     PlainSerializer(format_speed, return_type=str),
     WithJsonSchema({"type": "string", "examples": ["1.5MB/s"]}),
+]
+SpeedOrAuto = Annotated[
+    float | Literal["auto"],
+    BeforeValidator(parse_speed_or_auto),
+    PlainSerializer(format_speed_or_auto, return_type=str),
+    WithJsonSchema({"type": "string", "examples": [AUTO, "1.5MB/s"]}),
 ]

@@ -185,7 +185,10 @@ def test_one_is_not_counted_as_many(tmp_path: Path) -> None:
     shown = " ".join(invoked("status", *where).stdout.split())
     assert "40 B/s written to 1 partition, 1 consumer," in shown
     planned = invoked("plan", *where)
-    assert planned.stderr == "1 consumer now, 1 then, at least 1 needed; 0 partitions would move.\n"
+    assert planned.stderr.splitlines() == [
+        "One consumer carries 100 B/s (set in packing.capacity).",
+        "1 consumer now, 1 then, at least 1 needed; 0 partitions would move.",
+    ]
     assert planned.stdout == ""
 
 
@@ -318,7 +321,7 @@ def test_a_plan_that_is_not_feasible_is_an_error(tmp_path: Path) -> None:
 def test_plan_asks_what_the_controller_would_ask(tmp_path: Path) -> None:
     """A learned capacity and a backlog count as in the controller's own plans."""
     lines = (
-        "settings capacity_is_learned=yes catch_up=10s",
+        "settings capacity=auto catch_up=10s calibrated.orders=100",
         *TWO_CONSUMERS,
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
         "consumer 2 reports orders-2@1.3, behind_log_bytes=100",

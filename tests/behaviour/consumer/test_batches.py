@@ -166,6 +166,7 @@ def test_full_batches_show_the_capacity() -> None:
 def test_the_pause_between_full_batches_counts_for_the_capacity() -> None:
     """Half a second of looking belongs to the cost of a batch that follows at once."""
     script = Script(batch_bytes=10_000).owning(A).with_spark()
+    script.sizes({A: 1_000.0})
     for _ in range(3):
         script.now_ms += 500
         script.ends({A: 100_000})

@@ -19,7 +19,8 @@ def sharing(shared_bytes_per_s: float, **options: Any) -> ImaginedGroup:
     return ImaginedGroup(
         partitions(80, 0.1 * MB),
         shared_bytes_per_s=shared_bytes_per_s,
-        controller__capacity_is_learned=True,
+        packing__capacity="auto",
+        calibrated={"t": 2 * MB},
         **options,
     )
 
@@ -47,7 +48,10 @@ def test_it_is_tried_again_after_a_while() -> None:
 def test_growth_that_helps_stays() -> None:
     """Each consumer carries 1 MB/s of its own: eight of them and more carry the load."""
     group = ImaginedGroup(
-        partitions(80, 0.1 * MB), carries_bytes_per_s=1 * MB, controller__capacity_is_learned=True
+        partitions(80, 0.1 * MB),
+        carries_bytes_per_s=1 * MB,
+        packing__capacity="auto",
+        calibrated={"t": 2 * MB},
     ).run(600)
     assert group.said("growth_did_not_help") == []
     assert group.working >= 8
@@ -59,7 +63,7 @@ def test_a_load_that_changes_a_lot_is_tried_again_at_once() -> None:
     speed: list[float] = [0.1 * MB]
     logs = {f"t-{n}": (lambda _: speed[0]) for n in range(80)}
     group = ImaginedGroup(
-        logs, shared_bytes_per_s=6 * MB, controller__capacity_is_learned=True
+        logs, shared_bytes_per_s=6 * MB, packing__capacity="auto", calibrated={"t": 2 * MB}
     ).run(200)
     assert most_consumers(StepDraft(group.state, group.now_ms)) == 5
     speed[0] = 0.115 * MB
@@ -75,7 +79,7 @@ def test_what_is_measured_under_contention_is_not_learned() -> None:
     group = sharing(6 * MB).run(200)
     draft = StepDraft(group.state, group.now_ms)
     assert usual_capacity(draft) == pytest.approx(1.2 * MB)
-    known = [r.capacity_bytes_per_s for r in group.state.consumers.values()]
+    known = [r.capacity_by_topic.get("t") for r in group.state.consumers.values()]
     assert min(one for one in known if one) == pytest.approx(1.2 * MB)
 
 
@@ -85,12 +89,12 @@ def is_on_trial(group: ImaginedGroup) -> bool:
 
 def learned(teller: Storyteller, consumer: int) -> float | None:
     assert teller.state is not None
-    return teller.state.consumers[ConsumerId(consumer)].capacity_bytes_per_s
+    return teller.state.consumers[ConsumerId(consumer)].capacity_by_topic.get("orders")
 
 
 def test_on_trial_only_more_is_learned() -> None:
     """A lower figure, and the first one of a new consumer, tell of contention."""
-    teller = after("settings capacity_is_learned=yes", *TWO_CONSUMERS)
+    teller = after("settings capacity=auto calibrated.orders=100", *TWO_CONSUMERS)
     assert teller.state is not None
     one = "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s="
     teller.tell(one + "70.0")
@@ -121,6 +125,21 @@ def test_a_group_that_keeps_up_does_not_grow_by_what_it_measures_together() -> N
     group = sharing(8.2 * MB, waiting_bytes=60 * MB).run(900)
     assert group.working <= 8
     assert group.most_deployed <= 2 * 5 + 1
+
+
+def test_a_group_that_falls_behind_learns_that_it_carries_less() -> None:
+    """It had grown while it kept up; then every consumer becomes slower, as by new code."""
+    speed: list[float] = [0.1 * MB]
+    logs = {f"t-{n}": (lambda _: speed[0]) for n in range(16)}
+    group = ImaginedGroup(
+        logs, carries_bytes_per_s=2 * MB, packing__capacity="auto", calibrated={"t": 2 * MB}
+    ).run(30)
+    speed[0] = 0.15 * MB
+    assert group.run(60).working == 2
+    group.carries_bytes_per_s = 0.7 * MB
+    group.run(300)
+    assert group.working >= 4
+    assert usual_capacity(StepDraft(group.state, group.now_ms)) == pytest.approx(0.7 * MB)
 
 
 def test_growth_of_a_group_that_is_not_behind_is_not_compared() -> None:

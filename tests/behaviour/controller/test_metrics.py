@@ -59,7 +59,7 @@ def test_a_new_consumer_is_starting_until_it_reports() -> None:
 def test_a_learned_capacity_counts() -> None:
     """In place of the setting, where consumers may show what they can."""
     story = ScrapedStory(
-        "settings capacity_is_learned=yes",
+        "settings capacity=auto calibrated.orders=100",
         *TWO_CONSUMERS,
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
     )

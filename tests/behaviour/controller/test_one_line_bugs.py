@@ -59,10 +59,10 @@ def test_an_old_measurement_moves_nothing() -> None:
 def test_the_usual_capacity_is_the_median() -> None:
     """One consumer on a strong machine says nothing about those to come."""
     teller = after(
-        "settings capacity_is_learned=yes",
+        "settings capacity=auto calibrated.orders=100",
         *TWO_CONSUMERS,
         "deployed: 1 2 3",
-        "consumer 3 reports nothing, capacity_log_bytes_per_s=500.0",
+        "consumer 3 reports nothing, alone=orders:500",
         "consumer 2 reports orders-2@1.3, capacity_log_bytes_per_s=90.0",
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
     )

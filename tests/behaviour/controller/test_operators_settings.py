@@ -38,7 +38,6 @@ CHOSEN = {
     "controller.consumers_min": "2",
     "controller.consumers_max": "5",
     "controller.spare_consumers": "3",
-    "controller.capacity_is_learned": "true",
     "controller.catch_up": "61s",
     "controller.catch_up_share": "0.3",
     "controller.behind_tolerated": "6s",
@@ -87,7 +86,7 @@ REACHED = ControllerSettings(
         consumers_max=5,
     ),
     algorithm="CHAIN@0.2",
-    capacity_is_learned=True,
+    capacity_is_measured=False,
     catch_up_ms=61_000,
     catch_up_share=0.3,
     behind_tolerated_ms=6_000,
@@ -188,14 +187,14 @@ def test_no_accepted_capacity_rounds_to_none() -> None:
 
 def test_a_reported_capacity_that_no_settings_file_could_have_is_ignored() -> None:
     """It would round to no capacity; the one before, or that of the settings, stays."""
-    teller = after("settings capacity_is_learned=true target_utilisation=0.01", *TWO_CONSUMERS)
+    teller = after("settings capacity=auto target_utilisation=0.01", *TWO_CONSUMERS)
     owned = "orders-0@1.1 orders-1@1.2"
     teller.tell(f"consumer 1 reports {owned}, capacity_log_bytes_per_s=5e-324")
     assert isinstance(teller.state, State)
-    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s is None
+    assert teller.state.consumers[ConsumerId(1)].capacity_by_topic == {}
     assert snapshot(teller.state, 0, is_degraded=False)["question"] is not None
     teller.tell(f"consumer 1 reports {owned}, capacity_log_bytes_per_s=70")
-    assert teller.state.consumers[ConsumerId(1)].capacity_bytes_per_s == 70
+    assert teller.state.consumers[ConsumerId(1)].capacity_by_topic == {"orders": 70}
 
 
 def test_a_request_changes_options_in_their_own_units() -> None:

@@ -94,7 +94,7 @@ def test_a_controller_that_knows_nothing_yet() -> None:
 def test_a_roll_out_and_what_was_learned() -> None:
     """Progress of the roll-out; the capacity a consumer has shown in place of the setting."""
     teller = after(
-        "settings capacity_is_learned=yes",
+        "settings capacity=auto calibrated.orders=100",
         *TWO_CONSUMERS,
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
         "request u1: update",

@@ -161,7 +161,7 @@ def test_a_plan_must_save_enough_consumers() -> None:
 def test_capacity_is_learned_from_reports() -> None:
     """What a consumer has shown replaces the figure of the settings, for those who come too."""
     teller = after(
-        "settings capacity_is_learned=yes",
+        "settings capacity=auto calibrated.orders=100",
         *TWO_CONSUMERS,
         "3000 ms pass",
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",

@@ -21,6 +21,12 @@ def test_all_is_well() -> None:
     assert outcome_of(0, _said({}, {}), "") == TrialOutcome()
 
 
+def test_what_was_timed_is_kept() -> None:
+    """What was not, or cannot be, is left out."""
+    timed = [{"topic": t, "bytes_per_s": x} for t, x in (("a", 2e6), ("b", None), ("c", 1e300))]
+    assert outcome_of(0, _said({}, *timed), "") == TrialOutcome(capacities={"a": 2e6})
+
+
 def test_the_first_lasting_failure_is_the_refusal() -> None:
     """With its remedy and its exit code."""
     wrong = {"ok": False, "explanation": "no module", "remedy": "set it", "exit_code": 3}

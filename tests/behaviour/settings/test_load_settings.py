@@ -265,6 +265,17 @@ def test_a_capacity_without_a_unit_is_refused() -> None:
         load_settings(flags={"packing.capacity": "2"}, environment={})
 
 
+def test_a_capacity_is_measured_unless_it_is_set() -> None:
+    """And the option of an earlier release says what to do instead."""
+    assert load_settings(environment={}).settings.packing.is_capacity_measured
+    flags = {"packing.capacity": "3MB/s"}
+    chosen = load_settings(flags=flags, environment={}).settings.packing
+    assert (chosen.is_capacity_measured, chosen.first_capacity_bytes_per_s) == (False, 3e6)
+    with pytest.raises(SettingsError, match="unknown setting") as wrong:
+        load_settings(flags={"controller.capacity_is_learned": "true"}, environment={})
+    assert "`packing.capacity: auto`" in wrong.value.remedy
+
+
 def properties(text: str) -> None:
     load_settings(environment={"PENSTOCK_KAFKA__PROPERTIES": text})
 

@@ -8,9 +8,11 @@ from penstock.settings.units import (
     format_bytes,
     format_duration,
     format_speed,
+    format_speed_or_auto,
     parse_bytes,
     parse_duration,
     parse_speed,
+    parse_speed_or_auto,
 )
 
 
@@ -45,6 +47,14 @@ def test_sizes(text: str | int, count: int) -> None:
 def test_speeds(text: str, speed: float) -> None:
     """A speed is a size followed by /s."""
     assert parse_speed(text) == pytest.approx(speed)
+
+
+def test_a_speed_may_be_left_to_penstock() -> None:
+    """`auto` in any case, a speed, and both in the error."""
+    assert (parse_speed_or_auto(" Auto "), parse_speed_or_auto("2MB/s")) == ("auto", 2e6)
+    assert [format_speed_or_auto(one) for one in ("auto", 2e6)] == ["auto", "2MB/s"]
+    with pytest.raises(ValueError, match=r"'fast' is not a speed, for instance 1.5MB/s; or auto"):
+        parse_speed_or_auto("fast")
 
 
 @pytest.mark.parametrize("text", ["2", 2, "0.5", "999"])

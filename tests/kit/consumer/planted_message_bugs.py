@@ -22,6 +22,7 @@ from penstock.consumer.core.event_builder import EventBuilder
 from penstock.consumer.core.inputs import MessagesRead
 from penstock.consumer.core.pace import Allowance, CapacityEstimate, Pace
 from penstock.consumer.core.ranges import plan_ranges
+from penstock.consumer.core.topic_capacity import TopicCapacities
 from penstock.messages import in_parts
 
 
@@ -75,6 +76,30 @@ def _any_batch_shows_capacity(patch: pytest.MonkeyPatch) -> None:
         return right(self, log_bytes, seconds, was_full=True)
 
     patch.setattr(CapacityEstimate, "after", after)
+
+
+def _mixed_batches_count(patch: pytest.MonkeyPatch) -> None:
+    right = TopicCapacities.after
+
+    def after(self: TopicCapacities, topics: Any, *batch: float, **how: bool) -> Any:
+        for topic in topics:
+            self = right(self, [topic], *batch, **how)
+        return self
+
+    patch.setattr(TopicCapacities, "after", after)
+
+
+def _session_never_cold(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicCapacities, "cold", lambda self: self)
+
+
+def _always_alone(patch: pytest.MonkeyPatch) -> None:
+    right = TopicCapacities.begun
+
+    def begun(self: TopicCapacities, topic: str | None, now_ms: int) -> TopicCapacities:
+        return dataclasses.replace(right(self, topic, now_ms), was_alone=False)
+
+    patch.setattr(TopicCapacities, "begun", begun)
 
 
 def _allowance_without_bound(patch: pytest.MonkeyPatch) -> None:
@@ -141,6 +166,13 @@ MESSAGE_BUGS: tuple[PlantedBug, ...] = (
         "a consumer with little to do is slow",
         _any_batch_shows_capacity,
     ),
+    PlantedBug(
+        "mixed batches count", "a batch of two topics shows what each costs", _mixed_batches_count
+    ),
+    PlantedBug(
+        "session never cold", "the first batch of a Spark session counts", _session_never_cold
+    ),
+    PlantedBug("always alone", "other topics wait while one is measured", _always_alone),
     PlantedBug(
         "allowance without bound", "a limited consumer saves for ever", _allowance_without_bound
     ),

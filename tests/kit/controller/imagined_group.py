@@ -77,10 +77,13 @@ class ImaginedGroup:
         shared_bytes_per_s: float = math.inf,
         start_ms: int = 5_000,
         waiting_bytes: float = 0.0,
+        calibrated: dict[str, float] | None = None,
         **options: Any,
     ) -> None:
         chosen = {name.replace("__", "."): value for name, value in options.items()}
-        self.settings = changed_settings(Settings(), {"controller.consumers_max": 100, **chosen})
+        self.settings = changed_settings(
+            Settings(), {"controller.consumers_max": 100, "packing.capacity": "2MB/s", **chosen}
+        )
         self.logs = {TopicPartition.parse(name): Log(speed) for name, speed in logs.items()}
         for log in self.logs.values():
             log.written_bytes = waiting_bytes / len(self.logs)
@@ -103,7 +106,7 @@ class ImaginedGroup:
         self._machine = Machine()
         self.state: State
         self.state, effects = self._machine.begin(
-            controller_epoch=1, settings=self.settings, now_ms=0
+            controller_epoch=1, settings=self.settings, now_ms=0, calibrated=calibrated
         )
         self._run(effects)
         self._settle()

@@ -39,6 +39,7 @@ from penstock.messages import (
     StopConsumingEvent,
     StoppedPartition,
     StopReason,
+    TopicCapacity,
     UpdateDeployments,
     Wait,
     WaitsFor,
@@ -46,6 +47,7 @@ from penstock.messages import (
     WorksOn,
     WriteSpeedMeasurement,
 )
+from penstock.messages.report import TOPIC_CAPACITIES_MAX
 
 TOPIC_ID = "AbCdEfGhIjKlMnOpQrStUv"
 
@@ -125,6 +127,11 @@ EXAMPLES: tuple[Message, ...] = (
         phase=ConsumerPhase.RUNNING,
         previous_shutdown=PreviousShutdown.UNCONTROLLED,
         capacity_log_bytes_per_s=2.5e7,
+        at_least_log_bytes_per_s=2.1e7,
+        topic_capacities=(
+            TopicCapacity(topic="orders", capacity_log_bytes_per_s=3e7),
+            TopicCapacity(topic="payments", at_least_log_bytes_per_s=4e6),
+        ),
         behind_records=100,
         behind_log_bytes=100_000,
         deployment_version=2,
@@ -271,6 +278,15 @@ LARGEST: tuple[Message, ...] = (
         phase=ConsumerPhase.STARTING,
         previous_shutdown=PreviousShutdown.UNCONTROLLED,
         capacity_log_bytes_per_s=_QUANTITY,
+        at_least_log_bytes_per_s=_QUANTITY,
+        topic_capacities=(
+            TopicCapacity(
+                topic=_ROW["topic"],
+                capacity_log_bytes_per_s=_QUANTITY,
+                at_least_log_bytes_per_s=_QUANTITY,
+            ),
+        )
+        * TOPIC_CAPACITIES_MAX,
         waits_for=Wait(what=WaitsFor.KAFKA, since_ms_ago=_LONG),
         works_on=Work(what=WorksOn.BATCH, since_ms_ago=_LONG),
         owned=(

@@ -10,6 +10,8 @@ import pytest
 from kit.planted_bug import PlantedBug
 from penstock.controller.core import (
     backlog,
+    capacity,
+    capacity_learning,
     group_management,
     growth,
     holdings,
@@ -81,7 +83,7 @@ def _answers_of_any_plan(patch: pytest.MonkeyPatch) -> None:
 
 
 def _highest_capacity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(load, "median_low", max)
+    patch.setattr(capacity, "median_low", max)
 
 
 def _backlog_never_cleared(patch: pytest.MonkeyPatch) -> None:
@@ -146,7 +148,28 @@ def _growth_not_compared(patch: pytest.MonkeyPatch) -> None:
 
 
 def _contention_learned(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(holdings, "learned_capacity", lambda _, known, reported: reported or known)
+    patch.setattr(
+        capacity_learning, "learned_capacity", lambda _, known, reported: reported or known
+    )
+
+
+def _costs_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = capacity.capacities_of
+    patch.setattr(
+        load, "capacities_of", lambda state: dataclasses.replace(right(state), weights={})
+    )
+
+
+def _bounds_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(capacity_learning, "_raised", lambda _, at_least: at_least)
+
+
+def _every_figure_counts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(capacity_learning, "SAME_SHARE", 0.0)
+
+
+def _measured_not_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(state_machine, "first_capacities", lambda *_: {})
 
 
 def _failed_number_again(patch: pytest.MonkeyPatch) -> None:
@@ -216,6 +239,10 @@ LOAD_BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("wanted for ever", "what an overtaken plan wanted is created", _wanted_for_ever),
     PlantedBug("growth not compared", "growth is never taken back", _growth_not_compared),
     PlantedBug("contention learned", "what is measured on trial is learned", _contention_learned),
+    PlantedBug("costs forgotten", "a byte of every topic costs the same", _costs_forgotten),
+    PlantedBug("bounds believed", "keeping up shows the capacity", _bounds_believed),
+    PlantedBug("every figure counts", "a capacity changes with every report", _every_figure_counts),
+    PlantedBug("measured not kept", "a new controller knows no capacity", _measured_not_kept),
     PlantedBug("failed number again", "the lowest number is always reused", _failed_number_again),
     PlantedBug(
         "oversize stretches all", "a hot partition widens every capacity", _oversize_stretches_all

@@ -14,7 +14,7 @@ from kit.controller.story_trace import said_effect
 from kit.controller.story_words import (
     answered_rows,
     as_value,
-    full_option,
+    chosen,
     name_values,
     partition_rows,
     report_values,
@@ -74,6 +74,7 @@ class Storyteller:
     def __init__(self) -> None:
         self.now_ms = 0
         self.state: State | None = None
+        self.calibrated: dict[str, float] = {}
         self.saved: bytes | None = None
         self.settings = CATALOGUE
         self.sequence: dict[int, int] = {}
@@ -92,7 +93,7 @@ class Storyteller:
     # Outside of the machine
 
     def configure(self, text: str) -> list[str]:
-        values = {full_option(name): as_value(value) for name, value in name_values(text)}
+        values, self.calibrated = chosen(text)
         self.settings = changed_settings(self.settings, values)
         return []
 
@@ -113,9 +114,8 @@ class Storyteller:
             assert isinstance(outcome, State)
             saved = outcome
         self._said = saved.history if saved else ()
-        state, effects = Machine().begin(
-            controller_epoch=int(epoch), settings=self.settings, now_ms=self.now_ms, saved=saved
-        )
+        given: Any = {"settings": self.settings, "saved": saved, "calibrated": self.calibrated}
+        state, effects = Machine().begin(controller_epoch=int(epoch), now_ms=self.now_ms, **given)
         return self._trace(None, state, effects)
 
     # Inputs

@@ -39,6 +39,14 @@ def name_values(text: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (word.partition("=") for word in text.split())]
 
 
+def chosen(text: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """Settings by their full names, and `calibrated.orders=100` by topic."""
+    given = name_values(text)
+    values = {full_option(n): as_value(x) for n, x in given if not n.startswith("calibrated.")}
+    tried = {n.partition(".")[2]: float(x) for n, x in given if n.startswith("calibrated.")}
+    return values, tried
+
+
 def as_value(text: str) -> Any:
     if text in {"yes", "no"}:
         return text == "yes"
@@ -53,11 +61,22 @@ def as_value(text: str) -> Any:
 
 
 def report_values(text: str) -> dict[str, Any]:
-    """What a report says beside its partitions."""
+    """What a report says beside its partitions.
+
+    `alone=orders:70;payments:>5` is what it carries of topics alone, the second one at least.
+    """
     values = {name: as_value(value) for name, value in name_values(text)}
     for name, since_ms_ago in (("waits_for", "waits_ms"), ("works_on", "works_ms")):
         if name in values:
             values[name] = {"what": values[name], "since_ms_ago": values.pop(since_ms_ago, 0)}
+    if "alone" in values:
+        shown = [one.partition(":") for one in str(values.pop("alone")).split(";")]
+        values["topic_capacities"] = [
+            {"topic": topic, "at_least_log_bytes_per_s": float(figure[1:])}
+            if figure.startswith(">")
+            else {"topic": topic, "capacity_log_bytes_per_s": float(figure)}
+            for topic, _, figure in shown
+        ]
     if "carried" in values:
         nothing = dict.fromkeys(CycleMeasurement.model_fields, 0)
         values["cycle"] = {**nothing, "log_bytes": values.pop("carried")}

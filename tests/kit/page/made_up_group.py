@@ -216,6 +216,7 @@ class MadeUpGroup:
             "conditions": self._conditions(),
             "measurement_age_ms": 700,
             "capacity_bytes_per_s": CAPACITY_BYTES_PER_S,
+            "capacity": {"bytes_per_s": CAPACITY_BYTES_PER_S, "source": "set", "topics": {}},
             "target_utilisation": TARGET_UTILISATION,
             "settings": {
                 "consumers_min": 1,

@@ -171,7 +171,7 @@ def simulate(
 
 def _capacity(given: str | None, packing: PackingSettings, *, generated: bool) -> float:
     if given is None and not generated:
-        return packing.capacity
+        return packing.first_capacity_bytes_per_s
     text = GENERATED_CAPACITY if given is None else given
     try:
         value = float(text)

@@ -112,8 +112,14 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
         draft.batches = replace(batches, next_look_ms=draft.now_ms + wait_ms)
         return
     draft.batches = batches
-    budget = allowance.limit(batches.pace.budget_bytes)
-    _begin(draft, plan_ranges(found, max(budget, 1.0)))
+    alone = batches.topic_capacities.to_measure(found, batches.pace, draft.now_ms)
+    if alone is None or allowance.limit(alone[1]) < alone[1]:
+        budget = batches.pace.budget_bytes
+        _begin(draft, plan_ranges(found, max(allowance.limit(budget), 1.0)), budget, None)
+    else:
+        topic, budget = alone
+        of_topic = {partition: one for partition, one in found.items() if partition.topic == topic}
+        _begin(draft, plan_ranges(of_topic, max(budget, 1.0)), budget, topic)
 
 
 def _note_answers(draft: StepDraft, given: EndsRead) -> None:
@@ -194,7 +200,8 @@ def _note_log(draft: StepDraft, partition: TopicPartition, given: EndsRead) -> N
         draft.progress[partition] = row.doubted(draft.now_ms)
 
 
-def _begin(draft: StepDraft, plan: RangePlan) -> None:
+def _begin(draft: StepDraft, plan: RangePlan, budget_bytes: float, alone: str | None) -> None:
+    """`alone` is the topic that the batch is to measure, and None for an ordinary batch."""
     batches, now = draft.batches, draft.now_ms
     number = batches.number + 1
     ranges = []
@@ -206,20 +213,26 @@ def _begin(draft: StepDraft, plan: RangePlan) -> None:
         epoch = draft.owned[one.partition].epoch
         ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
     is_limited = any(draft.progress[one.partition].offsets_max for one in plan.ranges)
-    is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * batches.pace.budget_bytes
+    is_full = plan.is_full and plan.size_bytes >= _FULL_SHARE * budget_bytes
     since_ms = now
     if batches.ended_ms is not None and batches.pace.full_in_a_row > 0:
         since_ms = batches.ended_ms if now - batches.ended_ms < _FOLLOWS_MS else now
     running = RunningBatch(
         ranges=tuple(ranges),
         size_bytes=plan.size_bytes,
-        leaves_records=plan.is_full or is_limited,
+        leaves_records=plan.is_full or is_limited or alone is not None,
         is_full=is_full,
         began_ms=now,
         since_ms=since_ms,
+        is_alone=alone is not None,
     )
-    allowance = batches.allowance.without(plan.size_bytes)
-    draft.batches = replace(batches, number=number, allowance=allowance, running=running)
+    draft.batches = replace(
+        batches,
+        number=number,
+        allowance=batches.allowance.without(plan.size_bytes),
+        running=running,
+        topic_capacities=batches.topic_capacities.begun(alone, now),
+    )
     owned_partitions.enter_batch(draft, [one.partition for one in plan.ranges])
     size = round(plan.size_bytes)
     draft.log(LogLevel.DEBUG, "batch_begins", partitions=len(ranges), log_bytes=size)

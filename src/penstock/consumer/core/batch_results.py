@@ -6,7 +6,7 @@ A failure of one partition stays with that partition.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock.consumer.core import owned_partitions, spark
+from penstock.consumer.core import log_sizes, owned_partitions, spark
 from penstock.consumer.core.cadence import batch_period_ms
 from penstock.consumer.core.effects import LogLevel, ReadStartOffsets, WriteGroupOffsets
 from penstock.consumer.core.inputs import (
@@ -15,9 +15,11 @@ from penstock.consumer.core.inputs import (
     StartOffsetsNotRead,
     StartOffsetsRead,
 )
+from penstock.consumer.core.pace import CapacityEstimate
 from penstock.consumer.core.partition_progress import WorkDone
-from penstock.consumer.core.state import RunningBatch
+from penstock.consumer.core.state import BatchState, RunningBatch
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.consumer.core.topic_capacity import owned_topics
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
 
@@ -82,18 +84,16 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
     draft.work += WorkDone(1, given.records, given.decoded_bytes, log_bytes, given.times)
     if not offsets:
         return
-    # The first batch warms Spark up: its time says nothing about the capacity.
-    shows_capacity = batch.is_full and batches.pace.is_warm
     seconds = (draft.now_ms - batch.began_ms) / 1000
+    draft.batches = _with_capacity(draft, batch, log_bytes)
+    pace = batches.pace.after(
+        planned_bytes=batch.size_bytes, seconds=seconds, was_full=batch.is_full
+    )
     draft.batches = replace(
-        batches,
+        draft.batches,
         decoded_bytes_per_offset=given.decoded_bytes / offsets,
-        capacity=batches.capacity.after(
-            log_bytes, (draft.now_ms - batch.since_ms) / 1000, was_full=shows_capacity
-        ),
-        pace=batches.pace.after(
-            planned_bytes=batch.size_bytes, seconds=seconds, was_full=batch.is_full
-        ),
+        # A batch of one topic alone says nothing about the size of ordinary ones.
+        pace=batches.pace if batch.is_alone else pace,
     )
     draft.log(
         LogLevel.DEBUG,
@@ -103,6 +103,29 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
         commit_ms=round(given.times.commit_s * 1000),
         is_full=batch.is_full,
     )
+
+
+def _with_capacity(draft: StepDraft, batch: RunningBatch, log_bytes: float) -> BatchState:
+    """What the batch shows of the capacity.
+
+    The first batch warms Spark up, and the first of a topic what its transformation needs: their
+    times say nothing. Nor does a batch whose logs are not weighed yet: decoded bytes are others. Of
+    a full one the pause before it counts.
+    """
+    batches = draft.batches
+    partitions = [one.range.partition for one in batch.ranges]
+    topics = owned_topics(partitions)
+    since_ms = batch.since_ms if batch.is_full else batch.began_ms
+    seconds, was_full = (draft.now_ms - since_ms) / 1000, batch.is_full
+    by_topic, owned = batches.topic_capacities, owned_topics(draft.owned)
+    capacity = batches.capacity if owned == batches.capacity_topics else CapacityEstimate()
+    if batches.pace.is_warm and log_sizes.are_known(draft, partitions):
+        if topics <= by_topic.warm and not batch.is_alone:
+            capacity = capacity.after(log_bytes, seconds, was_full=was_full)
+        by_topic = by_topic.after(topics, log_bytes, seconds, was_full=was_full)
+    else:
+        by_topic = replace(by_topic, warm=by_topic.warm | topics)
+    return replace(batches, capacity=capacity, capacity_topics=owned, topic_capacities=by_topic)
 
 
 def _is_lost(failure: PartitionFailure, offsets: int) -> bool:

@@ -29,6 +29,7 @@ from penstock.messages import (
     StopConsumingEvent,
     StoppedPartition,
     StopReason,
+    TopicCapacity,
     Wait,
     Work,
     cut,
@@ -48,6 +49,8 @@ class Measurements:
 
     partitions: Mapping[TopicPartition, ReportedPartition] = field(default_factory=dict)
     capacity_log_bytes_per_s: float | None = None
+    at_least_log_bytes_per_s: float | None = None
+    topic_capacities: tuple[TopicCapacity, ...] = ()
     behind_records: int | None = None
     behind_log_bytes: int | None = None
     deployment_version: int | None = None
@@ -173,6 +176,8 @@ class EventBuilder:
             phase=phase,
             previous_shutdown=previous_shutdown,
             capacity_log_bytes_per_s=measured.capacity_log_bytes_per_s,
+            at_least_log_bytes_per_s=measured.at_least_log_bytes_per_s,
+            topic_capacities=measured.topic_capacities,
             behind_records=measured.behind_records,
             behind_log_bytes=measured.behind_log_bytes,
             deployment_version=measured.deployment_version,

@@ -1,6 +1,6 @@
 """When to measure how many log bytes one offset of each partition stands for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from penstock.consumer.core.effects import ReadLogSizes
@@ -24,6 +24,13 @@ def ask(draft: StepDraft) -> None:
     if draft.progress and not sizes.is_reading and draft.now_ms >= sizes.next_ms:
         draft.log_sizes = replace(sizes, is_reading=True)
         draft.do(ReadLogSizes(tuple(sorted(draft.progress))))
+
+
+def are_known(draft: StepDraft, partitions: Iterable[TopicPartition]) -> bool:
+    """Whether batches of these can be weighed: by their logs, or where Kafka refuses that."""
+    return draft.log_sizes.is_refused or all(
+        draft.progress[partition].log_bytes_per_offset is not None for partition in partitions
+    )
 
 
 def read(draft: StepDraft, given: LogSizesRead) -> None:
@@ -53,5 +60,5 @@ def first_batch_begins(draft: StepDraft, partition: TopicPartition) -> None:
 
 def not_read(draft: StepDraft, given: LogSizesNotRead) -> None:
     """Sizes are then taken from the decoded records."""
-    draft.log_sizes = LogSizes(next_ms=draft.now_ms + PERIOD_MS)
+    draft.log_sizes = LogSizes(next_ms=draft.now_ms + PERIOD_MS, is_refused=True)
     draft.log_failure("log_sizes_unknown", given.error, instead="decoded bytes")

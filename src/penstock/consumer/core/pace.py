@@ -18,8 +18,11 @@ _FAR_TOO_LONG = 2.0
 # Two batches show the fixed cost only if their sizes differ by more than this.
 _TELLING_DIFFERENCE = 0.2
 _FIXED_SHARE_MAX = 0.9
-_FULL_BATCHES_REMEMBERED = 20
+_BATCHES_REMEMBERED = 20
+_ALIKE_SHARE = 0.5
 _FULL_BATCHES_NEEDED = 2
+# More, because one that was quick by chance says more than is true.
+_PARTIAL_BATCHES_NEEDED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +126,37 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class CapacityEstimate:
-    """Log bytes a second over the last full batches, the pauses between them included."""
+    """Log bytes a second over the last full batches, the pauses between them included.
+
+    Batches that are not full show only that the capacity is not lower than what they carried in
+    their own time: most of a small batch's time is its fixed cost.
+    """
 
     full: tuple[tuple[float, float], ...] = ()
+    # Since the last full one.
+    partial: tuple[tuple[float, float], ...] = ()
 
     def after(self, log_bytes: float, seconds: float, *, was_full: bool) -> "CapacityEstimate":
-        if not was_full or seconds <= 0 or log_bytes <= 0:
+        if seconds <= 0 or log_bytes <= 0:
             return self
-        return CapacityEstimate((*self.full, (log_bytes, seconds))[-_FULL_BATCHES_REMEMBERED:])
+        if was_full:
+            # Much smaller ones show their fixed cost.
+            like = [one for one in self.full if one[0] >= _ALIKE_SHARE * log_bytes]
+            return CapacityEstimate((*like, (log_bytes, seconds))[-_BATCHES_REMEMBERED:])
+        partial = (*self.partial, (log_bytes, seconds))[-_BATCHES_REMEMBERED:]
+        later = CapacityEstimate(self.full, partial)
+        known, least = self.log_bytes_per_s, later.at_least_log_bytes_per_s
+        # What the full ones showed is disproved: something slowed them down.
+        return CapacityEstimate((), partial) if known and least and least > known else later
 
     @property
     def log_bytes_per_s(self) -> float | None:
-        if len(self.full) < _FULL_BATCHES_NEEDED:
-            return None
-        return sum(size for size, _ in self.full) / sum(seconds for _, seconds in self.full)
+        return _speed(self.full) if len(self.full) >= _FULL_BATCHES_NEEDED else None
+
+    @property
+    def at_least_log_bytes_per_s(self) -> float | None:
+        return _speed(self.partial) if len(self.partial) >= _PARTIAL_BATCHES_NEEDED else None
+
+
+def _speed(batches: tuple[tuple[float, float], ...]) -> float:
+    return sum(size for size, _ in batches) / sum(seconds for _, seconds in batches)

@@ -12,8 +12,12 @@ from penstock.consumer.core.effects import (
 from penstock.consumer.core.event_builder import Measurements
 from penstock.consumer.core.inputs import OrphansNotRemoved, Tick
 from penstock.consumer.core.occupation import waits_for, works_on
+from penstock.consumer.core.pace import CapacityEstimate
 from penstock.consumer.core.partition_progress import WorkDone, behind, reported
 from penstock.consumer.core.step_draft import StepDraft
+from penstock.consumer.core.topic_capacity import owned_topics
+from penstock.messages import TopicCapacity
+from penstock.messages.report import TOPIC_CAPACITIES_MAX
 
 
 def report(draft: StepDraft, given: Tick) -> None:
@@ -58,9 +62,13 @@ def _measure(draft: StepDraft) -> Measurements:
     }
     unread = behind(draft.progress, next_offsets, draft.batches.decoded_bytes_per_offset)
     work, draft.work = draft.work, WorkDone()
+    is_of_these = owned_topics(draft.owned) == draft.batches.capacity_topics
+    capacity = draft.batches.capacity if is_of_these else CapacityEstimate()
     return Measurements(
         partitions=partitions,
-        capacity_log_bytes_per_s=draft.batches.capacity.log_bytes_per_s,
+        capacity_log_bytes_per_s=capacity.log_bytes_per_s,
+        at_least_log_bytes_per_s=_within_limit(draft, capacity.at_least_log_bytes_per_s),
+        topic_capacities=_topic_capacities(draft),
         behind_records=unread[0] if unread else None,
         behind_log_bytes=unread[1] if unread else None,
         deployment_version=draft.settings.deployment_version,
@@ -69,6 +77,30 @@ def _measure(draft: StepDraft) -> Measurements:
         waits_for=waits_for(draft),
         works_on=works_on(draft),
     )
+
+
+def _topic_capacities(draft: StepDraft) -> tuple[TopicCapacity, ...]:
+    """Of the topics that it owns and has carried alone."""
+    found = []
+    known = draft.batches.topic_capacities.by_topic
+    for topic in sorted(owned_topics(draft.owned) & known.keys()):
+        estimate = known[topic]
+        shown, least = estimate.log_bytes_per_s, estimate.at_least_log_bytes_per_s
+        if shown is not None or least is not None:
+            found.append(
+                TopicCapacity(
+                    topic=topic,
+                    capacity_log_bytes_per_s=shown,
+                    at_least_log_bytes_per_s=_within_limit(draft, least),
+                )
+            )
+    return tuple(found[:TOPIC_CAPACITIES_MAX])
+
+
+def _within_limit(draft: StepDraft, bytes_per_s: float | None) -> float | None:
+    """Where the settings limit what is read, it carries no more in the long run."""
+    limit = draft.settings.capacity_bytes_per_s
+    return min(bytes_per_s, limit) if bytes_per_s is not None and limit else bytes_per_s
 
 
 # Files of an incarnation that died can be removed once the ledger has moved past them, which takes

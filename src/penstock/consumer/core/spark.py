@@ -16,6 +16,12 @@ from penstock.model import TopicPartition
 
 def started(draft: StepDraft, _: SparkStarted) -> None:
     draft.spark = replace(draft.spark, is_ready=True)
+    batches = draft.batches
+    draft.batches = replace(
+        batches,
+        pace=replace(batches.pace, is_warm=False),
+        topic_capacities=batches.topic_capacities.cold(),
+    )
     end_wait(draft, WaitsFor.SPARK)
     draft.log(LogLevel.INFO, "spark_ready")
 

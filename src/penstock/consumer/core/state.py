@@ -8,6 +8,7 @@ from penstock.consumer.core.ownership import Ownership
 from penstock.consumer.core.pace import Allowance, CapacityEstimate, Pace
 from penstock.consumer.core.partition_progress import PartitionProgress, WorkDone
 from penstock.consumer.core.settings import CoreSettings
+from penstock.consumer.core.topic_capacity import TopicCapacities
 from penstock.messages import FailedPartition, WaitsFor
 from penstock.model import TopicPartition
 
@@ -39,6 +40,8 @@ class RunningBatch:
     began_ms: int
     # From when its time counts for the capacity: the end of the last batch if it followed at once.
     since_ms: int
+    # It holds one topic alone, to show what that costs.
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,10 @@ class BatchState:
     pace: Pace
     allowance: Allowance
     idle_wait_ms: int
+    # Of all that it owned of these topics together; with others it is another mixture.
     capacity: CapacityEstimate = field(default_factory=CapacityEstimate)
+    capacity_topics: frozenset[str] = frozenset()
+    topic_capacities: TopicCapacities = field(default_factory=TopicCapacities)
     next_look_ms: int = 0
     is_looking: bool = False
     # Something became readable while a look was under way, which did not ask for it.
@@ -64,6 +70,8 @@ class BatchState:
 class LogSizes:
     is_reading: bool = False
     next_ms: int = 0
+    # The last attempt failed: Kafka may refuse to tell them.
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

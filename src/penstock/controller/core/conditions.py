@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from penstock.controller.core.backlog_trend import BacklogDirection, backlog_trend
+from penstock.controller.core.capacity import capacities_of
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.load import capacities_of
+from penstock.controller.core.load import consumer_capacities, oversize
 from penstock.controller.core.state import PauseRecord, State, by_name
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.waiting import Waiting
@@ -151,22 +152,28 @@ def _at_maximum(state: State, load_of: Callable[[], GroupLoad]) -> Iterator[Cond
     if working >= most and is_over_capacity(group):
         load = sum(group.load_by_consumer.values())
         capacity = sum(group.capacity_by_consumer[c] for c in group.load_by_consumer)
+        is_set = not state.settings.capacity_is_measured
+        remedy = "raise it, or packing.capacity" if is_set else "raise it"
         yield Condition(
             ConditionName.AT_MAXIMUM,
             f"{working} of {counted(most, 'consumer')} (controller.consumers_max) work, with "
-            f"{load_of_capacity(load, capacity)}: raise it, or packing.capacity",
+            f"{load_of_capacity(load, capacity)}: {remedy}",
         )
 
 
 def _oversize(state: State) -> Iterator[Condition]:
-    usual = state.settings.policy.capacity_bytes_per_s
-    strongest = max((usual, *capacities_of(StepDraft(state, state.now_ms)).values()))
-    speeds = state.speed_memory.established
-    oversize = [partition for partition, speed in speeds.items() if speed > strongest]
-    if oversize:
+    usual = capacities_of(state)
+    capacities = consumer_capacities(StepDraft(state, state.now_ms), usual)
+    by_weight: dict[float, list[TopicPartition]] = {}
+    for partition in oversize(state, usual, capacities):
+        weight = usual.weights.get(partition.topic, 1.0)
+        by_weight.setdefault(weight, []).append(partition)
+    strongest = max((usual.usual_bytes_per_s, *capacities.values()))
+    for weight, partitions in sorted(by_weight.items()):
+        carried = speed_text(strongest / weight)
         yield Condition(
             ConditionName.OVERSIZE,
-            f"{_names(oversize)}: faster than one consumer carries ({speed_text(strongest)}); more "
+            f"{_names(partitions)}: faster than one consumer carries ({carried}); more "
             "partitions or another key would spread the records",
         )
 

@@ -3,7 +3,8 @@
 `penstock plan` and the page show it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import PenstockError
@@ -21,6 +22,23 @@ class DryRun:
     diff: ConsumerListDiff
     consumers_now: int
     consumers_at_least: int
+    # By topic: how much a partition's load counts. People see it without.
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def load_of(self, partition: TopicPartition) -> float:
+        """The partition's load in real bytes a second."""
+        load = self.problem.load_bytes_per_s.get(partition, 0.0)
+        return load / self.weights.get(partition.topic, 1.0)
+
+    def capacity_of(self, consumer: ConsumerId, held: Iterable[TopicPartition]) -> float:
+        """What the consumer can take of these partitions, in real bytes a second."""
+        capacity = self.problem.capacity_of(consumer)
+        if not self.weights:
+            return capacity
+        partitions = tuple(held)
+        weighted = sum(self.problem.load_bytes_per_s.get(p, 0.0) for p in partitions)
+        real = sum(self.load_of(partition) for partition in partitions)
+        return capacity * real / weighted if weighted else capacity
 
     def moves(self) -> list[dict[str, Any]]:
         """Every start of `future - current`, with the consumer that stops before it."""
@@ -31,7 +49,7 @@ class DryRun:
                 "partition": str(partition),
                 "from": stopped_by.get(partition),
                 "to": starts[partition],
-                "load_bytes_per_s": self.problem.load_bytes_per_s[partition],
+                "load_bytes_per_s": self.load_of(partition),
             }
             for partition in sorted(starts)
         ]
@@ -49,7 +67,9 @@ class DryRun:
         }
 
 
-def dry_run(algorithm: str, problem: PackingProblem) -> DryRun:
+def dry_run(
+    algorithm: str, problem: PackingProblem, weights: Mapping[str, float] | None = None
+) -> DryRun:
     packing = _packed(algorithm, problem)
     return DryRun(
         problem=problem,
@@ -57,6 +77,7 @@ def dry_run(algorithm: str, problem: PackingProblem) -> DryRun:
         diff=packing.assignment - _without_idle(problem.current),
         consumers_now=sum(1 for held in problem.current.values() if held),
         consumers_at_least=consumers_at_least(problem),
+        weights=weights or {},
     )
 
 
@@ -77,8 +98,9 @@ def problem_of_question(asked: dict[str, Any]) -> PackingProblem:
         raise PenstockError(
             "The controller has no write speeds yet.", remedy="Check that the monitor runs."
         )
+    weights = weights_of_question(asked)
     return PackingProblem(
-        load_bytes_per_s=_by_partition(asked["load_bytes_per_s"]),
+        load_bytes_per_s=_by_partition(asked["load_bytes_per_s"], weights),
         current=Assignment(
             {
                 ConsumerId(int(consumer)): [TopicPartition.parse(name) for name in held]
@@ -92,12 +114,20 @@ def problem_of_question(asked: dict[str, Any]) -> PackingProblem:
         },
         partitions_per_consumer_max=asked["partitions_per_consumer_max"],
         consumers_max=asked["consumers_max"],
-        forecast_bytes_per_s=_by_partition(asked["forecast_bytes_per_s"]),
+        forecast_bytes_per_s=_by_partition(asked["forecast_bytes_per_s"], weights),
     )
 
 
-def _by_partition(figures: dict[str, float]) -> dict[TopicPartition, float]:
-    return {TopicPartition.parse(name): float(figure) for name, figure in figures.items()}
+def weights_of_question(asked: dict[str, Any]) -> dict[str, float]:
+    """How much the load of each topic counts; a controller of an older release does not say it."""
+    return {str(topic): float(weight) for topic, weight in asked.get("weights", {}).items()}
+
+
+def _by_partition(
+    figures: dict[str, float], weights: Mapping[str, float]
+) -> dict[TopicPartition, float]:
+    found = {TopicPartition.parse(name): float(figure) for name, figure in figures.items()}
+    return {p: figure * weights.get(p.topic, 1.0) for p, figure in found.items()}
 
 
 def _without_idle(current: Assignment) -> Assignment:

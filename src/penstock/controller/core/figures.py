@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from penstock.controller.core.capacity import capacities_of, capacity_of_consumer
 from penstock.controller.core.conditions import ConditionName, conditions
 from penstock.controller.core.decisions import Decision
 from penstock.controller.core.freshness import Freshness
@@ -109,13 +110,12 @@ def _sizes(state: State) -> Iterator[Sample]:
 
 
 def _consumers(state: State, now_ms: int) -> Iterator[Sample]:
-    usual = state.settings.policy.capacity_bytes_per_s
+    usual = capacities_of(state)
     for consumer, record in state.consumers.items():
         label = (str(consumer),)
         held = state.held_by.get(consumer, ())
         load = sum(state.write_speeds.get(partition, 0.0) for partition in held)
-        learned = record.capacity_bytes_per_s if state.settings.capacity_is_learned else None
-        capacity = usual if learned is None else learned
+        capacity = capacity_of_consumer(state, consumer, usual)
         yield Sample(of.ASSIGNED, label, load)
         yield Sample(of.CAPACITY, label, capacity)
         yield Sample(of.UTILISATION, label, load / capacity)

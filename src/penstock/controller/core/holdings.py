@@ -8,8 +8,8 @@ a consumer's newest message about itself is right.
 from dataclasses import replace
 
 from penstock.controller.core.backlog import backlog_of, next_offsets_of, unread_records_of
+from penstock.controller.core.capacity_learning import learn
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.growth import learned_capacity
 from penstock.controller.core.heartbeats import explained, note_carried_records
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
 from penstock.controller.core.roll_out_signs import note_failure, proven_topics
@@ -33,7 +33,6 @@ from penstock.messages import (
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.model.sentences import counted, duration_text
-from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
 # that was made again is not among them: its new ledger entry has nothing wrong with it. A deleted
@@ -146,12 +145,6 @@ def stopped(draft: StepDraft, message: StopConsumingEvent) -> set[TopicPartition
     return touched
 
 
-def _measured_capacity(message: ConsumerReport) -> float | None:
-    """What no settings file could have is no capacity: packing would fail with it."""
-    measured = message.capacity_log_bytes_per_s
-    return None if measured is None or measured < CAPACITY_BYTES_PER_S_MIN else measured
-
-
 def _last_batch_ms(record: ConsumerRecord, message: ConsumerReport) -> int:
     """As long as it was seen to run; one that began after the last report was short."""
     cycle = message.cycle
@@ -173,9 +166,7 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
         consumer,
         replace(
             record,
-            capacity_bytes_per_s=learned_capacity(
-                draft, record.capacity_bytes_per_s, _measured_capacity(message)
-            ),
+            capacity_by_topic=learn(draft, message),
             proven_topics=proven_topics(record, message),
             last_batch_ms=_last_batch_ms(record, message),
             running_batch_ms=_running_batch_ms(message),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.controller.core.backlog_trend import note_backlog
+from penstock.controller.core.capacity import speeds_by_topic
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import LogExtent, SpeedsMeasured, Tick
@@ -102,7 +103,12 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
     )
     if policy.look_ahead_ms:
         trend = observe(trend, memory.established, speeds.measured_ms)
-    draft.change(speeds=speeds, speed_memory=memory, trend=trend)
+    draft.change(
+        speeds=speeds,
+        speed_memory=memory,
+        trend=trend,
+        written_by_topic=speeds_by_topic(memory.established, memory.established),
+    )
     if before.keys() == after.keys() and draft.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())

@@ -1,18 +1,18 @@
 """The load of the group: write speeds and backlogs, added up by consumer.
 
-The load that is planned for is the established write speed plus a bounded share of the backlog. A
-consumer's capacity is the operator's figure, or what it has measured. What no plan can help is set
-aside before the rest is judged.
+The load that is planned for is the established write speed plus a bounded share of the backlog,
+times the weight of its topic (see `capacity`). A consumer's capacity is the operator's figure, or
+what is measured. What no plan can help is set aside before the rest is judged.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from statistics import median_low
 
 from penstock.controller.core.backlog import behind_by_partition, catch_up_load
+from penstock.controller.core.capacity import Capacities, capacities_of, strength_of
 from penstock.controller.core.membership import AVAILABLE
-from penstock.controller.core.state import KnownSpeeds
+from penstock.controller.core.state import KnownSpeeds, State
 from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
@@ -21,26 +21,16 @@ from penstock.packing.trigger import GroupLoad, Reason, problem_for
 
 
 def usual_capacity(draft: StepDraft) -> float:
-    """The capacity of a consumer that has measured none: the median of those that have.
-
-    The settings' figure is for a group in which none has. With it, the first plan after a backlog
-    would give everything to the one consumer about which nothing is known.
-    """
-    settings = draft.state.settings
-    usual = settings.policy.capacity_bytes_per_s
-    if not settings.capacity_is_learned:
-        return usual
-    measured = [r.capacity_bytes_per_s for r in draft.consumers.now.values()]
-    known = [capacity for capacity in measured if capacity]
-    return median_low(known) if known else usual
+    """What one consumer carries of all topics as they are written now: set, measured or assumed."""
+    return capacities_of(draft.state).usual_bytes_per_s
 
 
-def capacities_of(draft: StepDraft) -> dict[ConsumerId, float]:
-    usual = usual_capacity(draft)
-    found = dict.fromkeys(available(draft), usual)
-    if draft.state.settings.capacity_is_learned:
-        found = {c: draft.consumers[c].capacity_bytes_per_s or usual for c in found}
-    return found
+def consumer_capacities(draft: StepDraft, usual: Capacities) -> dict[ConsumerId, float]:
+    state, records = draft.state, draft.consumers
+    return {
+        consumer: usual.usual_bytes_per_s * strength_of(state, records[consumer], usual)
+        for consumer in available(draft)
+    }
 
 
 def available(draft: StepDraft) -> list[ConsumerId]:
@@ -72,12 +62,15 @@ def group_load(
     """The group as the trigger and the packer see it."""
     settings, speeds, memory = draft.state.settings, draft.state.speeds, draft.state.speed_memory
     current: dict[ConsumerId, list[TopicPartition]] = {c: [] for c in available(draft)}
-    capacities = capacities_of(draft)
-    set_aside = _set_aside(draft, capacities)
+    usual = capacities_of(draft.state)
+    capacities = consumer_capacities(draft, usual)
+    weights = usual.weights
+    set_aside = _set_aside(draft, usual, capacities)
     behind = behind_by_partition(draft)
     extra = catch_up_load(draft, behind, set_aside)
     load: dict[TopicPartition, float] = {}
     by_consumer: dict[ConsumerId, float] = {}
+    real_by_consumer: dict[ConsumerId, float] = {}
     unread = []
     parked, holdings = draft.parked.now, draft.holdings.now  # there may be 10,000 partitions
     for partition, speed in draft.state.write_speeds.items():
@@ -85,18 +78,23 @@ def group_load(
         added = extra.get(partition, 0.0)
         # A stopped partition is read by nobody: it needs a place, but no capacity.
         established = memory.established.get(partition, speed)
-        load[partition] = 0.0 if is_stopped else established + added
+        weight = weights.get(partition.topic, 1.0) if weights else 1.0
+        load[partition] = 0.0 if is_stopped else (established + added) * weight
         if partition not in holdings and not is_stopped:
             unread.append(partition)
         consumer = where(draft, partition)
         if consumer in current:
             current[consumer].append(partition)
             now = 0.0 if is_stopped else speed + added
-            by_consumer[consumer] = by_consumer.get(consumer, 0.0) + now
+            by_consumer[consumer] = by_consumer.get(consumer, 0.0) + now * weight
+            if weights:
+                real_by_consumer[consumer] = real_by_consumer.get(consumer, 0.0) + now
     # A smaller group would have to carry the backlog without its strongest consumer.
     at_work = [capacities[consumer] for consumer in by_consumer]
     left_bytes_per_s = sum(at_work) - max(at_work, default=0.0)
-    behind_bytes = sum(bytes_ for p, bytes_ in behind.items() if p not in set_aside)
+    behind_bytes = sum(
+        bytes_ * weights.get(p.topic, 1.0) for p, bytes_ in behind.items() if p not in set_aside
+    )
     tolerated = settings.behind_tolerated_ms / 1_000 * left_bytes_per_s
     return GroupLoad(
         current=Assignment(current),
@@ -104,26 +102,45 @@ def group_load(
         load_by_consumer=by_consumer,
         capacity_by_consumer=capacities,
         unread=tuple(unread),
-        highest_bytes_per_s=memory.highest,
+        highest_bytes_per_s=_weighted(memory.highest, weights),
         is_fresh=(
             speeds is not None and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_ms
         ),
         measured_ms_ago=None if speeds is None else draft.now_ms - speeds.measured_ms,
         is_behind=behind_bytes > tolerated,
+        weight_by_consumer={
+            consumer: by_consumer[consumer] / real
+            for consumer, real in real_by_consumer.items()
+            if real
+        },
     )
 
 
+def _weighted(
+    speeds: Mapping[TopicPartition, float], weights: Mapping[str, float]
+) -> Mapping[TopicPartition, float]:
+    if not weights:
+        return speeds
+    return {p: speed * weights.get(p.topic, 1.0) for p, speed in speeds.items()}
+
+
 def _set_aside(
-    draft: StepDraft, capacities: Mapping[ConsumerId, float]
+    draft: StepDraft, usual: Capacities, capacities: Mapping[ConsumerId, float]
 ) -> frozenset[TopicPartition]:
     """Partitions that no plan can help: stopped, or faster than any consumer.
 
     Their backlog would only grow, and decide for all the others.
     """
-    strongest = max((usual_capacity(draft), *capacities.values()))
-    speeds = draft.state.speed_memory.established
-    oversize = (partition for partition, speed in speeds.items() if speed > strongest)
-    return frozenset((*draft.parked.now, *oversize))
+    return frozenset((*draft.parked.now, *oversize(draft.state, usual, capacities)))
+
+
+def oversize(
+    state: State, usual: Capacities, capacities: Mapping[ConsumerId, float]
+) -> list[TopicPartition]:
+    """Partitions that are faster than any consumer."""
+    strongest = max((usual.usual_bytes_per_s, *capacities.values()))
+    speeds, weights = state.speed_memory.established, usual.weights
+    return [p for p, speed in speeds.items() if speed * weights.get(p.topic, 1.0) > strongest]
 
 
 def problem_of(
@@ -147,11 +164,12 @@ def _expected(draft: StepDraft, group: GroupLoad) -> dict[TopicPartition, float]
     look_ahead_ms = draft.state.settings.policy.look_ahead_ms
     if not look_ahead_ms:
         return {}
-    speeds = draft.state.speed_memory.established
+    speeds, weights = draft.state.speed_memory.established, capacities_of(draft.state).weights
+    load = group.load_bytes_per_s
     return {
-        partition: max(0.0, speed + group.load_bytes_per_s[partition] - speeds[partition])
-        for partition, speed in forecast(draft.state.trend, look_ahead_ms).items()
-        if partition in speeds
+        p: max(0.0, load[p] + (speed - speeds[p]) * weights.get(p.topic, 1.0))
+        for p, speed in forecast(draft.state.trend, look_ahead_ms).items()
+        if p in speeds
     }
 
 

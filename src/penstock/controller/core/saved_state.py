@@ -6,8 +6,10 @@ the operator's file has them; what requests changed of them is.
 """
 
 import json
+import math
 from typing import Any
 
+from penstock.controller.core.capacity import Source
 from penstock.controller.core.decisions import Code, Decision
 from penstock.controller.core.settings import LiveChange, by_option, controller_settings
 from penstock.controller.core.state import (
@@ -17,6 +19,7 @@ from penstock.controller.core.state import (
     GrowthLimit,
     Holding,
     HoldingStatus,
+    KnownCapacity,
     PauseRecord,
     Phase,
     Plan,
@@ -26,6 +29,7 @@ from penstock.controller.core.state import (
 from penstock.messages import Direction, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.model.epoch import INTEGER_MAX
+from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.settings.sections import Settings
 from penstock.state_directory import state_file
 from penstock.state_directory.state_file import BrokenState
@@ -98,6 +102,10 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
             state.growth_limit.written_bytes_per_s,
         ],
         "capacity_size": state.capacity_size,
+        "capacities": {
+            topic: [one.bytes_per_s, one.lowest_bytes_per_s, one.highest_bytes_per_s, one.source]
+            for topic, one in state.capacities.items()
+        },
         "starts_took_ms": list(state.starts_took_ms),
         "avoided_numbers": {str(c): until_ms for c, until_ms in state.avoided_numbers.items()},
         "requests": list(state.requests),
@@ -204,6 +212,9 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         },
         growth_limit=_growth_limit(saved.get("growth_limit")),
         capacity_size=int(saved.get("capacity_size", 0)),
+        capacities={
+            str(topic): _topic_capacity(row) for topic, row in saved.get("capacities", {}).items()
+        },
         starts_took_ms=tuple(int(took_ms) for took_ms in saved.get("starts_took_ms", ())),
         avoided_numbers={
             ConsumerId(int(c)): int(until_ms)
@@ -250,6 +261,13 @@ def _bounds_request(row: Any, overrides: dict[str, Any]) -> BoundsRequest:
 
 def _growth_limit(saved: list[Any] | None) -> GrowthLimit | None:
     return None if saved is None else GrowthLimit(int(saved[0]), int(saved[1]), float(saved[2]))
+
+
+def _topic_capacity(row: list[Any]) -> KnownCapacity:
+    bytes_per_s, lowest, highest = (float(figure) for figure in row[:3])
+    if not CAPACITY_BYTES_PER_S_MIN <= lowest <= bytes_per_s <= highest < math.inf:
+        raise ValueError("not a capacity")
+    return KnownCapacity(bytes_per_s, lowest, highest, Source(row[3]).value)
 
 
 def _plan(saved: dict[str, Any] | None) -> Plan | None:

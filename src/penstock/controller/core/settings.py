@@ -35,7 +35,8 @@ class ControllerSettings:
     policy: TriggerPolicy
     # An algorithm's name, with its knob: `CHAIN@0.3`.
     algorithm: str
-    capacity_is_learned: bool
+    # Whether `packing.capacity` is `auto`; the policy's capacity is then only what is assumed.
+    capacity_is_measured: bool
     catch_up_ms: int
     catch_up_share: float
     behind_tolerated_ms: int
@@ -82,7 +83,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
     own, packing = settings.controller, settings.packing
     return ControllerSettings(
         policy=TriggerPolicy(
-            capacity_bytes_per_s=packing.capacity,
+            capacity_bytes_per_s=packing.first_capacity_bytes_per_s,
             target_utilisation=packing.target_utilisation,
             scale_down_period_ms=_ms(packing.scale_down_period),
             consumers_saved_min=packing.consumers_saved_min,
@@ -95,7 +96,7 @@ def controller_settings(settings: Settings) -> ControllerSettings:
             consumers_max=own.consumers_max or CONSUMERS_MAX_ELSE,
         ),
         algorithm=packing.chosen_algorithm().name,
-        capacity_is_learned=own.capacity_is_learned,
+        capacity_is_measured=packing.is_capacity_measured,
         catch_up_ms=_ms(own.catch_up),
         catch_up_share=own.catch_up_share,
         behind_tolerated_ms=_ms(own.behind_tolerated),

@@ -9,6 +9,13 @@ from operator import attrgetter
 from typing import Any
 
 from penstock.controller.core.backlog_trend import backlog_trend
+from penstock.controller.core.capacity import (
+    Capacities,
+    capacities_of,
+    capacity_of_consumer,
+    capacity_rows,
+    measured_by_consumer,
+)
 from penstock.controller.core.conditions import conditions
 from penstock.controller.core.decisions import Decision
 from penstock.controller.core.inputs import LogExtent
@@ -55,9 +62,9 @@ def snapshot_without_question(
     load: Callable[[], GroupLoad] | None = None,
 ) -> dict[str, Any]:
     policy, speeds, written = state.settings.policy, state.speeds, state.write_speeds
-    waiting = group_waiting(state)
+    waiting, usual = group_waiting(state), capacities_of(state)
     consumers = [
-        _consumer(state, consumer, record, waiting.by_consumer[consumer])
+        _consumer(state, consumer, record, waiting.by_consumer[consumer], usual)
         for consumer, record in sorted(state.consumers.items())
     ]
     total = waiting.total()
@@ -76,7 +83,9 @@ def snapshot_without_question(
         "is_degraded": is_degraded,
         "conditions": [{"condition": one.name.value, "reason": one.reason} for one in found],
         "measurement_age_ms": None if speeds is None else state.now_ms - speeds.measured_ms,
-        "capacity_bytes_per_s": policy.capacity_bytes_per_s,
+        "capacity_bytes_per_s": usual.usual_bytes_per_s,
+        # Of each topic, and how it is known.
+        "capacity": capacity_rows(state),
         "target_utilisation": policy.target_utilisation,
         "settings": {
             "consumers_min": state.settings.consumers_min,
@@ -229,13 +238,14 @@ def _hold(state: State) -> dict[str, Any] | None:
 
 
 def _consumer(
-    state: State, consumer: ConsumerId, record: ConsumerRecord, waiting: Waiting
+    state: State,
+    consumer: ConsumerId,
+    record: ConsumerRecord,
+    waiting: Waiting,
+    usual: Capacities,
 ) -> dict[str, Any]:
     held = sorted(state.held_by.get(consumer, ()), key=_BY_NAME)
     written: Mapping[Any, float] = state.write_speeds
-    capacity = state.settings.policy.capacity_bytes_per_s
-    if state.settings.capacity_is_learned and record.capacity_bytes_per_s is not None:
-        capacity = record.capacity_bytes_per_s
     load = sum(written.get(partition, 0.0) for partition in held)
     return {
         "consumer": int(consumer),
@@ -245,8 +255,9 @@ def _consumer(
         "occupation": record.occupation,
         "heard_ms_ago": state.now_ms - record.heard_ms if record.heard_ms else None,
         "load_bytes_per_s": load,
-        "capacity_bytes_per_s": capacity,
-        "measured_capacity_bytes_per_s": record.capacity_bytes_per_s,
+        # Of the partitions that it has.
+        "capacity_bytes_per_s": capacity_of_consumer(state, consumer, usual),
+        "measured_capacity_bytes_per_s": measured_by_consumer(state, consumer),
         "carried_bytes": record.carried_bytes,
         **_behind(waiting, load),
         "partitions": [str(partition) for partition in held],
@@ -266,8 +277,11 @@ def seconds_behind(behind_bytes: float, written_bytes_per_s: float) -> float | N
 def _question(draft: StepDraft, load: GroupLoad) -> dict[str, Any]:
     consumers_max = draft.state.settings.consumers_max
     problem = problem_of(draft, consumers_max, Reason.OVER_CAPACITY, load)
+    weights = capacities_of(draft.state).weights
     return {
-        "load_bytes_per_s": {str(p): x for p, x in problem.load_bytes_per_s.items()},
+        "load_bytes_per_s": _without_weights(problem.load_bytes_per_s, weights),
+        # By topic: a partition's load counts so much for the capacities.
+        "weights": dict(weights),
         "current": {str(c): [str(p) for p in held] for c, held in problem.current.items()},
         "capacity_bytes_per_s": problem.capacity_bytes_per_s,
         "capacity_bytes_per_s_by_consumer": {
@@ -275,8 +289,17 @@ def _question(draft: StepDraft, load: GroupLoad) -> dict[str, Any]:
         },
         "partitions_per_consumer_max": problem.partitions_per_consumer_max,
         "consumers_max": problem.consumers_max,
-        "forecast_bytes_per_s": {str(p): x for p, x in problem.forecast_bytes_per_s.items()},
+        "forecast_bytes_per_s": _without_weights(problem.forecast_bytes_per_s, weights),
     }
+
+
+def _without_weights(
+    load: Mapping[TopicPartition, float], weights: Mapping[str, float]
+) -> dict[str, float]:
+    """People see real bytes."""
+    if not weights:
+        return {str(p): x for p, x in load.items()}
+    return {str(p): x / weights.get(p.topic, 1.0) for p, x in load.items()}
 
 
 def _moves(state: State) -> list[dict[str, Any]]:

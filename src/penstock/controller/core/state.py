@@ -102,7 +102,8 @@ class ConsumerRecord:
     # that runs while its consumer waits for something is not counted.
     last_batch_ms: int = 0
     running_batch_ms: int = 0
-    capacity_bytes_per_s: float | None = None
+    # What it has shown to carry of each topic alone, in bytes of log a second.
+    capacity_by_topic: Mapping[str, float] = field(default_factory=dict)
     behind_bytes: int = 0
     behind_records: int = 0
     # Only partitions that are behind.
@@ -215,6 +216,23 @@ class RollOut:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownCapacity:
+    """What one consumer carries of a topic alone, and the least and most that consumers measured.
+
+    `source` says how that is known (see `capacity.Source`).
+    """
+
+    bytes_per_s: float
+    lowest_bytes_per_s: float
+    highest_bytes_per_s: float
+    source: str
+
+    @property
+    def is_of_it_alone(self) -> bool:
+        return self.source == "measured"
+
+
+@dataclass(frozen=True, slots=True)
 class GrowthTrial:
     """A growth that has to show that it helps: what the group carried in all before it."""
 
@@ -298,6 +316,10 @@ class State:
 
     speeds: KnownSpeeds | None = None
     speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
+    # The established speeds of each topic's partitions together.
+    written_by_topic: Mapping[str, float] = field(default_factory=dict)
+    # What one consumer carries of each topic, as far as it is known. Saved.
+    capacities: Mapping[str, KnownCapacity] = field(default_factory=dict)
     plan: Plan | None = None
     pauses: tuple[PauseRecord, ...] = ()
     roll_out: RollOut | None = None

@@ -23,6 +23,7 @@ from penstock.controller.core import (
     silence,
     synchronisation,
 )
+from penstock.controller.core.capacity import first_capacities
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import Effect, StepDown
 from penstock.controller.core.inputs import (
@@ -75,14 +76,16 @@ class Machine:
         now_ms: int,
         saved: State | None = None,
         due: NewSettings | None = None,
+        calibrated: Mapping[str, float] | None = None,
     ) -> tuple[State, tuple[Effect, ...]]:
         """Start a controller. It always synchronises, whatever was saved.
 
-        `due` is what this start deploys, if the consumers are deployed otherwise.
+        `due` is what this start deploys, if the consumers are deployed otherwise. `calibrated` is
+        what one consumer carries of topics, in bytes a second, as a trial of them has shown.
 
         From the saved state it takes what consumers cannot report: changed settings, pauses, a
-        roll-out, what it learned about growth and starts, the history, numbers that only rise, and
-        which consumers to query. The epoch must be new.
+        roll-out, what it learned about capacity, growth and starts, the history, numbers that only
+        rise, and which consumers to query. The epoch must be new.
         """
         if saved is not None and controller_epoch <= saved.controller_epoch:
             raise ValueError(
@@ -121,11 +124,14 @@ class Machine:
                 counts=saved.counts,
                 growth_limit=saved.growth_limit,
                 capacity_size=saved.capacity_size,
+                capacities=saved.capacities,
                 starts_took_ms=saved.starts_took_ms,
                 avoided_numbers=saved.avoided_numbers,
                 ledger_offsets=saved.ledger_offsets,
             )
-        state = without_untried(state, due)
+        state = without_untried(
+            replace(state, capacities=first_capacities(state.capacities, calibrated or {})), due
+        )
         draft = StepDraft(state, now_ms)
         for explanation in dropped:
             draft.decide(Code.SETTING_DROPPED, explanation)

@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -88,14 +88,17 @@ class ControllerProcess:
         tries_first: bool = False,
         started_with: GroupSettings | None = None,
         read_again: Callable[[], GroupSettings] | None = None,
+        calibrated: Mapping[str, float] | None = None,
     ) -> None:
         """`tries_first` tries the deployment before it leads a group that has no consumers yet.
 
         `started_with` says where the settings come from; `read_again` reads them again.
+        `calibrated` is what one consumer carries of topics, until it is measured.
         """
         self._settings = settings
         self._is_standby = is_standby
         self._tries_first = tries_first
+        self._calibrated = calibrated
         self._machine = machine or Machine()
         self._health = health or Health()
         self._metrics = ControllerMetrics(settings, metrics)
@@ -206,6 +209,7 @@ class ControllerProcess:
             now_ms=_now_ms(),
             saved=saved,
             due=due,
+            calibrated=self._calibrated,
         )
         self._state = state
         self._metrics.begun(state)

@@ -112,7 +112,9 @@ class Scenario:
     # is no limit.
     carried_by_one: float = 0.0
     carried_by_all: float = 0.0
-    capacity_is_learned: bool = False
+    capacity_is_measured: bool = False
+    # How much longer a record of each topic takes; empty: all alike.
+    topic_costs: tuple[float, ...] = ()
     # The most that backlogs add to the load that is planned for.
     catch_up_share: float = 0.5
     growth_settle_s: int = 6
@@ -244,7 +246,7 @@ def scenario(seed: int) -> Scenario:
         restarts_consumers=restarts_consumers,
         carried_by_one=chance.choice((0.0, 0.0, 1.5, 3.0)),
         carried_by_all=chance.choice((0.0, 0.0, 0.0, 0.4)) * consumers_max,
-        capacity_is_learned=chance.random() < 0.3,
+        capacity_is_measured=chance.random() < 0.3,
     )
     drawn = _with_unreadable_table(_with_forgeries(drawn))
     # Draws of its own, so that all other scenarios stay the same.
@@ -311,7 +313,7 @@ def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
         faults=faults[:LASTING_LOAD_FAULTS],
         carried_by_one=0.0 if kind is LastingLoad.BURSTS else 1.5,
         carried_by_all=chance.uniform(3.0, 4.0) if is_shared else 0.0,
-        capacity_is_learned=is_shared and chance.random() < 0.5,
+        capacity_is_measured=is_shared and chance.random() < 0.5,
         catch_up_share=1.5 if is_shared else 0.5,
         # Many reports long: else the chance of the moment decides whether a growth has helped.
         growth_settle_s=12 if is_shared else 6,

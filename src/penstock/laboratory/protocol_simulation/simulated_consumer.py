@@ -263,7 +263,7 @@ class SimulatedConsumer(SimulatedProcess):
         self.is_carrying = True
         self._batch_number += 1
         self._ranges = effect.ranges
-        duration = self.group.batch_ms(sum(len(one.range) for one in effect.ranges))
+        duration = self.group.batch_ms([one.range for one in effect.ranges])
         if self.hangs_next:
             self.hangs_next = False
             duration = HANG_MS if self.group.has_faults else duration

@@ -40,6 +40,7 @@ class SimulatedController(SimulatedProcess):
             settings=group.chosen,
             now_ms=group.clock.now_ms,
             saved=saved,
+            calibrated=group.calibrated,
         )
         self._run(effects)
 

@@ -7,6 +7,7 @@ All decisions are made by the real code of controller and consumers.
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 from penstock.controller.core import effects as act
 from penstock.controller.core.inputs import (
@@ -30,7 +31,7 @@ from penstock.laboratory.protocol_simulation.simulated_controller import Simulat
 from penstock.laboratory.protocol_simulation.simulated_deployment import SimulatedDeployment
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 from penstock.messages import ControllerHeartbeat, FromConsumer, Message
-from penstock.model import ConsumerId, TopicPartition
+from penstock.model import ConsumerId, OffsetRange, TopicPartition
 from penstock.packing import algorithm_named
 from penstock.settings import changed_settings
 
@@ -70,14 +71,14 @@ class SimulatedGroup:
             SETTINGS,
             {
                 "controller.consumers_max": scenario.consumers_max,
-                "controller.capacity_is_learned": scenario.capacity_is_learned,
+                **({"packing.capacity": "auto"} if scenario.capacity_is_measured else {}),
                 "controller.catch_up_share": scenario.catch_up_share,
                 "controller.growth_settle": f"{scenario.growth_settle_s}s",
                 "controller.patience": f"{scenario.patience_s}s",
             },
         )
         self.settings = controller_settings(self.chosen)
-        self.capacity_bytes_per_s = self.settings.policy.capacity_bytes_per_s
+        self.capacity_bytes_per_s = controller_settings(SETTINGS).policy.capacity_bytes_per_s
         # Of a consumer's capacity: where consumers are slow, no batch may outlast its stop.
         self.batch_s = 0.5 if scenario.carried_by_one or scenario.carried_by_all else 8.0
         self.ledger = ledger or Ledger()
@@ -111,8 +112,13 @@ class SimulatedGroup:
         self.controllers: list[SimulatedController] = []
         self._disk: list[State | bytes] = []
         self._undelivered: list[FromConsumer] = []
-        for number, partitions in enumerate(scenario.topics):
-            self.make_topic(f"topic-{number}", partitions)
+        names = [f"topic-{number}" for number in range(len(scenario.topics))]
+        # What a trial has shown before the start; none where the capacity is set.
+        self.calibrated = dict.fromkeys(
+            names if scenario.capacity_is_measured else (), self.capacity_bytes_per_s
+        )
+        for name, partitions in zip(names, scenario.topics, strict=True):
+            self.make_topic(name, partitions)
         self.start_controller()
         self.clock.after(50, self._measure)
 
@@ -179,8 +185,14 @@ class SimulatedGroup:
                 lambda now: SpeedsMeasured(now, speeds, age_ms=late_ms), 5 + late_ms
             )
 
-    def batch_ms(self, log_bytes: int) -> int:
+    def cost_of(self, topic: str) -> float:
+        """How much longer a record of the topic takes than usual ones."""
+        costs = self.scenario.topic_costs
+        return costs[int(topic.rpartition("-")[2]) % len(costs)] if costs else 1.0
+
+    def batch_ms(self, ranges: Sequence[OffsetRange]) -> int:
         """How long a batch takes: consumers are as fast as they are, and may share a limit."""
+        log_bytes = round(sum(len(one) * self.cost_of(one.partition.topic) for one in ranges))
         usual_ms = self.chance.randint(*BATCH_MS)
         capacity, limits = self.capacity_bytes_per_s, []
         if self.scenario.carried_by_one:

@@ -66,7 +66,7 @@ def _capacity(group: "SimulatedGroup") -> float:
     if leader is not None:
         capacity = max(capacity, usual_capacity(StepDraft(leader.state, leader.state.now_ms)))
     limit = group.scenario.carried_by_all * group.capacity_bytes_per_s
-    if limit and group.scenario.capacity_is_learned:
+    if limit and group.scenario.capacity_is_measured:
         smallest = math.ceil(limit / (capacity * group.settings.policy.target_utilisation))
         return min(capacity, limit / smallest)
     return capacity

@@ -117,25 +117,24 @@ class Answers:
             return None
         data = found.data()
         current, then = found.problem.current, found.packing.assignment
-        load = found.problem.load_bytes_per_s
         rows = []
         for one in sorted({*current, *then}):
             sides = {"now": sorted(current.get(one, ())), "then": sorted(then.get(one, ()))}
             row: Json = {
                 "consumer": int(one),
-                "capacity_bytes_per_s": found.problem.capacity_of(one),
+                "capacity_bytes_per_s": found.capacity_of(one, sides["then"] or sides["now"]),
             }
             for side, held in sides.items():
                 row[side] = {
                     "partitions": len(held),
-                    "load_bytes_per_s": sum(load.get(p, 0.0) for p in held),
+                    "load_bytes_per_s": sum(found.load_of(p) for p in held),
                 }
                 if with_partitions:
                     row[side]["segments"] = [
                         {
                             "topic": p.topic,
                             "partition": p.partition,
-                            "load_bytes_per_s": load.get(p, 0.0),
+                            "load_bytes_per_s": found.load_of(p),
                         }
                         for p in held
                     ]

@@ -46,6 +46,9 @@ def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
             "capacity_bytes_per_s": view.capacity_bytes_per_s,
             "target_utilisation": view.target_utilisation,
             "target_bytes_per_s": view.capacity_bytes_per_s * view.target_utilisation,
+            # Absent in the status of an older controller.
+            "source": snapshot.get("capacity", {}).get("source"),
+            "topics": snapshot.get("capacity", {}).get("topics", {}),
         },
         "controller": {
             "phase": snapshot["phase"],

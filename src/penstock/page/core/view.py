@@ -49,6 +49,12 @@ class View:
     def capacity_bytes_per_s(self) -> float:
         return float(self.snapshot["capacity_bytes_per_s"])
 
+    @cached_property
+    def capacity_by_topic(self) -> Mapping[str, float]:
+        """What one consumer carries of each topic; an older controller does not say it."""
+        rows = self.snapshot.get("capacity", {}).get("topics", {})
+        return {topic: float(row["bytes_per_s"]) for topic, row in rows.items()}
+
     @property
     def target_utilisation(self) -> float:
         return float(self.snapshot["target_utilisation"])
@@ -72,11 +78,12 @@ class View:
     @cached_property
     def _judged(self) -> Mapping[str, tuple[str, list[str]]]:
         """The state and the marks of every partition, in one pass: there may be ten thousand."""
-        parked, moves, capacity = self.snapshot["parked"], self.moves, self.capacity_bytes_per_s
-        hot, found = HOT_SHARE * capacity, {}
+        parked, moves, found = self.snapshot["parked"], self.moves, {}
+        usual, by_topic = self.capacity_bytes_per_s, self.capacity_by_topic
         for name, one in self.partitions.items():
             speed, marks = one["write_speed_bytes_per_s"] or 0.0, _NO_MARKS
-            if speed > hot:
+            capacity = by_topic.get(name.rpartition("-")[0], usual) if by_topic else usual
+            if speed > HOT_SHARE * capacity:
                 marks = ["oversize" if speed > capacity else "hot"]
             if (seconds := self._behind_s(one)) is not None and seconds > BEHIND_S:
                 marks = [*marks, "behind"]

@@ -10,7 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from penstock.controller.core.dry_run import DryRun, dry_run, problem_of_question
+from penstock.controller.core.dry_run import (
+    DryRun,
+    dry_run,
+    problem_of_question,
+    weights_of_question,
+)
 from penstock.errors import PenstockError
 from penstock.page.core.decisions_kept import KeptDecision
 from penstock.page.core.frames import Frames
@@ -99,6 +104,7 @@ def _plan_of(snapshot: dict[str, Any]) -> DryRun | None:
     """None where no plan can be made: no speeds are known, or the packer fails."""
     try:
         problem = problem_of_question(snapshot["question"])
-        return dry_run(snapshot["settings"]["algorithm"], problem)
+        weights = weights_of_question(snapshot["question"])
+        return dry_run(snapshot["settings"]["algorithm"], problem, weights)
     except (PenstockError, ValueError):
         return None

@@ -46,9 +46,6 @@ class ControllerSection(Section):
     spare_consumers: int = option(
         1, "Consumers kept warm without partitions, so that growth need not wait for a start.", ge=0
     )
-    capacity_is_learned: bool = option(
-        False, "Whether what consumers measure under a backlog replaces `packing.capacity`."
-    )
     catch_up: Duration = option(
         120.0,
         "The time in which a backlog should be gone; it adds to the load that is planned for, up "

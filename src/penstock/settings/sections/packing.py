@@ -6,7 +6,13 @@ from penstock.packing import DEFAULT, PackingAlgorithm, algorithm_named
 from penstock.packing.chain import KNOB_DEFAULT
 from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.settings.sections.base import Section, option
-from penstock.settings.units import Duration, Speed
+from penstock.settings.units import AUTO, Duration, SpeedOrAuto
+
+# What one consumer is taken to carry of a topic of which nothing was measured or calibrated: below
+# what one with two cores carries of plain records, and above what half a core carries of compressed
+# ones. A group that is too small for a moment finds out in seconds, because its batches are full;
+# one that is too large in minutes.
+ASSUMED_CAPACITY_BYTES_PER_S = 10e6
 
 
 class PackingSettings(Section):
@@ -18,10 +24,10 @@ class PackingSettings(Section):
     knob: float = option(
         KNOB_DEFAULT, "CHAIN's balance: 0 is fewest consumers, 1 is fewest moves.", ge=0, le=1
     )
-    capacity: Speed = option(
-        2e6,
-        "What one consumer can carry; exceeding it triggers a repack.",
-        ge=CAPACITY_BYTES_PER_S_MIN,
+    capacity: SpeedOrAuto = option(
+        AUTO,
+        "What one consumer can carry, in bytes of the broker's log; exceeding it triggers a "
+        "repack. `auto` measures it, for each topic; a speed always wins over what is measured.",
     )
     target_utilisation: float = option(
         0.85,
@@ -60,6 +66,15 @@ class PackingSettings(Section):
         0, "The most partitions one consumer may read; 0 is no maximum.", ge=0
     )
 
+    @field_validator("capacity")
+    @classmethod
+    def _is_a_capacity(cls, value: float | str) -> float | str:
+        if not isinstance(value, str) and value < CAPACITY_BYTES_PER_S_MIN:
+            raise ValueError(
+                f"Input should be greater than or equal to {CAPACITY_BYTES_PER_S_MIN:g}"
+            )
+        return value
+
     @field_validator("algorithm")
     @classmethod
     def _is_known(cls, value: str) -> str:
@@ -75,6 +90,15 @@ class PackingSettings(Section):
                 f"set algorithm {DEFAULT.name}, or knob {KNOB_DEFAULT:g}"
             )
         return self
+
+    @property
+    def is_capacity_measured(self) -> bool:
+        return self.capacity == AUTO
+
+    @property
+    def first_capacity_bytes_per_s(self) -> float:
+        """What is set, else what is assumed until something is known."""
+        return ASSUMED_CAPACITY_BYTES_PER_S if self.capacity == AUTO else float(self.capacity)
 
     def uses_knob(self) -> bool:
         """Whether `knob` has an effect: the algorithm has one, and its name does not set it."""

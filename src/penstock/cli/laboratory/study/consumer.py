@@ -1,6 +1,7 @@
 """`penstock study consumer`: measures what the speed of one consumer depends on."""
 
 import os
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,10 +11,13 @@ from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.jars import fetch_with_progress
+from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.speeds import duration_of
 from penstock.errors import UsageError
 from penstock.jars import JarSet
 from penstock.laboratory.broker import EmbeddedKafka
-from penstock.settings import Settings
+from penstock.model.sentences import speed_text
+from penstock.settings import LoadedSettings, Settings, changed_settings
 from penstock.settings.sections import SparkSettings
 from penstock.settings.units import parse_bytes
 
@@ -35,20 +39,45 @@ def consumer(
     only: Annotated[
         str | None, typer.Option(help="Only questions whose name contains this text.")
     ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Measure this topic of your own Kafka instead, and nothing else."),
+    ] = None,
+    transformation: Annotated[
+        str | None, typer.Option(help="With --topic: another one than that of the settings.")
+    ] = None,
+    lasting: Annotated[
+        str, typer.Option("--for", help="With --topic: how long at most, from its begin.")
+    ] = "60s",
+    settings_file: SettingsFile = None,
+    overrides: Overrides = None,
+    bootstrap_server: BootstrapServer = None,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Measure the speed of one consumer while varying one thing at a time.
+    """Measure the speed of one consumer while varying one thing at a time, or of one topic.
 
     It varies the partitions of a topic, the number of topics, record size, compression, batch time,
     and where Spark runs. It starts its own broker and Spark Connect server, fills topics, and lets
     `penstock consumer` drain them. It writes `consumer.md` and pictures.
 
+    With `--topic` one consumer alone carries that topic of your own Kafka, with the transformation
+    of your settings or another, into a corner of your lake that is removed again, and the answer is
+    what it carries. Control topics with a prefix of their own are made and deleted.
+
     Examples:
     `penstock study consumer --quick`
+
+    `penstock study consumer --topic orders --transformation shop:decode`
 
     `penstock study consumer --runs 3 --directory docs/development/studies`
 
     """
+    if topic is not None:
+        loaded = effective_settings(settings_file, overrides, bootstrap_server)
+        _own_topic(loaded, topic, transformation, duration_of("--for", lasting), output)
+        return
+    if transformation is not None:
+        raise UsageError("--transformation needs --topic.")
     # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
     from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415 -- see above
     from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text  # noqa: PLC0415 -- see above
@@ -84,6 +113,40 @@ def consumer(
             draw(findings, directory / "consumer")
     say(f"wrote {directory / 'consumer.md'}")
     print_data(_rows(findings), output, _table(findings))
+
+
+def _own_topic(
+    loaded: LoadedSettings,
+    topic: str,
+    transformation: str | None,
+    seconds_max: float,
+    output: OutputFormat,
+) -> None:
+    """As in a group that `penstock up` starts: without a Spark of its own it starts a server."""
+    from penstock.laboratory.studies.consumer.own_topic import study_topic  # noqa: PLC0415 -- Spark
+    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- slow: PySpark
+
+    settings = loaded.settings
+    if transformation is not None:
+        table = settings.lake.table_of(topic).model_dump() | {"transformation": transformation}
+        tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
+        settings = changed_settings(settings, {"lake.tables": {**tables, topic: table}})
+    with ExitStack() as parts:
+        if ("spark", "master") not in loaded.origin:
+            fetch_with_progress([JarSet.SPARK])
+            server = parts.enter_context(ConnectServer(settings.spark))
+            spark = settings.spark.model_copy(update={"master": server.master})
+            settings = settings.model_copy(update={"spark": spark})
+        found = study_topic(settings, topic, seconds_max=seconds_max)
+    least = "at least " if found.at_least else ""
+    say(
+        f"One consumer carries {least}{speed_text(found.log_bytes_per_s)} of {topic} (bytes of the "
+        f"broker's log; {speed_text(found.lowest_bytes_per_s)} to "
+        f"{speed_text(found.highest_bytes_per_s)} on the way): {found.records:,} records in "
+        f"{found.seconds:.0f} s."
+    )
+    if output is not OutputFormat.TABLE:
+        print_data(asdict(found), output)
 
 
 def _bytes(text: str) -> int:

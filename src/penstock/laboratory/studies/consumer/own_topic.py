@@ -1,0 +1,110 @@
+"""Lets one consumer alone carry a topic that exists, and says what it carried.
+
+It reads the user's Kafka and writes into a corner of the user's lake, which is removed again, as
+are the control topics that the study makes.
+"""
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import PenstockError
+from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.failures import TopicMissingError
+from penstock.kafka_io.offset_lookup import LogPosition
+from penstock.laboratory.studies.consumer.studied_consumer import CONSUMER, StudiedConsumer
+from penstock.messages import ConsumerReport
+from penstock.model import TopicPartition
+from penstock.pipeline.trial import corner
+from penstock.settings import Settings
+from penstock.topics import control_topics
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFinding:
+    """What one consumer carried of the topic, in bytes of log a second.
+
+    `at_least` says that its batches were never full: the topic has too little for a backlog.
+    """
+
+    topic: str
+    log_bytes_per_s: float
+    at_least: bool
+    lowest_bytes_per_s: float
+    highest_bytes_per_s: float
+    records: int
+    seconds: float
+    whole: bool
+
+
+def study_topic(settings: Settings, topic: str, *, seconds_max: float) -> TopicFinding:
+    """Carry the topic from its begin, to its end or for so long."""
+    administration = Administration(settings.kafka)
+    there = administration.topics([topic])
+    if topic not in there:
+        raise TopicMissingError(f"Kafka has no topic {topic}.")
+    places = [TopicPartition(topic, number) for number in range(there[topic].partitions)]
+    ends = dict(administration.look_up_offsets(places, LogPosition.STABLE_END).offsets)
+    topics = settings.topics.model_copy(update={"prefix": f"study-{os.getpid()}-{time.time_ns()}"})
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-study-") as folder,
+        corner(settings.lake) as lake,
+    ):
+        changed = settings.model_copy(update={"topics": topics, "lake": lake})
+        try:
+            return _studied(changed, Path(folder), topic, ends, seconds_max)
+        finally:
+            for one in control_topics(topics, highest_consumer_id=CONSUMER):
+                administration.delete_topic(one.name)
+
+
+def _studied(
+    settings: Settings,
+    folder: Path,
+    topic: str,
+    ends: dict[TopicPartition, int],
+    seconds_max: float,
+) -> TopicFinding:
+    with StudiedConsumer(settings, folder) as studied:
+        studied.command_start(sorted(ends))
+        began_s = time.monotonic()
+
+        def is_over() -> bool:
+            is_late = time.monotonic() - began_s > seconds_max
+            return is_late or (bool(studied.reports) and _is_whole(studied.reports[-1], ends))
+
+        studied.wait("the topic to be carried", is_over, 2 * seconds_max + 60)
+        reports, seconds = list(studied.reports), time.monotonic() - began_s
+    return finding_of(topic, reports, seconds, whole=_is_whole(reports[-1], ends))
+
+
+def _is_whole(report: ConsumerReport, ends: dict[TopicPartition, int]) -> bool:
+    reached = {row.topic_partition: row.next_offset or 0 for row in report.owned}
+    return all(reached.get(place, 0) >= end for place, end in ends.items())
+
+
+def finding_of(
+    topic: str, reports: list[ConsumerReport], seconds: float, *, whole: bool
+) -> TopicFinding:
+    """What the reports say: the last figure, and the least and most of all of them."""
+    rows = [row for one in reports for row in one.topic_capacities if row.topic == topic]
+    full = [x for row in rows if (x := row.capacity_log_bytes_per_s) is not None]
+    least = [x for row in rows if (x := row.at_least_log_bytes_per_s) is not None]
+    found = full or least
+    if not found:
+        raise PenstockError(
+            f"{topic} has too few records: the consumer was not behind for long enough.",
+            remedy="Write more, or let the group measure it while it runs.",
+        )
+    return TopicFinding(
+        topic=topic,
+        log_bytes_per_s=found[-1],
+        at_least=not full,
+        lowest_bytes_per_s=min(found),
+        highest_bytes_per_s=max(found),
+        records=sum(one.cycle.records for one in reports if one.cycle is not None),
+        seconds=seconds,
+        whole=whole,
+    )

@@ -1,0 +1,205 @@
+"""A consumer of several topics shows what each costs, by batches of one of them alone."""
+
+import pytest
+
+from kit.consumer.consumer_script import A, B, Script
+from penstock.consumer.core import inputs
+from penstock.consumer.core.effects import CarryBatch
+from penstock.consumer.core.pace import CapacityEstimate, Pace, PaceLimits
+from penstock.consumer.core.ranges import Waiting
+from penstock.consumer.core.topic_capacity import TopicCapacities
+from penstock.errors import UnreachableError
+from penstock.messages import ConsumerReport, TopicCapacity
+from penstock.model import TopicPartition
+
+LIMITS = PaceLimits(batch_bytes=1_000_000, batch_time_s=2.0, backlog_batch_time_s=4.0)
+BEHIND = Pace(LIMITS, budget_bytes=100_000.0, full_in_a_row=1, is_warm=True)
+PLAIN, OTHER = TopicPartition("plain", 0), TopicPartition("plain", 1)
+SLOW = TopicPartition("slow", 0)
+MUCH = Waiting(0, 10_000)
+LITTLE = Waiting(0, 10)
+WARM = TopicCapacities(warm=frozenset({"plain", "slow"}))
+
+
+def measured(topic: str, *batches: tuple[float, float]) -> TopicCapacities:
+    found = WARM
+    for size, seconds in batches:
+        found = found.after([topic], size, seconds, was_full=True)
+    return found
+
+
+def test_only_a_batch_of_one_warm_topic_shows_its_capacity() -> None:
+    """The first batch of a topic is slower, and of two topics nobody knows which took the time."""
+    found = TopicCapacities().after(["slow"], 1e6, 100.0, was_full=True)
+    assert found.by_topic == {}
+    found = found.after(["slow", "plain"], 1e6, 1.0, was_full=True)
+    assert found.by_topic == {}
+    found = found.after(["slow"], 1e6, 2.0, was_full=True).after(["slow"], 1e6, 2.0, was_full=True)
+    assert found.by_topic["slow"].log_bytes_per_s == 0.5e6
+    assert found.cold().after(["slow"], 1e6, 100.0, was_full=True).by_topic == found.by_topic
+
+
+def test_a_batch_that_is_not_full_shows_a_lower_bound() -> None:
+    """Not before there were five; a full one ends the bound, a higher bound ends the others."""
+    estimate = CapacityEstimate()
+    for _ in range(4):
+        estimate = estimate.after(2e6, 1.0, was_full=False)
+    assert estimate.at_least_log_bytes_per_s is None
+    estimate = estimate.after(2e6, 1.0, was_full=False)
+    assert (estimate.log_bytes_per_s, estimate.at_least_log_bytes_per_s) == (None, 2e6)
+    slowed = estimate.after(1e6, 1.0, was_full=True).after(1e6, 1.0, was_full=True)
+    assert (slowed.log_bytes_per_s, slowed.at_least_log_bytes_per_s) == (1e6, None)
+    for _ in range(5):
+        slowed = slowed.after(3e6, 1.0, was_full=False)
+    assert (slowed.log_bytes_per_s, slowed.at_least_log_bytes_per_s) == (None, 3e6)
+
+
+def test_while_behind_each_topic_is_measured_alone_in_turn() -> None:
+    """Two such batches never follow each other."""
+    waiting = {PLAIN: MUCH, OTHER: MUCH, SLOW: MUCH}
+    found, chosen = WARM, []
+    for number in range(4):
+        due = found.to_measure(waiting, BEHIND, number)
+        assert due is not None
+        chosen.append(due[0])
+        found = found.begun(due[0], number)
+        assert found.to_measure(waiting, BEHIND, number) is None
+        found = found.begun(None, number)
+    assert chosen == ["plain", "slow", "plain", "slow"]
+
+
+def test_a_topic_is_measured_a_few_times_and_again_after_a_while() -> None:
+    """Others would wait for a batch each time."""
+    waiting = {PLAIN: MUCH, SLOW: LITTLE}
+    found, times = WARM, 0
+    while (due := found.to_measure(waiting, BEHIND, 1_000)) is not None:
+        found, times = found.begun(due[0], 1_000).begun(None, 1_000), times + 1
+    assert times == 5
+    later = found.to_measure(waiting, BEHIND, 301_000)
+    assert later is not None
+    again = found.begun(later[0], 301_000)
+    assert again.alone["plain"] == (1, 301_000)
+
+
+@pytest.mark.parametrize(
+    ("pace", "waiting"),
+    [
+        (Pace(LIMITS, full_in_a_row=0, is_warm=True), {PLAIN: MUCH, SLOW: MUCH}),
+        (Pace(LIMITS, full_in_a_row=1, is_warm=False), {PLAIN: MUCH, SLOW: MUCH}),
+        (BEHIND, {PLAIN: MUCH, OTHER: MUCH}),
+        (BEHIND, {PLAIN: MUCH, SLOW: Waiting(5, 5)}),
+        (BEHIND, {PLAIN: LITTLE, SLOW: LITTLE}),
+    ],
+)
+def test_nothing_is_measured_alone_without_need(
+    pace: Pace, waiting: dict[TopicPartition, Waiting]
+) -> None:
+    """It keeps up, Spark is cold, there is one topic, or none that fills a batch."""
+    assert WARM.to_measure(waiting, pace, 0) is None
+
+
+def test_the_size_of_a_batch_alone_follows_what_the_last_one_showed() -> None:
+    """At first its share of an ordinary batch; then as much as takes the same time."""
+    waiting = {PLAIN: MUCH, OTHER: MUCH, SLOW: Waiting(0, 10**6)}
+
+    def size_after(*batches: tuple[float, float]) -> float:
+        known = measured("slow", *batches).begun("plain", 0).begun(None, 0)
+        due = known.to_measure(waiting, BEHIND, 0)
+        assert due is not None
+        assert due[0] == "slow"
+        return due[1]
+
+    assert size_after() == pytest.approx(100_000 / 3)
+    assert size_after((100_000, 1.0)) == 400_000
+    assert size_after((100_000, 0.1)) == 400_000
+    assert size_after((900_000, 0.1)) == 1_000_000
+    assert size_after((1_000, 10.0)) == pytest.approx(100_000 / 3)
+
+
+C = TopicPartition("payments", 0)
+
+
+def test_a_consumer_that_is_behind_reports_what_each_topic_costs() -> None:
+    """Orders take a second for ten records, payments four."""
+    script = Script(batch_bytes=2_000_000).owning(A, C).with_spark()
+    script.sizes({A: 1_000.0, C: 1_000.0})
+    alone: list[str] = []
+    for _ in range(14):
+        script.ends({A: 100_000_000, C: 100_000_000})
+        (batch,) = script.did(CarryBatch)
+        topics = {one.range.partition.topic for one in batch.ranges}
+        sizes = {one.range.partition.topic: len(one.range) for one in batch.ranges}
+        alone += topics if len(topics) == 1 else []
+        script.now_ms += sizes.get("orders", 0) + 4 * sizes.get("payments", 0)
+        script.batch_ends({one.range.partition: one.range.end for one in batch.ranges})
+    assert alone[:4] == ["orders", "payments", "orders", "payments"]
+    reports = [m for m in script.wait(2_000) if isinstance(m, ConsumerReport)]
+    shown = {one.topic: one.capacity_log_bytes_per_s for one in reports[0].topic_capacities}
+    assert shown == {"orders": pytest.approx(1e6), "payments": pytest.approx(0.25e6)}
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_batch_that_is_not_weighed_shows_nothing(is_refused: bool) -> None:
+    """Decoded bytes are not those of the log; where Kafka tells no sizes, there is nothing else."""
+    script = Script(batch_bytes=10_000).owning(A).with_spark()
+    if is_refused:
+        script.take(inputs.LogSizesNotRead(script.now_ms, UnreachableError("refused")))
+    for _ in range(3):
+        script.ends({A: 100_000})
+        _, end = script.carried(A)
+        script.now_ms += 1_000
+        script.batch_ends({A: end})
+    assert bool(script.state.batches.capacity.full) == is_refused
+
+
+def test_much_smaller_batches_are_forgotten() -> None:
+    """Most of their time is the fixed cost of a batch."""
+    estimate = CapacityEstimate().after(1e6, 1.0, was_full=True).after(3e6, 1.0, was_full=True)
+    assert estimate.full == ((3e6, 1.0),)
+    assert estimate.after(2e6, 1.0, was_full=True).log_bytes_per_s == 2.5e6
+
+
+def test_what_was_shown_of_other_topics_is_not_told_of_new_ones() -> None:
+    """A consumer that got another topic has shown nothing of what it has now."""
+    script = Script(batch_bytes=10_000).owning(A).with_spark()
+    script.sizes({A: 1_000.0})
+    for _ in range(3):
+        script.ends({A: 100_000})
+        _, end = script.carried(A)
+        script.now_ms += 1_000
+        script.batch_ends({A: end})
+    assert told(script)[0] is not None
+    script.start((C, "1.2"))
+    script.ledger(C, "1.2", 10)
+    script.stop((A, "1.1"))
+    assert told(script) == (None, ())
+    script.ends({C: 100_000})
+    _, end = script.carried(C)
+    script.now_ms += 1_000
+    script.batch_ends({C: end})
+    assert script.state.batches.capacity == CapacityEstimate()
+    assert told(script) == (None, ())
+
+
+def told(script: Script) -> tuple[float | None, tuple[TopicCapacity, ...]]:
+    """What the next report says of the capacity."""
+    (report,) = [m for m in script.wait(2_000) if isinstance(m, ConsumerReport)]
+    return report.capacity_log_bytes_per_s, report.topic_capacities
+
+
+def test_a_new_spark_session_is_cold_again() -> None:
+    """The first batch after it shows nothing."""
+    script = Script().owning(A, B).with_spark()
+    script.ends({A: 12, B: 12})
+    script.now_ms += 1_000
+    script.batch_ends({A: 12, B: 12})
+    assert (is_warm(script), script.state.batches.topic_capacities.warm) == (
+        True,
+        frozenset({"orders"}),
+    )
+    script.spark()
+    assert (is_warm(script), script.state.batches.topic_capacities.warm) == (False, frozenset())
+
+
+def is_warm(script: Script) -> bool:
+    return script.state.batches.pace.is_warm

@@ -1,0 +1,50 @@
+"""What the reports of one consumer say about a topic of the user."""
+
+from typing import Any
+
+import pytest
+
+from penstock.errors import PenstockError
+from penstock.laboratory.studies.consumer.own_topic import finding_of
+from penstock.messages import ConsumerPhase, ConsumerReport, CycleMeasurement, TopicCapacity
+
+
+def report(number: int, *capacities: TopicCapacity, records: int = 0) -> ConsumerReport:
+    nothing: dict[str, Any] = dict.fromkeys(CycleMeasurement.model_fields, 0)
+    return ConsumerReport(
+        consumer_id=1,
+        incarnation=1,
+        sequence=number,
+        controller_epoch=1,
+        plan_number=1,
+        report_number=number,
+        phase=ConsumerPhase.RUNNING,
+        topic_capacities=capacities,
+        cycle=CycleMeasurement(**nothing | {"records": records}),
+    )
+
+
+def full(figure: float) -> TopicCapacity:
+    return TopicCapacity(topic="orders", capacity_log_bytes_per_s=figure)
+
+
+def test_the_last_figure_of_full_batches_counts() -> None:
+    """With the least and the most on the way; a lower bound only where there is nothing else."""
+    least = TopicCapacity(topic="orders", at_least_log_bytes_per_s=1e6)
+    other = TopicCapacity(topic="other", capacity_log_bytes_per_s=9e6)
+    found = finding_of(
+        "orders",
+        [report(1, least, records=5), report(2, full(2e6), other), report(3, full(3e6), records=7)],
+        12.0,
+        whole=True,
+    )
+    assert (found.log_bytes_per_s, found.at_least, found.records) == (3e6, False, 12)
+    assert (found.lowest_bytes_per_s, found.highest_bytes_per_s) == (2e6, 3e6)
+    bound = finding_of("orders", [report(1, least)], 12.0, whole=True)
+    assert (bound.log_bytes_per_s, bound.at_least) == (1e6, True)
+
+
+def test_a_topic_with_too_little_is_an_error() -> None:
+    """It names the topic."""
+    with pytest.raises(PenstockError, match="orders has too few records"):
+        finding_of("orders", [report(1)], 12.0, whole=True)
