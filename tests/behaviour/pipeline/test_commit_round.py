@@ -35,9 +35,20 @@ def test_writers_are_counted_once() -> None:
         commits.seen(batch)
     assert commits.writers == 2
     commits.seen("data/h/1-7/1.id.0.new")
-    commits.seen(None)
-    commits.seen(None)
+    for foreign in (None, None, "", "job-1", "a/b"):
+        commits.seen(foreign)
     assert commits.writers == 4
+
+
+def test_the_memory_of_writers_is_bounded() -> None:
+    """Whatever names are read, and if nobody asks for them; those that were seen last stay."""
+    commits = CommitRound(Clock())
+    for number in range(5_000):
+        commits.seen("data/g/1-1/1")
+        commits.seen(f"data/g/{number}-2/1")
+    commits.took(0.1)
+    assert commits.writers == 1_000
+    assert "data/g/1-1" in commits._seen_s
 
 
 def test_a_batch_that_is_no_text_is_none() -> None:
