@@ -1,5 +1,7 @@
-"""A lake in an object store: a real S3 server, written by Spark, committed by deltalake."""
+"""A lake in an object store: a real S3 server, written by Spark and by its workers."""
 
+import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -9,30 +11,29 @@ from typing import Any
 import pytest
 
 from kit.consumer.consumers import add_records, assert_exact, group_of, make_topic, wait_for
+from kit.lake.faulty_store import Fault, faulty_store, puts_an_entry, puts_data
 from kit.lake.lake import Carrier, new_topic_name, produce
-from kit.lake.s3_server import BUCKET, KEY, SECRET, S3Server, running_s3_server, server_binary
+from kit.lake.s3_server import BUCKET, S3Server, s3_for_tests
 from penstock.jars import JarSet, fetch
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline import StaleWriterError, Writer, start_session
 from penstock.pipeline.connect_server import ConnectServer
+from penstock.pipeline.failures import LakeAwayError
 from penstock.pipeline.upkeep import keep_up
 from penstock.settings import Settings
 from penstock.settings.sections import SparkSettings
-from penstock.verification import carried_so_far
+from penstock.verification import carried_so_far, verify
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
+# As Spark's Python workers name files; Spark itself names them otherwise.
+BY_WORKERS = re.compile(r"part-[0-9a-f]{32}\.parquet")
 
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    if not server_binary().is_file():
-        pytest.skip("no S3 server: `make s3-server` compiles it, where Go is installed")
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setenv("AWS_ACCESS_KEY_ID", KEY)
-        changed.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        with running_s3_server(tmp_path_factory.mktemp("s3")) as server:
-            yield server
+    with s3_for_tests(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,9 @@ def test_records_land_in_the_bucket(make_carrier: MakeCarrier, s3: S3Server) -> 
     assert sum(one.dead_letters for one in verdict.partitions) == 1
     # They lie where the server keeps its objects, and nowhere else.
     lake = s3.folder / carrier.settings.lake.root.rpartition("/")[2]
-    assert list((lake / raw / "data").rglob("*.parquet"))
+    written = [one.name for one in (lake / raw / "data").rglob("*.parquet")]
+    assert written
+    assert all(BY_WORKERS.fullmatch(one) for one in written), "the connector wrote them"
     assert list((lake / name / "data").rglob("date=*/*.parquet"))
 
 
@@ -130,6 +133,45 @@ def test_writers_race_for_one_partition(make_carrier: MakeCarrier) -> None:
     verdict = carriers[0].verify(topic)
     assert verdict.is_exact
     assert sum(one.lake for one in verdict.partitions) == 60
+
+
+def test_a_store_that_fails_in_the_middle(
+    kafka: EmbeddedKafka, s3: S3Server, spark: SparkSettings, session: Any
+) -> None:
+    """Silent under a file or an entry, an answer lost, slow: nothing is lost or there twice."""
+    with faulty_store(s3) as between:
+        limits = {"timeout": "1s", "connect_timeout": "1s", **between.behind.storage_options}
+        settings = settings_of(kafka, spark, s3, storage_options=limits)
+        carrier = Carrier(settings, session)
+        topic = topic_of(carrier, [b"value"] * 30)
+        assert carrier.carry(carrier.plan(topic, at_most=5)).records == 10
+        between.seen.clear()
+        for chosen in (puts_data, puts_an_entry):
+            planned = carrier.plan(topic, at_most=5)
+            between.harm(Fault.SILENCE, chosen)
+            failed = carrier.carry(planned)
+            between.until_met()
+            between.heal()
+            assert set(map(type, failed.failures.values())) == {LakeAwayError}, failed.failures
+            assert len(failed.failures) == 2
+        between.harm(Fault.LOST_ANSWER, puts_an_entry, times=1)
+        assert carrier.carry(carrier.plan(topic, at_most=5)).records == 10
+        between.until_met()
+        between.harm(Fault.SLOW, wait_s=0.05)
+        assert carrier.carry(carrier.plan(topic, at_most=5)).records == 10
+        between.heal()
+        large = topic_of(carrier, [os.urandom(900_000) for _ in range(12)], partitions=1)
+        assert carrier.carry_all(large).records == 12
+        carrier.carry_all(topic)
+        # In parts where it is large; where it stays, and by no other way.
+        assert any(method == "POST" and "uploads" in path for method, path in between.seen)
+        assert not any("_temporary" in path for _, path in between.seen)
+    read_directly = settings.model_copy(
+        update={"lake": settings.lake.model_copy(update={"storage_options": s3.storage_options})}
+    )
+    verdict = verify(read_directly, [topic, large])
+    assert verdict.is_exact
+    assert sum(one.lake for one in verdict.partitions) == 72
 
 
 def test_upkeep_joins_files_and_loses_nothing(make_carrier: MakeCarrier, s3: S3Server) -> None:

@@ -29,6 +29,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
     UnforeseenError,
     WorkerDiedError,
+    lake_refusal,
 )
 from penstock.pipeline.record_source import RecordSource
 
@@ -48,6 +49,7 @@ _LAKE_REFUSES = re.compile(
     r"Mkdirs failed|AccessDenied|File too large|Unable to create|Could not create|"
     r"software\.amazon\.awssdk|hadoop\.fs\.s3a",
 )
+_STORE_REFUSES = re.compile(r"ObjectStoreError: ")
 _SPARK_IS_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|Connection refused|Answer from Java side is empty|"
     r"SparkContext was shut down|has been stopped|SESSION_CLOSED|SESSION_NOT_FOUND|"
@@ -149,6 +151,14 @@ def as_penstock_error(
     if isinstance(error, PenstockError):
         return error
     text = _FRAME.sub("", str(error))
+    if _STORE_REFUSES.search(text):
+        # Of Spark's workers, which write to an object store themselves.
+        return lake_refusal(OSError(text))(
+            f"Spark's workers could not write the files of table {table}: "
+            f"{_quoted(text, _STORE_REFUSES)}",
+            remedy="Check that the workers reach the object store, and the keys in their "
+            "environment.",
+        )
     if _LAKE_REFUSES.search(text):
         return LakeRefusedError(
             f"Spark could not write the files of table {table}: {_quoted(text, _LAKE_REFUSES)}",

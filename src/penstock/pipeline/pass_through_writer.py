@@ -6,11 +6,11 @@ files go into its own table's batch folder. The files are those that the tasks r
 that lie in the folders: no commit names what a failed attempt of a task left there, and it is
 removed as an orphan.
 
-Workers write to the lake themselves, so the lake must be on a file system that they see.
+Workers write to the lake themselves, each file where it stays. So the lake must be on a file system
+that they see, or in an object store for which their environment has the credentials.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import Schema
@@ -22,7 +22,7 @@ from penstock.pipeline.failures import PartitionsUnreadableError
 from penstock.pipeline.pass_through_session import Answer, PassThroughSession
 from penstock.pipeline.read_range import reader_name, shares_of
 from penstock.pipeline.run_batch import TableBatch, Written
-from penstock.pipeline.written_files import describe_file
+from penstock.pipeline.written_files import WrittenFile, describe_file
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.spark_worker.record_columns import DATE_COLUMN, RECORD_COLUMNS, TABLE_COLUMNS
@@ -36,14 +36,13 @@ from penstock.spark_worker.work import (
 
 
 def pass_through_tables(
-    lake: LakeSettings, by_table: Mapping[str, Sequence[PlannedRange]], *, is_local: bool
+    lake: LakeSettings, by_table: Mapping[str, Sequence[PlannedRange]]
 ) -> list[str]:
     """The tables whose records pass through, each from one topic. Pure."""
     return [
         name
         for name in sorted(by_table)
-        if is_local
-        and len({(one.partition.topic, one.topic_id) for one in by_table[name]}) == 1
+        if len({(one.partition.topic, one.topic_id) for one in by_table[name]}) == 1
         and _passes_through(lake.table_of(by_table[name][0].partition.topic))
     ]
 
@@ -94,13 +93,14 @@ class PassThroughWriter:
             tables={_topic(table): self._table_to_write(table) for table in tables},
             compression=settings.lake.compression,
             silence_s_max=settings.kafka.answer_timeout,
+            storage_options=tables[0].table.storage.options,
         )
         return self._session.run(task_of(work), len(tasks))
 
     def _table_to_write(self, table: TableBatch) -> TableToWrite:
         settings = self._table_settings(table)
         return TableToWrite(
-            folder=str(Path(table.table.storage.uri) / table.folder_for(table.planned)),
+            folder=f"{table.table.storage.uri}/{table.folder_for(table.planned)}",
             columns=columns_of(settings),
             is_dated=bool(settings.partition_by),
         )
@@ -123,7 +123,11 @@ def _written(table: TableBatch, answers: Sequence[Answer]) -> Written:
         return Written(failure=PartitionsUnreadableError(unreadable))
     parts = [one for one in answers if isinstance(one, WrittenPart)]
     storage = table.table.storage
-    names = [Path(one.path).relative_to(storage.uri).as_posix() for one in parts if one.records]
-    files = [describe_file(storage, storage.file_at(name), table.folder) for name in sorted(names)]
+    names = [one.path.removeprefix(f"{storage.uri}/") for one in parts if one.records]
+
+    def described(name: str) -> WrittenFile:
+        return describe_file(storage, storage.file_at(name), table.folder)
+
+    files = storage.for_each(described, sorted(names))
     records = sum(one.records for one in parts)
     return Written(files, records, records, sum(one.decoded_bytes for one in parts))

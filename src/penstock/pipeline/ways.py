@@ -13,19 +13,19 @@ from penstock.pipeline.batch import PlannedRange
 from penstock.pipeline.diagnosis import connector_cannot_read, what_workers_lack
 from penstock.pipeline.failures import (
     KafkaNotReadError,
+    LakeAwayError,
     SchemaChangedError,
     SparkFailedError,
     TableNotServedError,
     WorkerDiedError,
 )
 from penstock.pipeline.pass_through_writer import pass_through_tables
-from penstock.pipeline.storage import TableStorage
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 RangesByTable = Mapping[str, Sequence[PlannedRange]]
 # Failures of the pass-through way that the way through a DataFrame would meet too.
-_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError)
+_SAME_BOTH_WAYS = (SparkFailedError, SchemaChangedError, TableNotServedError, LakeAwayError)
 _WORKERS_OWN = (KafkaNotReadError, WorkerDiedError)
 
 
@@ -96,8 +96,7 @@ class Ways:
             self._workers_lack = ""
         if not self._settings.spark.pass_through or self._workers_lack:
             return []
-        is_local = TableStorage(self._settings.lake, "").is_local
-        return pass_through_tables(self._settings.lake, by_table, is_local=is_local)
+        return pass_through_tables(self._settings.lake, by_table)
 
     def other(self, way: Way, error: BaseException, reason: PenstockError) -> Way | None:
         """The way that may carry what this one cannot."""

@@ -1,8 +1,13 @@
-"""Writes Kafka messages to Parquet files with the columns of Spark's connector, a file a table."""
+"""Writes Kafka messages to Parquet files with the columns of Spark's connector, a file a table.
+
+Each file is written where it stays, on a file system or in an object store.
+"""
 
 import datetime as dt
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import groupby
 from operator import methodcaller
 from pathlib import Path
@@ -33,6 +38,7 @@ ANSWER_COLUMNS = {
 # broken list beside the error it sets for a name that is not UTF-8.
 _HEADERS = methodcaller("headers")
 _MS_A_DAY = 86_400_000
+_FINISHED_AT_ONCE = 8
 # Few different values, so a dictionary pays. The values of other columns differ.
 _DICTIONARY = ("topic", "partition", "timestampType")
 # A range of keys or values would put whole records into the footer, however large.
@@ -73,19 +79,58 @@ def columns_of(topic: str, messages: Sequence[Any], names: Sequence[str]) -> lis
     return [pa.array(made[name](), RECORD_COLUMNS[name]) for name in names]
 
 
+class _LocalPlace:
+    """A file on a file system."""
+
+    def __init__(self, path: str) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.path = self.sink = path
+
+    def abandon(self) -> None:
+        Path(self.path).unlink(missing_ok=True)
+
+
+class _StoredPlace:
+    """A file in an object store; nobody sees it before it is finished."""
+
+    def __init__(self, path: str, options: Mapping[str, str]) -> None:
+        # Imported only here: a lake on a file system needs none of it.
+        from penstock.object_store.client import ObjectStore  # noqa: PLC0415 -- see above
+
+        folder, _, name = path.rpartition("/")
+        self.path = path
+        self.sink = ObjectStore(folder, options).open_writer(name)
+
+    def finish(self) -> None:
+        self.sink.finish()
+
+    def abandon(self) -> None:
+        with suppress(OSError):  # what is left is thrown away by the store's own rule
+            self.sink.abandon()
+
+
+def _place(path: str, options: Mapping[str, str]) -> _LocalPlace | _StoredPlace:
+    return _StoredPlace(path, options) if "://" in path else _LocalPlace(path)
+
+
 class _OpenFile:
     """One file, and the rows that are not written to it yet."""
 
-    def __init__(self, topic: str, folder: str, names: Sequence[str], compression: str) -> None:
+    def __init__(
+        self,
+        topic: str,
+        place: _LocalPlace | _StoredPlace,
+        names: Sequence[str],
+        compression: str,
+    ) -> None:
         self.topic = topic
         self.records = self.decoded_bytes = self.pending_bytes = 0
         self._names = names
         self._schema = pa.schema([(name, RECORD_COLUMNS[name]) for name in names])
         self._pending: list[Any] = []
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        self._path = f"{folder}/part-{uuid.uuid4().hex}.parquet"
+        self.place = place
         self._writer = pq.ParquetWriter(
-            self._path,
+            place.sink,
             self._schema,
             compression=parquet_codec(compression),
             compression_level=ZSTD_LEVEL if compression == "zstd" else None,
@@ -109,11 +154,12 @@ class _OpenFile:
     def close(self) -> WrittenPart:
         self.flush()
         self._writer.close()
-        return WrittenPart(self.topic, self._path, self.records, self.decoded_bytes)
+        return WrittenPart(self.topic, self.place.path, self.records, self.decoded_bytes)
 
     def abandon(self) -> None:
-        self._writer.close()
-        Path(self._path).unlink(missing_ok=True)
+        self.place.abandon()
+        with suppress(OSError, pa.ArrowException):  # of a disk that is full
+            self._writer.close()
 
 
 class ParquetFiles:
@@ -123,9 +169,15 @@ class ParquetFiles:
     is written. A partition whose records cannot be made into rows is in `unreadable`, with why.
     """
 
-    def __init__(self, tables: Mapping[str, TableToWrite], compression: str) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, TableToWrite],
+        compression: str,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
         self._tables = tables
         self._compression = compression
+        self._storage_options = storage_options or {}
         self._open: dict[tuple[str, str], _OpenFile] = {}
         self.unreadable: dict[tuple[str, int], str] = {}
 
@@ -143,7 +195,14 @@ class ParquetFiles:
         for file in self._open.values():
             if file.topic in without:
                 file.abandon()
-        return [file.close() for file in self._open.values() if file.topic not in without]
+        left = [file for file in self._open.values() if file.topic not in without]
+        parts = [file.close() for file in left]
+        # Side by side: each waits for an answer of the object store.
+        stored = [file.place for file in left if isinstance(file.place, _StoredPlace)]
+        if stored:
+            with ThreadPoolExecutor(_FINISHED_AT_ONCE) as pool:
+                list(pool.map(_StoredPlace.finish, stored))
+        return parts
 
     def _add_readable(self, file: _OpenFile, messages: Sequence[Any]) -> None:
         """Add what can be added, and note the partitions of the rest; there may be several."""
@@ -180,7 +239,8 @@ class ParquetFiles:
             table = self._tables[topic]
             folder = f"{table.folder}/{DATE_COLUMN}={day}" if day else table.folder
             names = [name for name in table.columns if name in RECORD_COLUMNS]
-            self._open[topic, day] = _OpenFile(topic, folder, names, self._compression)
+            place = _place(f"{folder}/part-{uuid.uuid4().hex}.parquet", self._storage_options)
+            self._open[topic, day] = _OpenFile(topic, place, names, self._compression)
         return self._open[topic, day]
 
 

@@ -50,7 +50,7 @@ def run_task(work: PassThroughWork, number: int) -> Any:
     ranges = work.tasks[number]
     topics = {one.topic for one in ranges}
     tables = {topic: table for topic, table in work.tables.items() if topic in topics}
-    files = ParquetFiles(tables, work.compression)
+    files = ParquetFiles(tables, work.compression, work.storage_options)
     reader = AssignedReader(work.kafka, work.reader_name, ranges, work.silence_s_max)
     try:
         for runs in reader.chunks():

@@ -1,7 +1,7 @@
 """What the driver asks of the workers, and what they answer. Plain values that can be pickled."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 # Below this many offsets, dividing a range costs more than it gains.
@@ -25,6 +25,7 @@ class RangeToRead:
 class TableToWrite:
     """Where a topic's files go and which columns they have."""
 
+    # On a file system that the workers see, or a URL of an object store.
     folder: str
     columns: Sequence[str]
     is_dated: bool = False
@@ -65,6 +66,8 @@ class PassThroughWork(ReadWork):
 
     tables: Mapping[str, TableToWrite]
     compression: str
+    # Of an object store, without credentials: workers have those from their environment.
+    storage_options: Mapping[str, str] = field(default_factory=dict)
 
 
 def are_worth_cutting(ranges: int, offsets: int, tasks: int) -> bool:

@@ -10,15 +10,13 @@ from penstock.pipeline.pass_through_writer import columns_of, pass_through_table
 from penstock.settings.sections import LakeSettings, TableSettings
 
 
-def _pass_through(
-    *topics: str, is_local: bool = True, tables: dict[str, dict[str, Any]] | None = None
-) -> list[str]:
+def _pass_through(*topics: str, tables: dict[str, dict[str, Any]] | None = None) -> list[str]:
     lake = LakeSettings.model_validate({"tables": tables or {}})
     by_table: dict[str, list[PlannedRange]] = {}
     for topic in topics:
         planned = PlannedRange(OffsetRange(TopicPartition(topic, 0), 0, 5), f"id-{topic}")
         by_table.setdefault(lake.table_of(topic).table, []).append(planned)
-    return pass_through_tables(lake, by_table, is_local=is_local)
+    return pass_through_tables(lake, by_table)
 
 
 def test_topics_without_a_transformation_pass_through() -> None:
@@ -27,11 +25,6 @@ def test_topics_without_a_transformation_pass_through() -> None:
     tables = {"b": dated, "d": {"table": "renamed", "columns": ["offset", "value"]}}
     assert _pass_through("c", "a", "b", "d", tables=tables) == ["a", "b", "c", "renamed"]
     assert _pass_through("a") == ["a"]
-
-
-def test_an_object_store_is_written_by_spark_itself() -> None:
-    """The workers see folders only."""
-    assert _pass_through("a", "b", is_local=False) == []
 
 
 @pytest.mark.parametrize(
