@@ -41,7 +41,7 @@ from penstock.consumer.core.cadence import batch_period_ms
 from penstock.model import TopicPartition
 from penstock.pipeline.commit_watch import Unwatched
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
-from penstock.pipeline.log_commit import WaitingEntry
+from penstock.pipeline.log_commit import StoredEntry, WaitingEntry
 from penstock.pipeline.storage import StoredFile, TableStorage
 from penstock.pipeline.written_files import WrittenFile, describe_file
 from penstock.settings.sections import ConsumerSettings, LakeSettings
@@ -91,8 +91,8 @@ class Place:
         return LakeSettings(root=self.root, group="g", storage_options=self.options)
 
     def slow_down(self) -> None:
-        """In this process: every request of the log takes as long as one to an object store."""
-        _delay(WaitingEntry, "put_at", self.put_s)
+        for entry in (WaitingEntry, StoredEntry):
+            _delay(entry, "put_at", self.put_s)
         for name in ("read_marked", "mark_of"):
             _delay(TableStorage, name, self.read_s)
 

@@ -17,6 +17,7 @@ WINDOW_S = 15.0
 # entry, and every commit brings files.
 COMMIT_S_MIN = 0.025
 _COMMITS_REMEMBERED = 5
+_WRITERS_MAX = 1000
 # `data/<group>/<writer>`, with which the name of every batch begins.
 _PARTS_OF_A_WRITER = 3
 
@@ -31,8 +32,13 @@ class CommitRound:
 
     def seen(self, batch: str | None) -> None:
         """An entry that is new was read, or made here. Entries of other tools name no batch."""
-        writer = "/".join((batch or "").split("/")[:_PARTS_OF_A_WRITER])
+        parts = (batch or "").split("/")[:_PARTS_OF_A_WRITER]
+        writer = "/".join(parts) if len(parts) == _PARTS_OF_A_WRITER else ""
+        # The one that was seen last is at the end, and the memory is bounded.
+        self._seen_s.pop(writer, None)
         self._seen_s[writer] = self._clock()
+        if len(self._seen_s) > _WRITERS_MAX:
+            del self._seen_s[next(iter(self._seen_s))]
 
     def took(self, seconds: float) -> None:
         """A commit was made; from its request until it was known to be part of the table."""

@@ -23,6 +23,8 @@ from penstock.pipeline.table_state import TableState
 FAILURES_MAX = 5
 # How often other writers may be quicker. Each time one of them has made a commit.
 RACES_MAX = 1000
+# The longest wait after a lost race: a request may have been slow for other reasons.
+WAIT_S_MAX = 1.0
 # As deltalake once named them: readers of a log pass over names they do not know.
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = "_commit_", ".json.tmp"
 
@@ -163,7 +165,7 @@ def commit_entry(
         if mark is None:
             on_conflict()
             taken += 1
-            time.sleep((time.monotonic() - asked_s) / taken)
+            time.sleep(min(WAIT_S_MAX, (time.monotonic() - asked_s) / taken))
         elif _stands(log, waiting, tried, mark, moves):
             log.committed(tried, content, mark)
             log.round.took(time.monotonic() - asked_s)

@@ -9,7 +9,7 @@ that such a table is served, or refused, as that library does it.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from penstock.pipeline.checkpoint_files import (
@@ -34,6 +34,8 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parque
 _OTHER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
 # A log without a checkpoint may have any number of entries: they are not held together.
 _ENTRIES_AT_ONCE = 1000
+# Entries of a log in an object store that are asked for together.
+ENTRIES_SIDE_BY_SIDE = 8
 # The log may be cleaned up or the table replaced while it is read: then it is read again.
 LOADS_MAX = 5
 
@@ -181,20 +183,35 @@ class TableLog:
         `note` is told the batch of each entry.
         """
         newest, entries = progress, list[LogEntry]()
-        while True:
-            version = newest.version + len(entries) + 1
-            path = entry_path(version)
-            is_enough = known is not None and version > known > progress.version
-            found = None if is_enough else self._storage.read_marked(path)
-            if found is not None:
-                entries.append(parse_entry(found[0]))
-                note(version, entries[-1].batch)
-                anchor = _Anchor(path, found[1])
-            if entries and (found is None or len(entries) == _ENTRIES_AT_ONCE):
+        for version, content, mark in self._entries_after(progress.version, known):
+            entries.append(parse_entry(content))
+            note(version, entries[-1].batch)
+            anchor = _Anchor(entry_path(version), mark)
+            if len(entries) == _ENTRIES_AT_ONCE:
                 newest, entries = newest.after(entries, anchor), []
-            if found is None:
-                break
+        if entries:
+            newest = newest.after(entries, anchor)
         return newest if self._is_there(progress.anchor) else None
+
+    def _entries_after(
+        self, version: int, known: int | None
+    ) -> Iterator[tuple[int, bytes, FileMark]]:
+        """Until one is not there. If there is one in an object store, more are asked for at once.
+
+        Many writers make many entries, and each takes a request.
+        """
+        end = None if known is None or known <= version else known + 1
+        next_version, at_once = version + 1, 1
+        while end is None or next_version < end:
+            stop = next_version + at_once
+            asked = range(next_version, stop if end is None else min(stop, end))
+            found = self._storage.for_each(self._storage.read_marked, map(entry_path, asked))
+            for number, one in zip(asked, found, strict=True):
+                if one is None:
+                    return
+                yield number, *one
+            next_version = asked.stop
+            at_once = 1 if self._storage.is_local else ENTRIES_SIDE_BY_SIDE
 
     def _is_there(self, anchor: _Anchor) -> bool:
         return anchor.mark is not None and self._storage.mark_of(anchor.path) == anchor.mark

@@ -15,6 +15,7 @@ from penstock.model import TopicPartition
 from penstock.pipeline import StaleWriterError
 from penstock.pipeline.checkpoints import CheckpointMaker
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_with_files import TableWithFiles
 from penstock.settings.sections import LakeSettings
 
@@ -102,3 +103,24 @@ def test_writers_in_an_object_store_lose_nothing(lake: LakeSettings) -> None:
     for partition in (0, 1):
         moved = stored.transaction_version(f"g/id/{partition}") or 0
         assert moved == 10 * made.count(partition)
+
+
+def test_many_new_entries_are_asked_for_side_by_side(
+    lake: LakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many writers make many entries: after the first new one, eight at once."""
+    table, other = _opened(lake), _opened(lake)
+    for _ in range(20):
+        assert _move(other)
+    asked: list[int] = []
+    right = TableStorage.for_each
+
+    def counted(self: TableStorage, function: Any, some: Any) -> Any:
+        wanted = list(some)
+        asked.append(len(wanted))
+        return right(self, function, wanted)
+
+    monkeypatch.setattr(TableStorage, "for_each", counted)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 200}
+    assert asked == [1, 8, 8, 8]
+    assert table.versions()[0] == 20
