@@ -159,5 +159,5 @@ SpeedOrAuto = Annotated[
     float | Literal["auto"],
     BeforeValidator(parse_speed_or_auto),
     PlainSerializer(format_speed_or_auto, return_type=str),
-    WithJsonSchema({"type": "string", "examples": [AUTO, "1.5MB/s"]}),
+    WithJsonSchema({"type": "string", "examples": ["1.5MB/s", AUTO]}),
 ]

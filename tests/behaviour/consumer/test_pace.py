@@ -102,7 +102,7 @@ def test_capacity_is_unknown_until_there_was_a_backlog() -> None:
     """A consumer that keeps up shows its load, not its capacity."""
     estimate = CapacityEstimate()
     for _ in range(5):
-        estimate = estimate.after(1e6, 1.0, was_full=False)
+        estimate = estimate.after(9e6, 9.0, was_full=False)
     estimate = estimate.after(9e6, 1.0, was_full=True)
     assert estimate.log_bytes_per_s is None
     estimate = estimate.after(11e6, 1.0, was_full=True)

@@ -298,8 +298,10 @@ def test_what_was_measured_is_kept_for_the_next_controller() -> None:
     teller.tell("settings calibrated.plain=300 calibrated.slow=300")
     teller.tell("a controller starts with epoch 2 with its state file")
     known = state_of(teller).capacities
-    assert known["slow"] == KnownCapacity(20, 20, 20, "measured")
-    assert known["plain"] == KnownCapacity(300, 300, 300, "calibrated")
+    assert known == {
+        "slow": KnownCapacity(20, 20, 20, "measured"),
+        "plain": KnownCapacity(300, 300, 300, "calibrated"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -127,21 +127,6 @@ def test_a_group_that_keeps_up_does_not_grow_by_what_it_measures_together() -> N
     assert group.most_deployed <= 2 * 5 + 1
 
 
-def test_a_group_that_falls_behind_learns_that_it_carries_less() -> None:
-    """It had grown while it kept up; then every consumer becomes slower, as by new code."""
-    speed: list[float] = [0.1 * MB]
-    logs = {f"t-{n}": (lambda _: speed[0]) for n in range(16)}
-    group = ImaginedGroup(
-        logs, carries_bytes_per_s=2 * MB, packing__capacity="auto", calibrated={"t": 2 * MB}
-    ).run(30)
-    speed[0] = 0.15 * MB
-    assert group.run(60).working == 2
-    group.carries_bytes_per_s = 0.7 * MB
-    group.run(300)
-    assert group.working >= 4
-    assert usual_capacity(StepDraft(group.state, group.now_ms)) == pytest.approx(0.7 * MB)
-
-
 def test_growth_of_a_group_that_is_not_behind_is_not_compared() -> None:
     """It is over capacity by its settings only: the trial ends without a verdict."""
     teller = after(*TWO_CONSUMERS, "speeds orders-0=90 orders-1=90 orders-2=40")

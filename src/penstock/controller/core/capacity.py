@@ -92,7 +92,11 @@ def strength_of(state: State, record: ConsumerRecord, usual: Capacities) -> floa
     """How much the consumer carries for each byte that a usual one does."""
     if not state.settings.capacity_is_measured:
         return 1.0
-    ratios = [capacity / usual.of(topic) for topic, capacity in record.capacity_by_topic.items()]
+    ratios = [
+        capacity / usual.of(topic)
+        for topic, capacity in record.capacity_by_topic.items()
+        if topic in usual.by_topic
+    ]
     strength = median_low(ratios) if ratios else 1.0
     return 1.0 if 1 / _ALIKE <= strength <= _ALIKE else strength
 

@@ -154,8 +154,7 @@ def learned_capacity(
     """What a consumer's report teaches about its capacity.
 
     A lower figure than the known one is contention while growth is on trial or limited, and in a
-    group that is larger than the last size at which growth helped. Unless that group falls behind:
-    then it carries less than was believed, and growth will be on trial.
+    group that is larger than the last size at which growth helped.
     """
     if not reported_bytes_per_s:
         return known_bytes_per_s
@@ -164,7 +163,7 @@ def learned_capacity(
     is_contended = (
         (trial is not None and trial.consumers_before > 0)
         or draft.state.growth_limit is not None
-        or (0 < size < working and not draft.state.is_falling_behind)
+        or 0 < size < working
     )
     if is_contended:
         return known_bytes_per_s and max(known_bytes_per_s, reported_bytes_per_s)
