@@ -8,6 +8,7 @@ each consumer and look.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import ceil
 
 from penstock.model import ConsumerId, TopicPartition
@@ -40,12 +41,8 @@ class Rises:
         total = sum(self.counted)
         if self.looked_ms - self.began_ms < _MEASURED_MS_MIN or not total:
             return None
-        seen = 0.0
-        for bin_, number in enumerate(self.counted):
-            seen += number
-            if seen >= share * total:
-                return bin_ * _BIN
-        return (_BINS - 1) * _BIN
+        up_to = accumulate(self.counted)
+        return next(n * _BIN for n, seen in enumerate(up_to) if seen >= share * total)
 
 
 def look(

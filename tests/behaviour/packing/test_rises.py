@@ -24,6 +24,7 @@ def test_nothing_is_said_before_ten_minutes() -> None:
     assert Rises().not_exceeded(0.99) is None
     assert seen([10.0] * 50) is None
     assert seen([10.0] * 70) == 0.0
+    assert Rises(0, 3_600_000).not_exceeded(0.99) is None
 
 
 def test_a_peak_that_comes_again_is_no_rise() -> None:

@@ -1,1 +1,1 @@
-"""The study of the objective; it writes docs/development/studies/objective.md."""
+"""The study of the objective: is it kept, and what does it cost?"""
