@@ -1,14 +1,15 @@
-"""`penstock lake`: compacts the lake's tables and prints their ledger."""
+"""`penstock lake`: shows the lake's tables, compacts them, and prints their ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data
+from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
 from penstock.cli.going_on import GoingOn
 from penstock.cli.options import (
     BootstrapServer,
@@ -20,13 +21,16 @@ from penstock.cli.options import (
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
-from penstock.model.sentences import counted, size_text
+from penstock.model.sentences import counted, duration_text, size_text
 from penstock.settings.sections import LakeSettings
 
 if TYPE_CHECKING:
+    from penstock.page.core.tables import TableHealth
     from penstock.pipeline.upkeep import UpkeepReport
 
-app = typer.Typer(help="Compact the lake's tables and show their ledger.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show the lake's tables and their ledger, and compact them.", no_args_is_help=True
+)
 TableNames = Annotated[
     list[str] | None, typer.Option("--table", help="Only this table. May be repeated.")
 ]
@@ -46,6 +50,75 @@ def require_root(lake: LakeSettings) -> None:
         remedy="Set lake.root, or run it in the directory where the group was started. A new group "
         "makes the folder with its first records.",
     )
+
+
+@app.command()
+def tables(
+    settings: SettingsFile = None,
+    overrides: Overrides = None,
+    output: OutputFormat = OUTPUT_OPTION,
+) -> None:
+    """Show the tables that this group writes: files, log, compaction, orphans.
+
+    `waits` are the log entries since the newest checkpoint, which every reader reads. Orphans are
+    files that no commit names and none will; consumers remove them. To find them, every file of
+    the lake is listed. What compaction did counts from the table's beginning.
+
+    Example: `penstock lake tables -o json`
+    """
+    from penstock.page.process.lake_tables import read_tables  # noqa: PLC0415 -- slow: deltalake
+
+    lake = effective_settings(settings, overrides).settings.lake
+    require_root(lake)
+    found = read_tables(lake, counts_orphans=True)
+    if found.unreachable:
+        raise PenstockError(
+            f"The tables in {lake.root} cannot be read: {found.unreachable}",
+            remedy="Check that it exists and may be read.",
+        )
+    answers = [one.answer() for one in found.tables]
+    shown = Table("table", "files", "size", "mean", "log", "waits", "orphans", box=None)
+    for one in found.tables:
+        sizes = one.file_sizes
+        shown.add_row(
+            one.table,
+            str(len(sizes)),
+            size_text(sum(sizes)),
+            size_text(sum(sizes) / len(sizes)) if sizes else "-",
+            str(one.log.entries),
+            str(one.entries_since_checkpoint),
+            str(one.orphans),
+        )
+    print_data(answers, output, shown)
+    if output is not OutputFormat.TABLE:
+        return
+    for one in found.tables:
+        for line in _more_about(one, found.read_unix_ms):
+            data_console().print(Text(f"{one.table}: {line}"))
+
+
+def _more_about(table: "TableHealth", now_unix_ms: int) -> Iterator[str]:
+    """Sentences: what compaction did, how far back the log reaches, what is wrong."""
+    done = table.compaction
+    if done is None:
+        yield "never compacted"
+    else:
+        ago = duration_text((now_unix_ms - done.last_unix_ms) / 1000)
+        cost = duration_text(done.processor_ms / 1000)
+        yield (
+            f"{counted(done.files, 'file')} joined in {counted(done.joins, 'join')}, "
+            f"{size_text(done.rewritten_bytes)} rewritten, {cost} of processor time; "
+            f"the last {ago} ago"
+        )
+    at_unix_ms = table.log.oldest_checkpoint_unix_ms
+    if at_unix_ms is not None:
+        age = duration_text((now_unix_ms - at_unix_ms) / 1000)
+        yield (
+            f"the table is at version {table.version}, its newest checkpoint at "
+            f"{table.checkpoint_version}, its oldest at {table.log.oldest_checkpoint_version} "
+            f"({age} ago)"
+        )
+    yield from table.problems()
 
 
 @app.command()

@@ -36,10 +36,10 @@ from penstock.settings.sections import LakeSettings
 from penstock.spark_worker.record_columns import ZSTD_LEVEL, parquet_codec
 
 # A row group holds about this much decoded, and so does the memory.
-ROW_GROUP_BYTES = 64 * 2**20
+ROW_GROUP_BYTES = 32 * 2**20
 # Rows are sorted so much at a time, and then have smaller row groups, which readers skip.
-SORTED_BYTES = 512 * 2**20
-SORTED_ROW_GROUP_BYTES = 16 * 2**20
+SORTED_BYTES = 128 * 2**20
+SORTED_ROW_GROUP_BYTES = 8 * 2**20
 _ROWS_AT_ONCE_MAX = 100_000
 
 

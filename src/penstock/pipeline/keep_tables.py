@@ -7,11 +7,13 @@ The request is one JSON object on stdin. The answer is one JSON object a line on
 each table, and a last one for the run.
 """
 
+import contextlib
 import json
 import os
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +31,7 @@ _NICENESS = 10  # batches come first
 def main() -> None:
     request = json.load(sys.stdin)
     os.nice(_NICENESS)
+    _be_ended_first()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     lake = LakeSettings.model_validate(request["lake"])
@@ -51,6 +54,12 @@ def main() -> None:
         )
         _say(_kept(lake, name, work))
     _say({"processor_s": time.process_time()})
+
+
+def _be_ended_first() -> None:
+    """When memory is short, this process goes and not the consumer."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _kept(lake: LakeSettings, name: str, work: UpkeepWork) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.pipeline.batch import Writer
-from penstock.pipeline.lake_commit import LakeTable
+from penstock.pipeline.table_reading import TableReading
 
 COMPACTION = "compaction"
 
@@ -70,31 +70,40 @@ def orphans_among(
     return orphans
 
 
-def remove_orphans(table: LakeTable, group: str, *, of_consumer: int | None = None) -> int:
-    """Remove a table's orphans, or only those of one consumer; how many there were.
+@dataclass(frozen=True, slots=True)
+class FoundOrphans:
+    """All data files of a group on the disk, and those of them that no commit will ever name."""
 
-    Files are listed before the log is read: a batch that commits in between is in the log.
-    """
-    paths = [
+    paths: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+
+
+def find_orphans(
+    table: TableReading, group: str, *, of_consumer: int | None = None
+) -> FoundOrphans:
+    """Files are listed before the log is read: a batch that commits in between is in the log."""
+    paths = tuple(
         file.path
         for file in table.storage.files_below(f"data/{group}")
         if of_consumer is None or _is_of(file.path, of_consumer)
-    ]
+    )
     if not paths:
-        return 0
+        return FoundOrphans()
     origins = [origin for path in paths if (origin := Provenance.of(path)) is not None]
     snapshot = table.snapshot({origin.application_id for origin in origins})
-    orphans = orphans_among(
-        paths,
-        known=snapshot.known_files,
-        ledger=snapshot.ledger,
-    )
-    table.storage.delete_files(orphans)
+    orphans = orphans_among(paths, known=snapshot.known_files, ledger=snapshot.ledger)
+    return FoundOrphans(paths, tuple(orphans))
+
+
+def remove_orphans(table: TableReading, group: str, *, of_consumer: int | None = None) -> int:
+    """Remove a table's orphans, or only those of one consumer; how many there were."""
+    found = find_orphans(table, group, of_consumer=of_consumer)
+    table.storage.delete_files(found.orphans)
     # A batch's folder is its own: when none of its files is left, no other writer misses it.
-    kept = {batch_of(path) for path in paths if path not in set(orphans)}
-    for folder in sorted({batch_of(path) for path in orphans} - kept):
+    kept = {batch_of(path) for path in set(found.paths) - set(found.orphans)}
+    for folder in sorted({batch_of(path) for path in found.orphans} - kept):
         table.storage.delete_folder(folder)
-    return len(orphans)
+    return len(found.orphans)
 
 
 def _is_of(path: str, consumer_id: int) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from kit.program import invoked
 from penstock.errors import PenstockError
 
-COMMANDS = [["lake", "compact"], ["lake", "ledger"], ["verify"]]
+COMMANDS = [["lake", "compact"], ["lake", "tables"], ["lake", "ledger"], ["verify"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -12,7 +12,7 @@ from kit.page.made_up_group import BEGIN_UNIX_MS, MOVE_AT_S, TOPICS, MadeUpGroup
 from penstock.controller.core.dry_run import dry_run, priced_of_question, problem_of_question
 from penstock.page.core.answers import Answers, HistoryQuery, TimelineQuery
 from penstock.page.core.listing import LIMIT_MAX, PartitionQuery
-from penstock.page.core.tables import TableHealth, TablesRead
+from penstock.page.core.tables import CompactionDone, LogLength, TableHealth, TablesRead
 from penstock.page.core.watch import Watch
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -68,6 +68,8 @@ def made_up_tables() -> TablesRead:
             newest_file_unix_ms=BEGIN_UNIX_MS + 299_000,
             checkpoint_version=800,
             file_size_target_bytes=128 * 1024**2,
+            log=LogLength(112, 750, BEGIN_UNIX_MS + 240_000),
+            compaction=CompactionDone(9, 540, 600_000_000, 4_200, BEGIN_UNIX_MS + 290_000),
         )
         for place, topic in enumerate(TOPICS)
     )

@@ -16,6 +16,36 @@ SMALL_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class LogLength:
+    """What the folder of a table's log holds."""
+
+    entries: int
+    # None where there is no checkpoint.
+    oldest_checkpoint_version: int | None = None
+    oldest_checkpoint_unix_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionDone:
+    """What compaction has done to a table since it was made, and what it cost."""
+
+    joins: int
+    files: int
+    rewritten_bytes: int
+    processor_ms: int
+    last_unix_ms: int
+
+    def answer(self) -> Json:
+        return {
+            "joins": self.joins,
+            "files_replaced": self.files,
+            "rewritten_bytes": self.rewritten_bytes,
+            "processor_s": self.processor_ms / 1000,
+            "last_unix_ms": self.last_unix_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class TableHealth:
     table: str
     version: int
@@ -26,6 +56,11 @@ class TableHealth:
     # None where the log has no checkpoint yet.
     checkpoint_version: int | None
     file_size_target_bytes: int
+    log: LogLength = LogLength(0)
+    # None for a table that was never compacted.
+    compaction: CompactionDone | None = None
+    # Files that no commit names and none will; None if they were not looked for.
+    orphans: int | None = None
 
     @property
     def entries_since_checkpoint(self) -> int:
@@ -59,6 +94,11 @@ class TableHealth:
             "small_files": self.small_files,
             "file_size_target_bytes": self.file_size_target_bytes,
             "entries_since_checkpoint": self.entries_since_checkpoint,
+            "log_entries": self.log.entries,
+            "oldest_checkpoint_version": self.log.oldest_checkpoint_version,
+            "oldest_checkpoint_unix_ms": self.log.oldest_checkpoint_unix_ms,
+            "compaction": None if self.compaction is None else self.compaction.answer(),
+            "orphans": self.orphans,
             "newest_file_unix_ms": self.newest_file_unix_ms,
             "is_healthy": not self.problems(),
             "problems": self.problems(),

@@ -42,8 +42,8 @@ class TableSettings(Section):
     sort_by: list[str] = option(
         [],
         "Columns by which compaction sorts the rows of each file that it makes, so that readers "
-        "skip more of it. It holds up to 512 MiB of rows in memory for that; what is larger is "
-        "sorted in pieces. Columns that the table lacks, lists and structs are passed over.",
+        "skip more of it; 128 MiB at a time, so that a larger file is sorted in pieces. Columns "
+        "that the table lacks, lists and structs are passed over.",
     )
     rows: Literal["one", "at_most_one", "at_least_one", "any"] = option(
         "one",
