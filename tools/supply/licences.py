@@ -48,6 +48,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "matplotlib": ("PSF-2.0", "its own licence, which is that of Python; see its classifier"),
     "mdurl": ("MIT", _CLASSIFIER),
     "oauthlib": ("BSD-3-Clause", _FIELD),
+    "obstore": ("MIT", _CLASSIFIER),
     "pandas": ("BSD-3-Clause", _FIELD),
     "propcache": ("Apache-2.0", _FIELD),
     "protobuf": ("BSD-3-Clause", _FIELD),
