@@ -4,7 +4,7 @@ People know how fresh their lake must be. Head room, batch time, catch-up, the s
 and spares follow from that and from what was measured, each with its reason in a sentence. A
 person who sets one of these numbers keeps it: whoever applies this leaves set options alone.
 
-`penstock study objective` says how far the objective is kept, and at what price.
+docs/development/studies/objective.md says how far the objective is kept, and at what price.
 """
 
 from dataclasses import dataclass
