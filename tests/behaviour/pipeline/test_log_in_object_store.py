@@ -15,6 +15,7 @@ from penstock.model import TopicPartition
 from penstock.pipeline import StaleWriterError
 from penstock.pipeline.checkpoints import CheckpointMaker
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.log_entries import entry_path
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_with_files import TableWithFiles
 from penstock.settings.sections import LakeSettings
@@ -81,6 +82,22 @@ def test_a_table_that_was_removed_and_made_again_is_read_anew(lake: LakeSettings
     assert not table.exists()
     assert _move(_opened(lake), 1)
     assert table.next_offsets(["g/id/0", "g/id/1"]) == {"g/id/0": None, "g/id/1": 10}
+
+
+def test_a_table_made_again_in_the_same_second_is_read_anew(lake: LakeSettings) -> None:
+    """Its entry has the length and, for the store, the time of the old one, and another tag."""
+
+    def made(end: int) -> tuple[LakeTable, int]:
+        table = _opened(lake)
+        move = LedgerMove(TopicPartition("orders", 0), "g/id/0", None, end)
+        table.commit([move], [], batch=f"batch-{end}")
+        return table, table.storage.file_at(entry_path(1)).size_bytes
+
+    table, length = made(10)
+    names = table.storage.file_names("_delta_log")
+    table.storage.delete_files(f"_delta_log/{name}" for name in names)
+    assert made(20)[1] == length
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
 
 
 def test_writers_in_an_object_store_lose_nothing(lake: LakeSettings) -> None:
