@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from kit.kubernetes.kubernetes_cluster import Cluster, named_or_own_cluster
@@ -12,6 +13,10 @@ from penstock.jars import JarSet, fetch
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings
+
+# Speed is not what a test checks: an example may take long on a machine that others use too.
+hypothesis.settings.register_profile("penstock", deadline=None)
+hypothesis.settings.load_profile("penstock")
 
 
 @pytest.hookimpl(trylast=True)
