@@ -173,12 +173,29 @@ def test_what_was_shown_of_other_topics_is_not_told_of_new_ones() -> None:
     script.ledger(C, "1.2", 10)
     script.stop((A, "1.1"))
     assert told(script) == (None, ())
-    script.ends({C: 100_000})
-    _, end = script.carried(C)
-    script.now_ms += 1_000
-    script.batch_ends({C: end})
-    assert script.state.batches.capacity == CapacityEstimate()
+    script.sizes({C: 1_000.0})
+    for _ in range(2):
+        script.ends({C: 100_000})
+        _, end = script.carried(C)
+        script.now_ms += 1_000
+        script.batch_ends({C: end})
+    assert len(script.state.batches.capacity.full) == 1, "the first one was cold"
     assert told(script) == (None, ())
+
+
+def test_a_limited_consumer_carries_no_more_than_its_limit() -> None:
+    """Its batches are quick, and yet the settings let it read a kilobyte a second."""
+    script = Script(capacity_bytes_per_s=1_000.0).owning(A).with_spark()
+    script.sizes({A: 100.0})
+    for end in range(12, 26, 2):
+        script.now_ms += 5_000
+        script.ends({A: end})
+        script.now_ms += 10
+        script.batch_ends({A: end})
+    (report,) = [m for m in script.wait(2_000) if isinstance(m, ConsumerReport)]
+    assert report.at_least_log_bytes_per_s == 1_000.0
+    (row,) = report.topic_capacities
+    assert row == TopicCapacity(topic="orders", at_least_log_bytes_per_s=1_000.0)
 
 
 def told(script: Script) -> tuple[float | None, tuple[TopicCapacity, ...]]:

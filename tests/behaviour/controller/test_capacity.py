@@ -304,6 +304,16 @@ def test_what_was_measured_is_kept_for_the_next_controller() -> None:
     }
 
 
+def test_what_was_measured_together_is_kept_too() -> None:
+    """A calibration knows less of it than the group does."""
+    teller = after(*TWO_TOPICS, f"{BOTH}, capacity_log_bytes_per_s=35.0", "tick +500")
+    before = capacities(state_of(teller))
+    assert {source for _, source in before.values()} == {"together"}
+    teller.tell("settings calibrated.plain=300 calibrated.slow=300")
+    teller.tell("a controller starts with epoch 2 with its state file")
+    assert capacities(state_of(teller)) == before
+
+
 @pytest.mark.parametrize(
     "row", [[1, 2, 3, "measured"], [5, 0, 9, "measured"], [5, 5, 5, "guessed"], [5, 5], "five"]
 )

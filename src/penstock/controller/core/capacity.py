@@ -168,7 +168,7 @@ def first_capacities(
     saved: Mapping[str, KnownCapacity], calibrated: Mapping[str, float]
 ) -> dict[str, KnownCapacity]:
     """What a controller begins with: what was measured wins over what was calibrated."""
-    measured = {t: one for t, one in saved.items() if one.source == Source.MEASURED}
+    measured = {t: one for t, one in saved.items() if one.source != Source.CALIBRATED}
     tried = {topic: alike(figure, Source.CALIBRATED) for topic, figure in calibrated.items()}
     return {**saved, **tried, **measured}
 
