@@ -143,7 +143,6 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "contention learned": (
         "test_on_trial_only_more_is_learned",
         "test_on_trial_only_more_is_learned_of_a_topic",
-        "test_growth_that_does_not_help_is_taken_back",
     ),
     "failed number again": ("test_a_failed_number_is_used_again_after_its_wait",),
     "oversize stretches all": (
