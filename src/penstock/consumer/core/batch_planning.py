@@ -112,7 +112,9 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
         draft.batches = replace(batches, next_look_ms=draft.now_ms + wait_ms)
         return
     draft.batches = batches
-    alone = batches.topic_capacities.to_measure(found, batches.pace, draft.now_ms)
+    alone = None
+    if draft.settings.measures_topics:
+        alone = batches.topic_capacities.to_measure(found, batches.pace, draft.now_ms)
     if alone is None or allowance.limit(alone[1]) < alone[1]:
         budget = batches.pace.budget_bytes
         _begin(draft, plan_ranges(found, max(allowance.limit(budget), 1.0)), budget, None)

@@ -15,13 +15,17 @@ from penstock.consumer.core.inputs import (
     StartOffsetsNotRead,
     StartOffsetsRead,
 )
-from penstock.consumer.core.pace import CapacityEstimate
+from penstock.consumer.core.pace import CapacityEstimate, Pace
 from penstock.consumer.core.partition_progress import WorkDone
 from penstock.consumer.core.state import BatchState, RunningBatch
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.consumer.core.topic_capacity import owned_topics
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
+
+# Of the time, or of the bytes, that a batch behind a backlog may take; and the most of its time
+# that the fixed cost may be.
+_TELLING_SHARE = 0.5
 
 Failures = Mapping[TopicPartition, PartitionFailure]
 
@@ -115,8 +119,9 @@ def _with_capacity(draft: StepDraft, batch: RunningBatch, log_bytes: float) -> B
     batches = draft.batches
     partitions = [one.range.partition for one in batch.ranges]
     topics = owned_topics(partitions)
-    since_ms = batch.since_ms if batch.is_full else batch.began_ms
-    seconds, was_full = (draft.now_ms - since_ms) / 1000, batch.is_full
+    was_full = batch.is_full and is_telling(batch, batches.pace, draft.now_ms)
+    since_ms = batch.since_ms if was_full else batch.began_ms
+    seconds = (draft.now_ms - since_ms) / 1000
     by_topic, owned = batches.topic_capacities, owned_topics(draft.owned)
     capacity = batches.capacity if owned == batches.capacity_topics else CapacityEstimate()
     if batches.pace.is_warm and log_sizes.are_known(draft, partitions):
@@ -126,6 +131,19 @@ def _with_capacity(draft: StepDraft, batch: RunningBatch, log_bytes: float) -> B
     else:
         by_topic = replace(by_topic, warm=by_topic.warm | topics)
     return replace(batches, capacity=capacity, capacity_topics=owned, topic_capacities=by_topic)
+
+
+def is_telling(batch: RunningBatch, pace: Pace, now_ms: int) -> bool:
+    """Whether its speed is that of its records: most of a short batch's time is its fixed cost.
+
+    Ordinary batches grow until they take their time. The first of one topic alone are short.
+    """
+    if not batch.is_alone:
+        return True
+    seconds, limits = (now_ms - batch.began_ms) / 1000, pace.limits
+    is_long = seconds >= _TELLING_SHARE * limits.backlog_batch_time_s
+    is_large = batch.size_bytes >= _TELLING_SHARE * limits.batch_bytes
+    return (is_long or is_large) and seconds * _TELLING_SHARE >= pace.fixed_s
 
 
 def _is_lost(failure: PartitionFailure, offsets: int) -> bool:

@@ -28,6 +28,8 @@ class CoreSettings:
     short_log_wait_ms: int
     # 0 means no limit.
     capacity_bytes_per_s: float
+    # Whether batches of one topic alone show what it costs: only where capacities are measured.
+    measures_topics: bool
     # Whether reading goes on after a hole that retention left, or the partition stops.
     skips_holes: bool
     # A Connect server can come back; a lost JVM of our own cannot.
@@ -57,6 +59,7 @@ def core_settings(settings: Settings, deployment_version: int | None) -> CoreSet
         missing_partition_wait_ms=_ms(consumer.missing_partition_wait),
         short_log_wait_ms=_ms(consumer.short_log_wait),
         capacity_bytes_per_s=consumer.capacity,
+        measures_topics=settings.packing.is_capacity_measured,
         skips_holes=settings.lake.on_offset_out_of_range == "skip-and-report",
         restarts_spark=settings.spark.uses_connect_server,
         local_spark_failures_max=settings.spark.local_failures_max,

@@ -14,8 +14,8 @@ from penstock.consumer.core.ranges import Waiting
 from penstock.model import TopicPartition
 
 # A topic is measured alone this often, and again after this time. The first of these batches are
-# small.
-_BATCHES_ALONE = 5
+# small, and only show how large the next one can be.
+_BATCHES_ALONE = 8
 _ALONE_AGAIN_MS = 300_000
 # By how much one of them may be larger than the one before.
 _CHANGE_MAX = 4.0
@@ -97,9 +97,10 @@ class TopicCapacities:
         At first it is what the topic has in an ordinary one, which cannot take longer alone.
         """
         first = pace.budget_bytes * share
-        full = self.by_topic.get(topic, CapacityEstimate()).full
-        if not full:
+        known = self.by_topic.get(topic, CapacityEstimate())
+        carried = known.full or known.partial
+        if not carried:
             return first
-        size, seconds = full[-1]
+        size, seconds = carried[-1]
         wanted = size / seconds * pace.limits.backlog_batch_time_s
         return min(pace.limits.batch_bytes, max(first, min(wanted, _CHANGE_MAX * size)))

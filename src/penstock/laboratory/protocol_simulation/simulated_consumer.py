@@ -63,13 +63,19 @@ SETTINGS = changed_settings(
 
 
 def settings_of(
-    consumer: ConsumerId, version: int, capacity_bytes_per_s: float, batch_s: float
+    consumer: ConsumerId,
+    version: int,
+    capacity_bytes_per_s: float,
+    batch_s: float,
+    *,
+    measures_topics: bool,
 ) -> CoreSettings:
     """Every other consumer is limited in what it reads. Batches are smaller than users may ask."""
     return replace(
         core_settings(SETTINGS, version),
         batch_bytes=int(batch_s * capacity_bytes_per_s),
         capacity_bytes_per_s=READ_LIMIT * capacity_bytes_per_s if consumer % 2 else 0.0,
+        measures_topics=measures_topics,
     )
 
 
@@ -105,7 +111,13 @@ class SimulatedConsumer(SimulatedProcess):
             act.Fail: self._fail,
         }
         self.state, effects = begin(
-            settings_of(consumer, version, group.capacity_bytes_per_s, group.batch_s),
+            settings_of(
+                consumer,
+                version,
+                group.capacity_bytes_per_s,
+                group.batch_s,
+                measures_topics=group.scenario.capacity_is_measured,
+            ),
             Ownership(consumer, incarnation),
             now_ms=group.clock.now_ms,
         )
