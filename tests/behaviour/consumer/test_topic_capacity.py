@@ -4,9 +4,11 @@ import pytest
 
 from kit.consumer.consumer_script import A, B, Script
 from penstock.consumer.core import inputs
+from penstock.consumer.core.batch_results import is_telling
 from penstock.consumer.core.effects import CarryBatch
 from penstock.consumer.core.pace import CapacityEstimate, Pace, PaceLimits
 from penstock.consumer.core.ranges import Waiting
+from penstock.consumer.core.state import RunningBatch
 from penstock.consumer.core.topic_capacity import TopicCapacities
 from penstock.errors import UnreachableError
 from penstock.messages import ConsumerReport, TopicCapacity
@@ -74,7 +76,7 @@ def test_a_topic_is_measured_a_few_times_and_again_after_a_while() -> None:
     found, times = WARM, 0
     while (due := found.to_measure(waiting, BEHIND, 1_000)) is not None:
         found, times = found.begun(due[0], 1_000).begun(None, 1_000), times + 1
-    assert times == 5
+    assert times == 8
     later = found.to_measure(waiting, BEHIND, 301_000)
     assert later is not None
     again = found.begun(later[0], 301_000)
@@ -121,7 +123,7 @@ C = TopicPartition("payments", 0)
 
 def test_a_consumer_that_is_behind_reports_what_each_topic_costs() -> None:
     """Orders take a second for ten records, payments four."""
-    script = Script(batch_bytes=2_000_000).owning(A, C).with_spark()
+    script = Script(batch_bytes=2_000_000, measures_topics=True).owning(A, C).with_spark()
     script.sizes({A: 1_000.0, C: 1_000.0})
     alone: list[str] = []
     for _ in range(14):
@@ -136,6 +138,39 @@ def test_a_consumer_that_is_behind_reports_what_each_topic_costs() -> None:
     reports = [m for m in script.wait(2_000) if isinstance(m, ConsumerReport)]
     shown = {one.topic: one.capacity_log_bytes_per_s for one in reports[0].topic_capacities}
     assert shown == {"orders": pytest.approx(1e6), "payments": pytest.approx(0.25e6)}
+
+
+def test_no_topic_is_measured_alone_where_the_capacity_is_set() -> None:
+    """Others would wait for nothing."""
+    script = Script(batch_bytes=2_000_000).owning(A, C).with_spark()
+    script.sizes({A: 1_000.0, C: 1_000.0})
+    for _ in range(8):
+        script.ends({A: 100_000_000, C: 100_000_000})
+        (batch,) = script.did(CarryBatch)
+        assert {one.range.partition for one in batch.ranges} == {A, C}
+        script.now_ms += 1_000
+        script.batch_ends({one.range.partition: one.range.end for one in batch.ranges})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "size_bytes", "fixed_s", "shows"),
+    [
+        (2.0, 10_000, 0.5, True),
+        (1.9, 10_000, 0.5, False),
+        (1.9, 500_000, 0.5, True),
+        (2.0, 10_000, 1.1, False),
+    ],
+    ids=["long", "short", "as large as may be", "mostly fixed cost"],
+)
+def test_a_short_batch_of_one_topic_shows_only_its_fixed_cost(
+    seconds: float, size_bytes: float, fixed_s: float, *, shows: bool
+) -> None:
+    """Its speed would be taken for a capacity far below the real one."""
+    pace = Pace(LIMITS, fixed_s=fixed_s)
+    alone = RunningBatch((), size_bytes, True, True, 0, 0, is_alone=True)
+    ordinary = RunningBatch((), size_bytes, True, True, 0, 0)
+    assert is_telling(alone, pace, round(seconds * 1_000)) is shows
+    assert is_telling(ordinary, pace, round(seconds * 1_000))
 
 
 @pytest.mark.parametrize("is_refused", [False, True])

@@ -43,7 +43,9 @@ def test_a_later_start_times_nothing() -> None:
 
 def test_what_a_first_start_is(tmp_path: Path) -> None:
     """Nothing is timed where a person has set the capacity, or a controller was there before."""
-    first = changed_settings(Settings(), {"controller.directory": str(tmp_path)})
+    first = changed_settings(
+        Settings(), {"controller.directory": str(tmp_path), "packing.capacity": "auto"}
+    )
     assert is_first_start(first)
     assert not is_first_start(changed_settings(first, {"packing.capacity": "2MB/s"}))
     (tmp_path / "controller").mkdir()
