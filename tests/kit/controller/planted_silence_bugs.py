@@ -44,7 +44,7 @@ def _excused_for_ever(patch: pytest.MonkeyPatch) -> None:
     right = silence._late_acknowledgements
 
     def late(draft: StepDraft) -> dict[Any, str]:
-        return {c: why for c, why in right(draft).items() if "10000 ms" not in why}
+        return {c: why for c, why in right(draft).items() if "within 10 s" not in why}
 
     patch.setattr(silence, "_late_acknowledgements", late)
 
