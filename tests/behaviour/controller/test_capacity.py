@@ -268,6 +268,16 @@ def test_what_is_measured_alone_stays_when_topics_are_measured_together() -> Non
     assert capacities(ended)["slow"] == (20, "measured")
 
 
+def test_a_topic_without_records_takes_no_time() -> None:
+    """So a figure for it and a measured one together says nothing about it."""
+    state = told(
+        f"{FIRST}, alone=plain:90",
+        "speeds plain-0=40 plain-1=40 slow-0=0",
+        f"{BOTH}, capacity_log_bytes_per_s=9.0",
+    )
+    assert capacities(state) == {"plain": (90, "measured"), "slow": (10, "calibrated")}
+
+
 def test_a_figure_without_partitions_or_speeds_teaches_nothing() -> None:
     """Nobody knows what it is about."""
     for line in (

@@ -14,6 +14,7 @@ from penstock.controller.core.told_status import (
     consumer_counts,
     decision_text,
     doing_text,
+    progress_text,
     unread_partitions,
 )
 
@@ -130,3 +131,18 @@ def test_what_is_carried_is_of_the_last_seconds() -> None:
     for at_s in range(30, 45):
         last = carried.of(status(at_s, 0, 50_000 - 1_000 * at_s))
     assert last == pytest.approx(1_000)
+
+
+@pytest.mark.parametrize(
+    ("trend", "carried", "text"),
+    [
+        ("steady", 500.0, "keeping up: 9,000 records wait, and they get neither more nor fewer"),
+        ("steady", None, "nothing is carried: 9,000 records wait"),
+    ],
+)
+def test_a_backlog_that_stays_is_told_by_what_is_carried(
+    trend: str, carried: float | None, text: str
+) -> None:
+    """A group that carries nothing does not keep up."""
+    status = {"backlog": {"trend": trend}, "behind_records": 9_000, "carried_bytes_per_s": carried}
+    assert progress_text(status) == text

@@ -7,6 +7,7 @@ changes nothing, so that the group stays calm.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TypeGuard
 
 from penstock.controller.core.capacity import (
     Source,
@@ -89,9 +90,11 @@ def _learn_together(draft: StepDraft, message: ConsumerReport) -> None:
     if learned is None or _is_same(learned, believed):
         return
     left_s = written / learned - sum(seconds[topic] for topic in alone)
-    if not together or left_s <= 0:
+    # Nothing is written to what is not measured alone, or there is no time left for it.
+    together_s = sum(seconds[topic] for topic in together)
+    if not together_s or left_s <= 0:
         return
-    factor = left_s / sum(seconds[topic] for topic in together)
+    factor = left_s / together_s
     changed = {
         topic: alike(max(CAPACITY_BYTES_PER_S_MIN, usual.of(topic) / factor), Source.TOGETHER)
         for topic in together
@@ -99,7 +102,7 @@ def _learn_together(draft: StepDraft, message: ConsumerReport) -> None:
     _keep(draft, {**state.capacities, **changed})
 
 
-def _is_possible(bytes_per_s: float | None) -> bool:
+def _is_possible(bytes_per_s: float | None) -> TypeGuard[float]:
     """What no settings file could have is no capacity: packing would fail with it."""
     return bytes_per_s is not None and bytes_per_s >= CAPACITY_BYTES_PER_S_MIN
 

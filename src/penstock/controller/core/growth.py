@@ -149,15 +149,13 @@ def _compare(draft: StepDraft, trial: GrowthTrial, since_ms: int) -> None:
 
 
 def learned_capacity(
-    draft: StepDraft, known_bytes_per_s: float | None, reported_bytes_per_s: float | None
+    draft: StepDraft, known_bytes_per_s: float | None, reported_bytes_per_s: float
 ) -> float | None:
     """What a consumer's report teaches about its capacity.
 
     A lower figure than the known one is contention while growth is on trial or limited, and in a
     group that is larger than the last size at which growth helped.
     """
-    if not reported_bytes_per_s:
-        return known_bytes_per_s
     trial, size = draft.state.growth_trial, draft.state.capacity_size
     working = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
     is_contended = (
