@@ -168,7 +168,8 @@ class TableKeeper:
         finally:
             with self._lock:
                 self._child = None
-        answers = [json.loads(line) for line in said.splitlines() if line.endswith(b"}")]
+        # What follows the last end of line was cut off when the child was ended.
+        answers = [json.loads(line) for line in said.split(b"\n")[:-1]]
         if child.returncode == 0:
             return answers, None
         return answers, f"The upkeep of tables {_end_of(child.returncode, warned)}"

@@ -188,9 +188,16 @@ def test_the_end_of_a_consumer_ends_its_child(
 def test_a_child_that_is_killed_from_outside_is_a_failure(
     tmp_path: Path, keepers: Callable[..., TableKeeper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the kernel does it when memory is short. Its time counts as if it had worked."""
+    """As the kernel does it when memory is short. Its time counts as if it had worked.
+
+    The line that it was writing is cut off, here behind an inner bracket.
+    """
     (tmp_path / "dies.py").write_text(
-        "import os, time\ntime.sleep(0.2)\nos.kill(os.getpid(), 9)\n", encoding="utf-8"
+        "import os, time\n"
+        "os.write(1, b'{\"report\": {}')\n"
+        "time.sleep(0.2)\n"
+        "os.kill(os.getpid(), 9)\n",
+        encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setattr(table_keeper, "PROGRAM", "dies")
