@@ -42,7 +42,7 @@ def test_a_pattern_that_matches_nothing_is_told_with_the_nearest_names(
     """As a settings error at once; not an empty table, and not after a minute of watching."""
     done = run(kafka, tmp_path, *command, monitor__include=[TYPED])
     assert done.returncode == 3, done.stdout + done.stderr
-    assert f"No topic matches monitor.include ['{TYPED}']; there are" in done.stderr
+    assert f"No topic matches monitor.include '{TYPED}'; there are" in done.stderr
     assert payments in done.stderr
     assert "Watching" not in done.stderr
 
@@ -53,7 +53,7 @@ def test_a_pattern_of_the_command_line_is_told_as_that(
     """Whoever gave `--topic` looks there."""
     done = run(kafka, tmp_path, "speeds", "--once", "--topic", TYPED)
     assert done.returncode == 3
-    assert f"No topic matches --topic ['{TYPED}']" in done.stderr
+    assert f"No topic matches --topic '{TYPED}'" in done.stderr
 
 
 def test_the_doctor_has_a_line_for_the_topics_that_are_included(
@@ -75,7 +75,7 @@ def test_up_tells_a_missing_module_and_topic_before_it_starts_spark(
     done = run(kafka, tmp_path, "up", lake__tables=tables, monitor__include=[TYPED])
     assert done.returncode == 3, done.stderr
     assert "no_such_module:decode cannot be imported" in done.stderr
-    assert f"warning: No topic matches monitor.include ['{TYPED}']" in done.stderr
+    assert f"warning: No topic matches monitor.include '{TYPED}'" in done.stderr
     assert "starting a Spark Connect server" not in done.stderr
     assert not (tmp_path / "spark").exists()
 

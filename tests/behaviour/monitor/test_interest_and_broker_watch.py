@@ -45,14 +45,14 @@ def test_patterns_that_match_nothing_are_told_with_the_nearest_topics() -> None:
     error = nothing_included(MonitorSettings(include=["paymnts.*"]), TopicsSettings(), THERE)
     assert error is not None
     assert error.message == (
-        "No topic matches monitor.include ['paymnts.*']; there are payments-v1, Customer_Orders."
+        "No topic matches monitor.include 'paymnts.*'; there are payments-v1, Customer_Orders."
     )
     many = [*THERE, *(f"other-{number}" for number in range(20))]
     error = nothing_included(
         MonitorSettings(include=["customer-orders"]), TopicsSettings(), many, named_by="--topic"
     )
     assert error is not None
-    assert error.message.startswith("No topic matches --topic ['customer-orders']; there are Cust")
+    assert error.message.startswith("No topic matches --topic 'customer-orders'; there are Cust")
     assert error.message.endswith("and 17 more.")
 
 
@@ -61,7 +61,7 @@ def test_what_leaves_out_everything_is_named_too() -> None:
     monitor = MonitorSettings(exclude=[".*"])
     error = nothing_included(monitor, TopicsSettings(), THERE)
     assert error is not None
-    assert "without monitor.exclude ['.*']" in error.message
+    assert "without monitor.exclude '.*'" in error.message
 
 
 def test_a_kafka_without_topics_is_no_mistake_unless_some_were_named() -> None:

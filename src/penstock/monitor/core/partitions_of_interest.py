@@ -58,11 +58,16 @@ def nothing_included(
         return None
     if not there and monitor.include == MonitorSettings().include:
         return None
-    left_out = f" without monitor.exclude {monitor.exclude}" if monitor.exclude else ""
+    included = f"{named_by} {_quoted(monitor.include)}"
+    left_out = f" without monitor.exclude {_quoted(monitor.exclude)}" if monitor.exclude else ""
     return SettingsError(
-        f"No topic matches {named_by} {monitor.include}{left_out}; {_there(monitor, there)}.",
+        f"No topic matches {included}{left_out}; {_there(monitor, there)}.",
         remedy="A pattern is a regular expression for a whole name: 'orders' or 'orders-.*'.",
     )
+
+
+def _quoted(patterns: Iterable[str]) -> str:
+    return " or ".join(f"'{pattern}'" for pattern in patterns)
 
 
 def _there(monitor: MonitorSettings, names: list[str]) -> str:
