@@ -103,6 +103,8 @@ def test_a_group_at_its_maximum_with_too_much_load() -> None:
         "2 of 2 consumers (controller.consumers_max) work, with 270 of 200 B/s: raise it, or "
         "packing.capacity"
     )
+    carried = "speeds orders-0=20 orders-1=20 orders-2=20"
+    assert "at maximum" not in reasons(seen("settings consumers_max=2", *TWO_CONSUMERS, carried))
 
 
 def test_a_partition_that_no_consumer_can_carry() -> None:
