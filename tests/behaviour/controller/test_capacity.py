@@ -336,6 +336,7 @@ def test_a_saved_capacity_that_cannot_be_is_refused(row: object) -> None:
     assert isinstance(read_content(content, state.chosen), BrokenState)
 
 
+@pytest.mark.slow
 def test_a_group_finds_its_size_by_itself() -> None:
     """3 MB/s are written and one consumer carries 1 MB/s: what is assumed is ten times too much."""
     group = ImaginedGroup(

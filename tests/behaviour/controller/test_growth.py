@@ -35,6 +35,7 @@ def test_growth_that_does_not_help_is_taken_back() -> None:
     assert "MB/s in all, and 5 carried 6.4 MB/s: back to 5, and no more before 600 s" in said
 
 
+@pytest.mark.slow
 def test_it_is_tried_again_after_a_while() -> None:
     """Not before: then it may help, and when it does not, it is taken back again."""
     group = sharing(6 * MB, controller__growth_retry="300s").run(400)
@@ -45,6 +46,7 @@ def test_it_is_tried_again_after_a_while() -> None:
     assert group.working == 5
 
 
+@pytest.mark.slow
 def test_growth_that_helps_stays() -> None:
     """Each consumer carries 1 MB/s of its own: eight of them and more carry the load."""
     group = ImaginedGroup(
@@ -74,6 +76,7 @@ def test_a_load_that_changes_a_lot_is_tried_again_at_once() -> None:
     assert most_consumers(StepDraft(group.state, group.now_ms)) == 100
 
 
+@pytest.mark.slow
 def test_what_is_measured_under_contention_is_not_learned() -> None:
     """Ten consumers measured 0.6 MB/s each; the five that stay are still known for 1.2 MB/s."""
     group = sharing(6 * MB).run(200)
@@ -120,6 +123,7 @@ def test_a_group_that_keeps_up_has_grown_enough() -> None:
     assert group.said("growth_did_not_help") == []
 
 
+@pytest.mark.slow
 def test_a_group_that_keeps_up_does_not_grow_by_what_it_measures_together() -> None:
     """8.2 MB/s in all are enough for 8 MB/s, however little each of many consumers measures."""
     group = sharing(8.2 * MB, waiting_bytes=60 * MB).run(900)

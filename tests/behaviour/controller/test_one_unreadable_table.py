@@ -79,6 +79,7 @@ class OneBadTable(ImaginedGroup):
         super()._take(given)
 
 
+@pytest.mark.slow
 def test_its_consumer_is_never_fenced_and_new_topics_are_read() -> None:
     """For an hour: a healthy consumer was fenced every quarter of an hour, again and again."""
     group = OneBadTable(partitions(6, 0.5 * MB)).run(60)

@@ -5,6 +5,8 @@ The cases and their figures come from groups that harmed themselves.
 
 from typing import Any
 
+import pytest
+
 from kit.controller.imagined_group import MB, ImaginedGroup, constant, partitions
 from kit.controller.story import TWO_CONSUMERS, after
 from penstock.controller.core.load import group_load
@@ -16,12 +18,14 @@ from penstock.model import ConsumerId, TopicPartition
 # Backlogs
 
 
+@pytest.mark.slow
 def test_a_backlog_starts_no_consumer_while_nothing_is_written() -> None:
     """One consumer and the spare carry it: it was 38 of them and the spare."""
     group = ImaginedGroup(partitions(40, 0.0), waiting_bytes=2_400 * MB).run(300)
     assert (group.working, group.most_deployed) == (1, 2)
 
 
+@pytest.mark.slow
 def test_a_backlog_adds_a_bounded_share() -> None:
     """Ten minutes behind at 8 MB/s: a share of 0.5 allows eight consumers of 1.7 MB/s."""
     group = ImaginedGroup(partitions(80, 0.1 * MB), waiting_bytes=600 * 8 * MB)
@@ -87,6 +91,7 @@ def test_a_backlog_that_is_gone_no_longer_counts() -> None:
     assert not load.is_behind
 
 
+@pytest.mark.slow
 def test_the_maximum_binds_everywhere() -> None:
     """Growth, an overtaken plan, spares and wishes: 102 consumers of 100 cannot be."""
     logs: Any = {f"t-{n}": (lambda s, n=n: 0.5 * MB * (1 + (s // 7 + n) % 3)) for n in range(60)}
@@ -105,6 +110,7 @@ def test_the_maximum_binds_everywhere() -> None:
     assert want_one_more(StepDraft(group.state, group.now_ms)) is None
 
 
+@pytest.mark.slow
 def test_consumers_that_are_only_wanted_go_with_the_reason_of_their_plan() -> None:
     """Fourteen were wanted and five may be created a minute; then three will do again."""
     fast: list[float] = [0.1 * MB]
@@ -174,6 +180,7 @@ def test_consumers_of_an_overtaken_plan_are_reused() -> None:
 # Numbers
 
 
+@pytest.mark.slow
 def test_a_number_that_cannot_be_created_does_not_block_the_group() -> None:
     """The volume of consumer 1 never attaches: others take its place, and it is left alone."""
     group = ImaginedGroup(partitions(30, 0.1 * MB), controller__creation_timeout="20s")
@@ -214,6 +221,7 @@ def test_a_failed_number_is_used_again_after_its_wait() -> None:
 # Partitions that no plan can help
 
 
+@pytest.mark.slow
 def test_a_hot_partition_does_not_decide_for_the_others() -> None:
     """Its backlog grows without end: 3 consumers do, and the group still becomes smaller."""
     quiet: list[float] = [0.4 * MB]
@@ -239,6 +247,7 @@ def test_a_stopped_partition_takes_no_capacity() -> None:
     assert load.load_bytes_per_s[TopicPartition("orders", 1)] == 0
 
 
+@pytest.mark.slow
 def test_with_a_binding_maximum_all_consumers_are_used_beside_a_hot_partition() -> None:
     """20 of 20, and none of the others has more than 1.1 MB/s: it was 11 with 2 MB/s each."""
     logs = partitions(200, 0.1 * MB) | {"hot-0": constant(20 * MB)}
@@ -258,6 +267,7 @@ def test_with_a_binding_maximum_all_consumers_are_used_beside_a_hot_partition() 
 # Flapping
 
 
+@pytest.mark.slow
 def test_a_job_that_bursts_does_not_make_the_group_flap() -> None:
     """10 s of each minute at ten times the speed: it grows once, and nobody is deleted."""
     logs = {f"t-{n}": (lambda s: 0.8 * MB if 15 <= s % 60 < 25 else 0.08 * MB) for n in range(16)}
@@ -351,6 +361,7 @@ def test_a_plan_that_has_begun_to_move_is_carried_out() -> None:
     assert not any("plan_dropped" in line for line in teller.tell("tick +500"))
 
 
+@pytest.mark.slow
 def test_at_the_maximum_and_overloaded_nothing_moves() -> None:
     """Speeds that differ a little from second to second give no real gain."""
     logs: Any = {
