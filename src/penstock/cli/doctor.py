@@ -16,8 +16,8 @@ from penstock.cli.console import (
     foreign_output_to_stderr,
     print_data,
 )
-from penstock.cli.going_on import GoingOn
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.told_progress import ToldProgress
 from penstock.controller.process.prefix_holder import prefix_state
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.extras import Extra, has_extra, install_command
@@ -77,7 +77,7 @@ def doctor(
     checks pass, else that of the first check that fails.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    with foreign_output_to_stderr(), GoingOn(first_after_s=SAID_AGAIN_AFTER_S) as tell:
+    with foreign_output_to_stderr(), ToldProgress(first_after_s=SAID_AGAIN_AFTER_S) as tell:
         checks = list(_checks(loaded, tell))
     table = Table("", "check", "", box=None, show_header=False)
     for check in checks:
@@ -93,7 +93,7 @@ def doctor(
         raise typer.Exit(wrong[0])
 
 
-def _checks(settings: Settings, tell: GoingOn) -> Iterator[Check]:
+def _checks(settings: Settings, tell: ToldProgress) -> Iterator[Check]:
     tried = partial(_tried, tell)
     yield Check("extras", _extras())
     # Nothing else runs Java: controller, monitor and a consumer of a Connect server do not.
@@ -126,7 +126,7 @@ def _checks(settings: Settings, tell: GoingOn) -> Iterator[Check]:
     yield from trials
 
 
-def _trials(settings: Settings, tell: GoingOn) -> Iterator[Check]:
+def _trials(settings: Settings, tell: ToldProgress) -> Iterator[Check]:
     """The lake, then every transformation on a few records, where consumers could run."""
     if not (has_extra(Extra.SPARK) or has_extra(Extra.CONNECT)):
         return
@@ -143,7 +143,7 @@ def _trials(settings: Settings, tell: GoingOn) -> Iterator[Check]:
         )
 
 
-def _tried(tell: GoingOn, name: str, check: Callable[[], str]) -> Check:
+def _tried(tell: ToldProgress, name: str, check: Callable[[], str]) -> Check:
     tell(f"checking {_CHECKED.get(name, name)}")
     try:
         return Check(name, check())

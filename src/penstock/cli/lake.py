@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data
-from penstock.cli.going_on import GoingOn
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -18,6 +17,7 @@ from penstock.cli.options import (
     TopicNames,
     effective_settings,
 )
+from penstock.cli.told_progress import ToldProgress
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.model import TopicPartition
@@ -146,7 +146,7 @@ def compact(
     require_root(loaded.settings.lake)
     reports: list[UpkeepReport] = []
     failure: PenstockError | None = None
-    with GoingOn() as tell:
+    with ToldProgress() as tell:
         tell.if_long("compacting")
         try:
             for report in keep_up(loaded.settings.lake, table or []):

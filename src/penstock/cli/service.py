@@ -14,7 +14,6 @@ import typer
 from pydantic import ValidationError
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.going_on import GoingOn
 from penstock.cli.options import (
     BootstrapServer,
     Overrides,
@@ -22,6 +21,7 @@ from penstock.cli.options import (
     effective_settings,
     named_values,
 )
+from penstock.cli.told_progress import ToldProgress
 from penstock.errors import PenstockError, UsageError
 from penstock.kafka_io.followed_topics import AT_THE_END, FollowedTopics
 from penstock.kafka_io.producer import RecordProducer
@@ -240,7 +240,7 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
     answers = FollowedTopics(settings.kafka, {partition: AT_THE_END})
     try:
         _send(settings, partition.topic, request)
-        with GoingOn() as tell:
+        with ToldProgress() as tell:
             last = _followed(answers, request, wait_s, tell)
     finally:
         answers.close()
@@ -259,7 +259,7 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
 
 
 def _followed(
-    answers: FollowedTopics, request: ServiceRequest, wait_s: float, tell: GoingOn
+    answers: FollowedTopics, request: ServiceRequest, wait_s: float, tell: ToldProgress
 ) -> ServiceAnswer | None:
     """The final answer, or the last one that came in time; each step is said."""
     last: ServiceAnswer | None = None

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, say
-from penstock.cli.going_on import GoingOn
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.named_servers import Name, NamedServers
 from penstock.cli.options import Overrides, SettingsFile, effective_settings
+from penstock.cli.told_progress import ToldProgress
 from penstock.errors import PenstockError
 from penstock.jars import cache_directory, spark_sets
 from penstock.processes import STOP_GRACE_S, RunningServer
@@ -83,7 +83,7 @@ def start(
         detached=not foreground,
         listen_on=listen_on,
     )
-    with GoingOn("waiting for Spark to answer"):
+    with ToldProgress("waiting for Spark to answer"):
         server.start()
     running = _running(name, server, folder)
     if loaded.settings.spark.token is None:
@@ -91,7 +91,7 @@ def start(
     if not foreground:
         SERVERS.remember(running, server.stop)
     try:
-        with GoingOn("running a first job, so that consumers need not wait for it"):
+        with ToldProgress("running a first job, so that consumers need not wait for it"):
             warm_up(server.settings_here, loaded.settings.lake.group, loaded.settings.spark.tasks)
     except PenstockError as error:
         say(str(error))  # consumers meet the same error and report it with more detail

@@ -19,9 +19,9 @@ from penstock.cli.console import (
     print_data,
     say,
 )
-from penstock.cli.going_on import GoingOn
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.told_progress import ToldProgress
 from penstock.errors import PenstockError, UsageError
 from penstock.jars import spark_sets
 from penstock.model.sentences import counted
@@ -112,7 +112,7 @@ def try_topic(
     spark = _spark_here(loaded.spark)
     if not spark.uses_connect_server:
         fetch_with_progress(spark_sets(spark.object_store))
-    with foreign_output_to_stderr(), GoingOn("starting Spark") as tell:
+    with foreign_output_to_stderr(), ToldProgress("starting Spark") as tell:
         session = start_session(spark)
         try:
             with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
@@ -149,7 +149,7 @@ def _findings(settings: Settings, *, without_spark: bool) -> "list[Finding]":
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
-    with foreign_output_to_stderr(), GoingOn() as tell:
+    with foreign_output_to_stderr(), ToldProgress() as tell:
         session = None if without_spark else partial(start_session, settings.spark)
         return list(try_out(settings, session, tell))
 
@@ -160,7 +160,7 @@ def _calibrations(settings: Settings) -> "list[Calibration]":
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
 
     interest = TopicsOfInterest.from_settings(settings.monitor, settings.topics)
-    with foreign_output_to_stderr(), GoingOn() as tell:
+    with foreign_output_to_stderr(), ToldProgress() as tell:
         try:
             return list(
                 calibrated(

@@ -5,10 +5,10 @@ from threading import Event
 
 from penstock.cli.console import say
 from penstock.cli.controller import settings_arguments
-from penstock.cli.going_on import GoingOn
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.settings_in_force import StartingChanges
+from penstock.cli.told_progress import ToldProgress
 from penstock.jars import JarSet, spark_sets
 from penstock.page.core.access import access_of
 from penstock.processes import REPAIR_EVERY_S
@@ -51,7 +51,7 @@ def up(
         from penstock.laboratory.broker import small_broker  # noqa: PLC0415 -- see above
 
         start_broker = small_broker
-    with GoingOn() as tell:
+    with ToldProgress() as tell:
         group = LocalGroup(
             loaded.settings,
             settings_arguments(None, overrides, bootstrap_server),

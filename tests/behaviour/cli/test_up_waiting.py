@@ -13,7 +13,7 @@ import pytest
 import penstock.local_group
 from kit.program import invoked
 from penstock.cli import up
-from penstock.cli.going_on import GoingOn
+from penstock.cli.told_progress import ToldProgress
 from penstock.settings import Settings
 
 
@@ -48,7 +48,7 @@ def test_what_takes_long_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """With its time, until the next line; what is done is not said again."""
     monkeypatch.setattr(penstock.local_group, "LocalGroup", SlowGroup)
     monkeypatch.setattr(up, "fetch_with_progress", lambda _: None)
-    monkeypatch.setattr(up, "GoingOn", partial(GoingOn, first_after_s=0.1))
+    monkeypatch.setattr(up, "ToldProgress", partial(ToldProgress, first_after_s=0.1))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         answer = invoked("up")

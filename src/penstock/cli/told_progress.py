@@ -1,6 +1,6 @@
 """What a command waits for, and that it goes on: nothing is silent for more than a few seconds.
 
-    with GoingOn() as tell:
+    with ToldProgress() as tell:
         tell("starting Spark")      # starting Spark
         start_spark()               # still starting Spark, 10 s
         tell("Spark at sc://...")   # a line that says that something is done ends it
@@ -21,7 +21,7 @@ FIRST_AFTER_S = 5.0
 EVERY_S_MAX = 30.0
 
 
-class GoingOn:
+class ToldProgress:
     def __init__(
         self,
         what: str | None = None,

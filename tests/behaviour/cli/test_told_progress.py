@@ -3,7 +3,7 @@
 import re
 import time
 
-from penstock.cli.going_on import GoingOn
+from penstock.cli.told_progress import ToldProgress
 
 
 def until(lines: list[str], number: int) -> None:
@@ -16,7 +16,7 @@ def until(lines: list[str], number: int) -> None:
 def test_what_takes_long_is_said_again() -> None:
     """With the time it has taken, until the next line."""
     lines: list[str] = []
-    with GoingOn("starting Spark", print_line=lines.append, first_after_s=0.1) as tell:
+    with ToldProgress("starting Spark", print_line=lines.append, first_after_s=0.1) as tell:
         until(lines, 3)
         tell("Spark at sc://here")
         told = len(lines)
@@ -30,7 +30,7 @@ def test_what_takes_long_is_said_again() -> None:
 def test_what_is_mostly_quick_is_only_said_if_it_is_not() -> None:
     """A request that is answered at once is no reason for a line."""
     lines: list[str] = []
-    with GoingOn(print_line=lines.append, first_after_s=0.1) as tell:
+    with ToldProgress(print_line=lines.append, first_after_s=0.1) as tell:
         tell.if_long("waiting for an answer")
         until(lines, 1)
     assert re.fullmatch(r"still waiting for an answer, [\d.]+ s", lines[0])
@@ -40,7 +40,7 @@ def test_what_is_quick_is_said_once() -> None:
     """And nothing is waited for at the end."""
     lines: list[str] = []
     began_s = time.monotonic()
-    with GoingOn(print_line=lines.append, first_after_s=60) as tell:
+    with ToldProgress(print_line=lines.append, first_after_s=60) as tell:
         tell("starting the monitor")
         tell("trying the lake")
         tell.if_long("waiting for an answer")
