@@ -10,7 +10,6 @@ from penstock.controller.core.backlog_trend import note_backlog
 from penstock.controller.core.capacity import speeds_by_topic
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.excluded_times import note_excluded
-from penstock.controller.core.followed_objective import follow, note_rises
 from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import LogExtent, SpeedsMeasured, Tick
 from penstock.controller.core.load import available, remembered_speeds
@@ -19,6 +18,7 @@ from penstock.controller.core.membership import (
     delete_again,
     remove,
 )
+from penstock.controller.core.objective_changes import follow, note_rises
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, by_name
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import Direction

@@ -14,7 +14,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.controller.core.followed_objective import FOLLOW_EVERY_MS
+from penstock.controller.core.objective_changes import FOLLOW_EVERY_MS
 from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.laboratory.studies.objective.loads import Speeds
 from penstock.laboratory.studies.objective.periodic import PeriodicPredictor
@@ -166,7 +166,7 @@ class SimulatedGroup:
             self.predictor.observe(self.now_s, self.measured)
 
     def _follow(self) -> None:
-        """As `controller.core.followed_objective` does."""
+        """As `controller.core.objective_changes` does."""
         if self.objective is None:
             return
         held = self.target

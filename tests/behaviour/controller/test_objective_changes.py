@@ -6,7 +6,7 @@ from typing import Any
 from kit.controller.story import TWO_CONSUMERS, after
 from kit.controller.story_state import state_of
 from penstock.controller.core.decisions import Code
-from penstock.controller.core.followed_objective import FOLLOW_EVERY_MS, follow, note_rises
+from penstock.controller.core.objective_changes import FOLLOW_EVERY_MS, follow, note_rises
 from penstock.controller.core.settings import controller_settings
 from penstock.controller.core.state import State
 from penstock.controller.core.step_draft import StepDraft
