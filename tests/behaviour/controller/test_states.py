@@ -290,3 +290,14 @@ def test_a_consumer_that_is_lost_in_a_plan_is_planned_around() -> None:
     teller = after(*OVERLOAD, "packed 1: orders-1; 2: orders-0 orders-2")
     lines = [line for told in SECOND_FALLS_SILENT for line in teller.tell(told)]
     assert "  plan_overtaken: plan 3 is overtaken: a consumer that the plan needs is lost" in lines
+
+
+def test_only_what_the_state_has_can_be_changed() -> None:
+    """A name that is written wrong is an error at once. The former state stays as it was."""
+    state = state_of(after(*TWO_CONSUMERS))
+    draft = StepDraft(state, state.now_ms)
+    draft.change(plan_number=state.plan_number + 1)
+    assert draft.state == replace(state, plan_number=state.plan_number + 1)
+    assert draft.before.plan_number == state.plan_number
+    with pytest.raises(TypeError, match=r"not in the state: .'plan_nummer'"):
+        draft.change(plan_nummer=7)

@@ -279,7 +279,7 @@ class KnownSpeeds:
     logs: Mapping[TopicPartition, LogExtent] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     phase: Phase
     controller_epoch: int
