@@ -143,6 +143,27 @@ def test_growth_of_a_group_that_is_not_behind_is_not_compared() -> None:
     assert draft.decisions == []
 
 
+def test_a_group_that_falls_behind_slowly_does_not_keep_up() -> None:
+    """It carries less than is written and is not behind yet: that is not enough (seed 1705)."""
+    teller = after(*TWO_CONSUMERS, "speeds orders-0=30 orders-1=30 orders-2=40")
+    assert teller.state is not None
+    now_ms = teller.now_ms
+
+    def left_after(seconds: int, *, carried_bytes_per_s: int) -> GrowthTrial | None:
+        trial = GrowthTrial(1, 2, 500.0, 100.0, settled_since_ms=now_ms - seconds * 1_000)
+        samples = tuple((now_ms - ago * 1_000, -ago * carried_bytes_per_s) for ago in (16, 8, 0))
+        assert teller.state is not None
+        state = replace(teller.state, growth_trial=trial, carried_samples=samples)
+        draft = StepDraft(state, now_ms)
+        judge(draft, group_load(draft), is_settled=True)
+        assert draft.decisions == []
+        return draft.state.growth_trial
+
+    assert left_after(16, carried_bytes_per_s=95) is None
+    assert left_after(16, carried_bytes_per_s=80) is not None
+    assert left_after(70, carried_bytes_per_s=80) is None
+
+
 def test_growth_that_was_held_up_has_its_time_anew() -> None:
     """After a long outage nothing is known of what it carried: that is no verdict (seed 1939)."""
     teller = after(*TWO_CONSUMERS, "speeds orders-0=90 orders-1=90 orders-2=40")

@@ -22,6 +22,8 @@ REMEMBERED = 2
 # A group that carries less than this share of what it carried before stands still: something that
 # it shares is away. Contention costs less.
 STANDSTILL_SHARE = 0.1
+# A group that carries less than is written by more than this share does not keep up.
+SHORTFALL = 0.1
 
 
 def note_carried(draft: StepDraft) -> None:
@@ -96,25 +98,42 @@ def judge(draft: StepDraft, group: GroupLoad, *, is_settled: bool) -> None:
 def _go_on(draft: StepDraft, group: GroupLoad, trial: GrowthTrial) -> None:
     """Wait until the new consumers have had their time, then compare.
 
-    A group that keeps up for a quarter of `growth_settle` needs no comparison.
+    A group that keeps up for a quarter of `growth_settle` needs no comparison. One that carries
+    less than is written, and is not behind yet, has the time until it is.
     """
-    since_ms, settle_ms = trial.settled_since_ms, draft.state.settings.growth_settle_ms
+    since_ms, settings = trial.settled_since_ms, draft.state.settings
     if since_ms is None:
         draft.change(growth_trial=replace(trial, settled_since_ms=draft.now_ms))
         return
-    is_enough = not group.is_behind and not is_over_capacity(group)
+    settle_ms = float(settings.growth_settle_ms)
     passed_ms = draft.now_ms - since_ms
-    if is_enough and passed_ms > settle_ms / 4:
-        draft.change(growth_trial=None)
-    elif passed_ms > REMEMBERED * settle_ms:
+    keeps_up = not group.is_behind and _keeps_up(draft, since_ms)
+    is_enough = keeps_up and not is_over_capacity(group)
+    if is_enough:
+        settle_ms /= 4
+    elif not keeps_up and not group.is_behind:
+        settle_ms = max(settle_ms, settings.behind_tolerated_ms / SHORTFALL)
+    if passed_ms <= settle_ms:
+        return
+    if not is_enough and passed_ms > REMEMBERED * settle_ms:
         # Plans or an outage held the group up, and what it carried before is not known any more.
         draft.change(growth_trial=replace(trial, settled_since_ms=draft.now_ms))
-    elif passed_ms > settle_ms and group.is_behind and _stands_still(draft, trial, since_ms):
+    elif group.is_behind and _stands_still(draft, trial, since_ms):
         draft.change(growth_trial=replace(trial, settled_since_ms=draft.now_ms))
-    elif passed_ms > settle_ms:
+    else:
         draft.change(growth_trial=None)
         if group.is_behind:
             _compare(draft, trial, since_ms)
+
+
+def _keeps_up(draft: StepDraft, since_ms: int) -> bool:
+    """Whether about as much is carried as is written, on average and not only at times."""
+    samples = [one for one in draft.state.carried_samples if one[0] >= since_ms]
+    if len(samples) < 2:
+        return False
+    (first_ms, first_bytes), (last_ms, last_bytes) = samples[0], samples[-1]
+    carried = (last_bytes - first_bytes) * 1_000 / (last_ms - first_ms)
+    return carried >= (1 - SHORTFALL) * _written_bytes_per_s(draft)
 
 
 def _stands_still(draft: StepDraft, trial: GrowthTrial, since_ms: int) -> bool:
