@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.kubernetes.kubernetes_bench import SimulatedBench
+from kit.kubernetes.kubernetes_bench import SimulatedBench, is_deleted
 from kit.kubernetes.kubernetes_cluster import ROLE_FILE, Cluster, ask, role_rules, until
 from penstock.deployment import DeploymentTemplate
 from penstock.deployment.kubernetes import KubernetesDeployment, kubernetes_deployment
@@ -69,8 +69,8 @@ def lifecycle_of_a_group(bench: SimulatedBench, backend: KubernetesDeployment) -
     bench.cluster.must("PATCH", path, {"spec": {"replicas": 0}}, "merge-patch+json")
     until(lambda: any("scaled back" in one.explanation for one in backend.repair()), "scaled back")
     until(lambda: backend._deployments.trouble is None, "in touch")
-    backend.delete(ONE)
-    backend.delete(TWO)
+    until(lambda: is_deleted(backend, ONE), "consumer 1 is gone")
+    until(lambda: is_deleted(backend, TWO), "consumer 2 is gone")
 
 
 @pytest.mark.parametrize("remove_volumes", [False, True])

@@ -20,6 +20,15 @@ IMAGE = "localhost/python:1"
 GROUP = "bench"
 
 
+def is_deleted(backend: DeploymentBackend, consumer: ConsumerId) -> bool:
+    """Delete it, as the controller does; False while it is still ending."""
+    try:
+        backend.delete(consumer)
+    except StillEndingError:
+        return False
+    return True
+
+
 class SimulatedBench:
     """A back-end on simulated pods, whose status the test sets in place of a kubelet."""
 
@@ -71,12 +80,7 @@ class SimulatedBench:
         return until(found, f"a pod of consumer {consumer} runs", 60)
 
     def is_deleted(self, consumer: ConsumerId) -> bool:
-        """Delete it, as the controller does; False while it is still ending."""
-        try:
-            self.backend.delete(consumer)
-        except StillEndingError:
-            return False
-        return True
+        return is_deleted(self.backend, consumer)
 
     def kill(self, consumer: ConsumerId) -> None:
         """End its container and restart it a moment later, as a kubelet does."""
