@@ -10,6 +10,7 @@ from penstock.controller.core.state import Phase
 from penstock.controller.core.state_machine import HANDLERS, Machine
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import TRANSITIONS, TransitionError, go
+from penstock.messages import StartConsumingEvent, StartedPartition
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 
@@ -104,6 +105,36 @@ def test_a_claim_that_cannot_be_true_is_ignored() -> None:
     assert counted(teller, "impossible_claim") == 1
     lines = teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2 orders-1@1.1")
     assert lines == [], "an older epoch of what it holds itself"
+
+
+def test_a_forged_restart_that_claims_an_older_epoch_does_not_stop_the_controller() -> None:
+    """A new incarnation releases what the former one had; it cannot have had it under an older one.
+
+    One such message ended the controller: the epoch of a partition fell.
+    """
+    teller = after(*TWO_CONSUMERS)
+    held = state_of(teller).holdings[TopicPartition("orders", 2)]
+    assert str(held.epoch) == "1.3"
+    teller.tell("consumer 2 starts again")
+    teller.tell("consumer 2 reports orders-2@1.2")
+    assert counted(teller, "impossible_claim") == 1
+    assert state_of(teller).phase is not Phase.SUPERSEDED
+
+
+def test_offsets_of_what_the_sender_does_not_hold_are_not_kept() -> None:
+    """They are saved, and nothing would ever remove those of partitions that do not exist."""
+    teller = after(*TWO_CONSUMERS)
+    known = dict(state_of(teller).ledger_offsets)
+    epochs = {"orders-2": "1.3", "nowhere-0": "1.2", "orders-0": "1.99"}
+    rows = tuple(
+        StartedPartition(topic=name[:-2], partition=int(name[-1]), epoch=epoch, next_offset=7)
+        for name, epoch in epochs.items()
+    )
+    teller.reads(StartConsumingEvent(**teller._head("1"), partitions=rows))
+    assert state_of(teller).ledger_offsets == known
+    held = (StartedPartition(topic="orders", partition=0, epoch="1.1", next_offset=7),)
+    teller.reads(StartConsumingEvent(**teller._head("1"), partitions=held))
+    assert state_of(teller).ledger_offsets == {**known, TopicPartition("orders", 0): 7}
 
 
 @pytest.mark.parametrize("reason", ["stale_controller_epoch", "other_incarnation", "stale_plan"])
