@@ -6,10 +6,13 @@ unknown name.
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.settings.sections import Settings
 from penstock.settings.sections.base import (
+    LAST_WORD_AFTER,
+    LAST_WORDS_OF_SECRET_NAMES,
     NAMES_OF_PLACES,
     PARTS_OF_SECRET_NAMES,
     SEPARATOR,
@@ -36,17 +39,22 @@ def settings_schema() -> dict[str, Any]:
         section[f"{path[1]}_file"] = {"type": "string", "description": sentence}
     for section, option in sorted(_TEXTS_OF_ANYTHING):
         inlined["properties"][section]["properties"][option]["additionalProperties"] = _ANY_SCALAR
+    last_word = f"{LAST_WORD_AFTER}({_any_of(LAST_WORDS_OF_SECRET_NAMES)})$"
     for section, option in sorted(_FREE_NAMES):
         inlined["properties"][section]["properties"][option]["propertyNames"] = {
             "anyOf": [
-                {"not": {"pattern": "|".join(_in_any_case(p) for p in PARTS_OF_SECRET_NAMES)}},
-                {"pattern": f"({'|'.join(_in_any_case(p) for p in NAMES_OF_PLACES)})$"},
+                {"not": {"pattern": f"{_any_of(PARTS_OF_SECRET_NAMES)}|{last_word}"}},
+                {"pattern": f"({_any_of(NAMES_OF_PLACES)})$"},
             ]
         }
     inlined["properties"]["kafka"]["properties"]["properties"]["propertyNames"] = {
         "enum": sorted(CLIENT_PROPERTIES_ALLOWED)
     }
     return inlined
+
+
+def _any_of(parts: Iterable[str]) -> str:
+    return "|".join(_in_any_case(part) for part in parts)
 
 
 def _in_any_case(part: str) -> str:

@@ -45,6 +45,10 @@ class FollowedTopics:
         """Where its log ends now."""
         return self._reader.log_range(partition).end
 
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions it has now."""
+        return self._reader.partitions_of(topic)
+
     def _failed(self, failure: ReadFailure) -> None:
         if failure.kind is FailureKind.LASTING:
             raise failure.error

@@ -23,6 +23,7 @@ from kafka.errors import (
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.protocol_connection import ProtocolConnection
+from penstock.kafka_io.record_batches import NOBODY
 from penstock.kafka_io.stored_batches import StoredBatches
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
@@ -32,7 +33,6 @@ from penstock.settings.sections import KafkaSettings
 _ASK_AGAIN_S = 1.0
 # How soon it is tried again whether the broker says who leads, after it did not.
 _TRY_AGAIN_S = 60.0
-_NOBODY = -1
 
 
 class LeadersRecords:
@@ -50,7 +50,7 @@ class LeadersRecords:
         self._on_trouble = on_trouble
         self._monotonic = monotonic
         self._stored = StoredBatches(kafka, "asking who wrote a command")
-        self._leader = _NOBODY
+        self._leader = NOBODY
         self._may_not_ask = False
         # Why the last question had no answer: then nobody is known to lead, and nothing counts.
         self._unanswered: PenstockError | None = None
@@ -78,11 +78,11 @@ class LeadersRecords:
         try:
             self._leader = _describe(self._stored.connection, self._transactional_id)
         except TransactionalIdNotFoundError:
-            self._leader = _NOBODY
+            self._leader = NOBODY
         except (AuthorizationError, UnsupportedVersionError) as error:
             self._ask_at_s = self._monotonic() + _TRY_AGAIN_S
             # Where the right was taken away later, the leader that was known then is believed.
-            may_not_ask = self._leader == _NOBODY
+            may_not_ask = self._leader == NOBODY
             self._tell(error)
         except (KafkaError, OSError) as error:
             self._unanswered = self._stored.failed(error)

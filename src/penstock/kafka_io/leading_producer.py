@@ -120,7 +120,7 @@ class LeadingProducer:
     def _failed(self, error: KafkaError, raised: KafkaException) -> None:
         if error.code() in _FENCING:
             self._producer = None
-            raise _fenced() from raised
+            raise self._fenced() from raised
         self._abandon()
         raise as_penstock_error(error, self._kafka, "sending commands") from raised
 
@@ -132,16 +132,17 @@ class LeadingProducer:
             # A new connection takes the id over, and the broker then aborts what the old one left.
             self._producer = None
             if raised.args[0].code() in _FENCING:
-                raise _fenced() from raised
+                raise self._fenced() from raised
 
     def _require_no_successor(self) -> None:
         if self._has_successor():
             self._producer = None
-            raise _fenced()
+            raise self._fenced()
 
-
-def _fenced() -> FencedError:
-    return FencedError(
-        "A newer controller leads this group, so the broker refuses this one.",
-        remedy="If both were started by mistake, stop one of them.",
-    )
+    def _fenced(self) -> FencedError:
+        return FencedError(
+            "A newer controller leads this group, so the broker refuses this one.",
+            remedy="If both were started by mistake, stop one of them. If no other controller of "
+            "this group runs, another group's prefix and name make the same transactional id, "
+            f"{self._transactional_id}: give that group another lake.group.",
+        )

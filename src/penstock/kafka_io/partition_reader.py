@@ -142,6 +142,13 @@ class PartitionReader:
                 else:
                     return OffsetRange(partition, start, end)
 
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions the topic has now."""
+        doing = f"counting the partitions of {topic}"
+        with kafka_failures(self._kafka, doing):
+            found = self._consumer.list_topics(topic, timeout=self._kafka.answer_timeout)
+        return len(found.topics[topic].partitions)
+
     def _serve_callbacks(self) -> None:
         """Not while partitions are assigned: this would take a record."""
         if not self.positions:

@@ -14,6 +14,8 @@ _HEADER_WITH_PRODUCER = struct.Struct(">qiibIhiqqq")
 _BYTES_BEFORE_LENGTH_COUNTS = 12
 _MAGIC = 2
 _IS_TRANSACTIONAL, _IS_CONTROL = 0x10, 0x20
+# The id of a producer that has none.
+NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def batch_writers(stored: bytes | memoryview) -> list[BatchWriter]:
         if magic != _MAGIC or length <= 0 or last_delta < 0:
             break
         if not attributes & _IS_CONTROL:
-            is_transactional = bool(attributes & _IS_TRANSACTIONAL)
+            # No transaction is without a producer, though a forged header may say so.
+            is_transactional = bool(attributes & _IS_TRANSACTIONAL) and producer_id != NOBODY
             found.append(BatchWriter(first, first + last_delta, producer_id, is_transactional))
         position += length + _BYTES_BEFORE_LENGTH_COUNTS
     return found

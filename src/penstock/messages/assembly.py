@@ -1,13 +1,14 @@
 """Splits long lists into several messages, and joins the parts again.
 
-The assembler keeps one unfinished list per sender; every incarnation of a monitor is a sender of
-its own, so that a monitor is heard again after a younger one has come and gone. It drops parts of
-an older list and of a complete one. When a newer list begins, an unfinished older one is discarded.
+The assembler keeps one unfinished list per sender. Every incarnation of a monitor or a consumer is
+a sender of its own: a monitor is heard again after a younger one has come and gone, and a forged
+part of a later incarnation silences no consumer. It drops parts of an older list and of a complete
+one. When a newer list begins, an unfinished older one is discarded.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from penstock.messages.events import StateQueryResponse
 from penstock.messages.fields import PARTITIONS_PER_MESSAGE_MAX
@@ -16,10 +17,12 @@ from penstock.messages.write_speed import WriteSpeedMeasurement
 from penstock.model.consumer_id import CONSUMER_ID_MAX
 
 Row = TypeVar("Row")
+# The number of a consumer, 0 for a monitor, and its incarnation.
+Sender: TypeAlias = tuple[int, int]
 PartedMessage = TypeVar("PartedMessage", StateQueryResponse, ConsumerReport, WriteSpeedMeasurement)
 
+# Every restart is a new sender, so the one that was silent longest is forgotten.
 SENDERS_MAX = CONSUMER_ID_MAX
-# Every restart of a monitor is a new sender, so the one that was silent longest is forgotten.
 MONITORS_MAX = 8
 
 
@@ -58,18 +61,17 @@ class PartAssembler(Generic[PartedMessage]):
     It is mutable state, owned by one reader.
     """
 
-    _newest: dict[int, tuple[int, int]] = field(default_factory=dict)
-    _parts: dict[int, dict[int, PartedMessage]] = field(default_factory=dict)
+    _newest: dict[Sender, int] = field(default_factory=dict)
+    _parts: dict[Sender, dict[int, PartedMessage]] = field(default_factory=dict)
 
     def add(self, message: PartedMessage) -> tuple[PartedMessage, ...] | None:
         sender, order = _identity(message)
         newest = self._newest.pop(sender, None)
         if newest is not None:
             self._newest[sender] = newest  # the last in order is who was heard last
-        elif isinstance(message, WriteSpeedMeasurement):
-            self._forget_monitors()
-        elif len(self._newest) >= SENDERS_MAX:
-            return None
+        else:
+            is_monitor = isinstance(message, WriteSpeedMeasurement)
+            self._forget(MONITORS_MAX if is_monitor else SENDERS_MAX)
         if newest is not None and order < newest:
             return None
         if order != newest:
@@ -85,19 +87,21 @@ class PartAssembler(Generic[PartedMessage]):
         del self._parts[sender]
         return tuple(parts[number] for number in expected)
 
-    def _forget_monitors(self) -> None:
+    def _forget(self, senders_max: int) -> None:
         """Make room for one more; called before it is added."""
-        for sender in list(self._newest)[: max(0, len(self._newest) - MONITORS_MAX + 1)]:
+        while len(self._newest) >= senders_max:
+            sender = next(iter(self._newest))
             del self._newest[sender]
             self._parts.pop(sender, None)
 
 
 def _identity(
     message: StateQueryResponse | ConsumerReport | WriteSpeedMeasurement,
-) -> tuple[int, tuple[int, int]]:
+) -> tuple[Sender, int]:
     """The sender, and the number of the list that the part belongs to; higher is newer."""
     if isinstance(message, WriteSpeedMeasurement):
-        return message.monitor_incarnation, (0, message.sequence)
+        return (0, message.monitor_incarnation), message.sequence
+    sender = (message.consumer_id, message.incarnation)
     if isinstance(message, ConsumerReport):
-        return message.consumer_id, (message.incarnation, message.report_number)
-    return message.consumer_id, (message.incarnation, message.query_number)
+        return sender, message.report_number
+    return sender, message.query_number

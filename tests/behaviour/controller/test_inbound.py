@@ -1,11 +1,17 @@
 """What the controller makes of the records on its topics: heartbeats, and consumers' messages."""
 
 import queue
+import time
 from typing import Any
 
 import pytest
 
-from penstock.controller.core.inputs import ConsumerMessageRead, HeartbeatReturned, Input
+from penstock.controller.core.inputs import (
+    ConsumerMessageRead,
+    HeartbeatReturned,
+    Input,
+    MessageRefused,
+)
 from penstock.controller.process import inbound
 from penstock.controller.process.inbound import InboundReaders, Inbox
 from penstock.kafka_io.partition_reader import KafkaRecord
@@ -32,7 +38,8 @@ class PlayedTopics:
     def __init__(self, _: object, since: dict[TopicPartition, int]) -> None:
         self.starts = dict.fromkeys(since, START)
         self.records: list[KafkaRecord] = []
-        self.asked = 0
+        self.asked = self.counted = 0
+        self.mailboxes = 4
 
     def read(self, _: float) -> KafkaRecord | None:
         return self.records.pop(0) if self.records else None
@@ -41,6 +48,11 @@ class PlayedTopics:
         assert place == OWN
         self.asked += 1
         return END
+
+    def partitions_of(self, topic: str) -> int:
+        assert topic == OWN.topic
+        self.counted += 1
+        return self.mailboxes
 
 
 class Stage:
@@ -80,10 +92,10 @@ def beat(number: int, epoch: int = EPOCH) -> ControllerHeartbeat:
     return ControllerHeartbeat(controller_epoch=epoch, heartbeat_number=number)
 
 
-def report(epoch: int) -> ConsumerReport:
+def report(epoch: int, consumer: int = 1) -> ConsumerReport:
     """One for each epoch: the same report twice is read once."""
     return ConsumerReport(
-        consumer_id=1,
+        consumer_id=consumer,
         incarnation=1,
         sequence=epoch,
         controller_epoch=epoch,
@@ -124,3 +136,31 @@ def test_an_epoch_is_compared_with_the_log_of_the_claims(stage: Stage) -> None:
     assert (known_end(50), stage.topics.asked) == (50, 0)
     assert (known_end(51), stage.topics.asked) == (END, 1)
     assert (known_end(8_000), stage.topics.asked) == (END, 1), "not twice within a second"
+
+
+def test_a_consumer_without_a_mailbox_does_not_exist(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question to it would fail, with all others of its transaction: for ever, by one message."""
+    (found,) = stage.reads(CONSUMERS, report(EPOCH, consumer=2**31 - 1))
+    told = "a message names consumer 2147483647, which has no mailbox: refused"
+    assert found == MessageRefused(0, told)
+    (found,) = stage.reads(CONSUMERS, report(EPOCH, consumer=4))
+    assert isinstance(found, MessageRefused), "partition 0 is the controller's"
+    (found,) = stage.reads(CONSUMERS, report(EPOCH, consumer=3))
+    assert isinstance(found, ConsumerMessageRead)
+    assert stage.topics.counted == 1, "not twice within a second"
+    monkeypatch.setattr(inbound, "MAILBOXES_ASKED_EVERY_S", 0.0)
+    stage.topics.mailboxes = 9
+    (found,) = stage.reads(CONSUMERS, report(EPOCH, consumer=4))
+    assert isinstance(found, ConsumerMessageRead), "the group has grown"
+    assert stage.topics.counted == 2
+
+
+def test_a_message_comes_with_the_time_of_the_clock(stage: Stage) -> None:
+    """By it the core knows an incarnation that cannot be."""
+    before_ms = time.time_ns() // 1_000_000
+    (found,) = stage.reads(CONSUMERS, report(EPOCH))
+    assert isinstance(found, ConsumerMessageRead)
+    assert found.unix_ms is not None
+    assert before_ms <= found.unix_ms <= time.time_ns() // 1_000_000

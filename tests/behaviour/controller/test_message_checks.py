@@ -5,12 +5,21 @@ import pytest
 from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, Storyteller, after
 from kit.controller.story_state import state_of
 from penstock.controller.core.decisions import HISTORY_MAX, Code
-from penstock.controller.core.inputs import INPUT_TYPES, LeadershipLost
-from penstock.controller.core.state import Phase
+from penstock.controller.core.incarnations import AHEAD_OF_THE_CLOCK_MAX_MS, STARTS_UNHEARD_MAX
+from penstock.controller.core.inputs import INPUT_TYPES, ConsumerMessageRead, LeadershipLost
+from penstock.controller.core.saved_state import decode_state, encode_state
+from penstock.controller.core.state import Phase, State
 from penstock.controller.core.state_machine import HANDLERS, Machine
 from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import TRANSITIONS, TransitionError, go
-from penstock.model import TopicPartition
+from penstock.messages import (
+    ConsumerPhase,
+    ConsumerReport,
+    StartConsumingEvent,
+    StartedPartition,
+)
+from penstock.model import ConsumerId, TopicPartition
+from penstock.model.epoch import INTEGER_MAX
 from penstock.settings import Settings
 
 
@@ -104,6 +113,83 @@ def test_a_claim_that_cannot_be_true_is_ignored() -> None:
     assert counted(teller, "impossible_claim") == 1
     lines = teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2 orders-1@1.1")
     assert lines == [], "an older epoch of what it holds itself"
+
+
+def test_a_forged_restart_that_claims_an_older_epoch_does_not_stop_the_controller() -> None:
+    """A new incarnation releases what the former one had; it cannot have had it under an older one.
+
+    One such message ended the controller: the epoch of a partition fell.
+    """
+    teller = after(*TWO_CONSUMERS)
+    held = state_of(teller).holdings[TopicPartition("orders", 2)]
+    assert str(held.epoch) == "1.3"
+    teller.tell("consumer 2 starts again")
+    teller.tell("consumer 2 reports orders-2@1.2")
+    assert counted(teller, "impossible_claim") == 1
+    assert state_of(teller).phase is not Phase.SUPERSEDED
+
+
+NOW_UNIX_MS = 1_790_000_000_000
+
+
+def from_the_future(incarnation: int, sequence: int = 1, consumer: int = 1) -> ConsumerMessageRead:
+    """What somebody writes in the name of a consumer, or one whose clock is wrong."""
+    report = ConsumerReport(
+        consumer_id=consumer,
+        incarnation=incarnation,
+        sequence=sequence,
+        controller_epoch=1,
+        plan_number=1,
+        report_number=1,
+        phase=ConsumerPhase.RUNNING,
+    )
+    return ConsumerMessageRead(NOW_UNIX_MS, report, unix_ms=NOW_UNIX_MS)
+
+
+@pytest.mark.parametrize("ahead_ms", [AHEAD_OF_THE_CLOCK_MAX_MS + 1, INTEGER_MAX - NOW_UNIX_MS])
+@pytest.mark.parametrize("script", [TWO_CONSUMERS, TWO_CONSUMERS[:1]], ids=["watching", "asking"])
+def test_an_incarnation_of_the_far_future_is_refused(
+    ahead_ms: int, script: tuple[str, ...]
+) -> None:
+    """Nobody could ever use that consumer's number again, nor a controller the saved state."""
+    teller = after(*script)
+    before = state_of(teller)
+    (line,) = teller.give(from_the_future(NOW_UNIX_MS + ahead_ms))
+    assert line.startswith("  message_refused: a message of consumer 1 names an incarnation that")
+    assert line.endswith(" is more than a day ahead of the controller's clock: refused")
+    assert counted(teller, "impossible_incarnation") == 1
+    assert state_of(teller).incarnation_floor == before.incarnation_floor
+    assert state_of(teller).consumers == before.consumers
+    teller.tell("consumer 1 reports orders-0@1.1 orders-1@1.2")
+    assert isinstance(decode_state(encode_state(state_of(teller)), Settings()), State)
+
+
+def test_clocks_that_differ_and_one_that_was_set_back_are_heard() -> None:
+    """A consumer may be ahead by hours; one that counts on from a wrong clock is known."""
+    teller = after(*TWO_CONSUMERS)
+    ahead = NOW_UNIX_MS + AHEAD_OF_THE_CLOCK_MAX_MS
+    teller.give(from_the_future(ahead))
+    assert state_of(teller).incarnation_floor[ConsumerId(1)] == ahead
+    teller.give(from_the_future(ahead + STARTS_UNHEARD_MAX))
+    assert state_of(teller).incarnation_floor[ConsumerId(1)] == ahead + STARTS_UNHEARD_MAX
+    teller.give(from_the_future(ahead + 2 * STARTS_UNHEARD_MAX + 1))
+    assert counted(teller, "impossible_incarnation") == 1
+
+
+def test_offsets_of_what_the_sender_does_not_hold_are_not_kept() -> None:
+    """They are saved, and nothing would ever remove those of partitions that do not exist."""
+    teller = after(*TWO_CONSUMERS)
+    known = dict(state_of(teller).ledger_offsets)
+    epochs = {"orders-2": "1.3", "nowhere-0": "1.2", "orders-0": "1.99"}
+    rows = tuple(
+        StartedPartition(topic=name[:-2], partition=int(name[-1]), epoch=epoch, next_offset=7)
+        for name, epoch in epochs.items()
+    )
+    teller.reads(StartConsumingEvent(**teller._head("1"), partitions=rows))
+    assert state_of(teller).ledger_offsets == known
+    held = (StartedPartition(topic="orders", partition=0, epoch="1.1", next_offset=7),)
+    teller.reads(StartConsumingEvent(**teller._head("1"), partitions=held))
+    assert state_of(teller).ledger_offsets == {**known, TopicPartition("orders", 0): 7}
 
 
 @pytest.mark.parametrize("reason", ["stale_controller_epoch", "other_incarnation", "stale_plan"])

@@ -80,6 +80,17 @@ def test_only_a_transaction_of_the_leading_producer_counts(monkeypatch: pytest.M
     assert [broker.has(offset) for offset in range(4)] == [True, True, False, False]
 
 
+def test_a_transaction_of_no_producer_counts_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anybody is known to lead, the leader is as unknown as the writer of such a record."""
+    broker = Broker(monkeypatch, *batch_writers(batch(0, 1, producer_id=-1)))
+    assert not broker.has(0)
+    broker.leader = TransactionalIdNotFoundError()
+    assert not broker.has(0)
+    broker.now_s += 60
+    broker.leader = TransactionalIdAuthorizationFailedError()
+    assert not broker.has(0)
+
+
 def test_a_flood_of_forged_records_is_no_flood_of_questions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

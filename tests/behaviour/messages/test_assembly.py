@@ -16,6 +16,7 @@ from penstock.messages import (
     in_parts,
     joined,
 )
+from penstock.model.epoch import INTEGER_MAX
 
 
 def measurement(sequence: int, partitions: int, incarnation: int = 1) -> WriteSpeedMeasurement:
@@ -107,12 +108,25 @@ def test_each_consumer_has_its_own_lists() -> None:
 
 
 def test_the_number_of_senders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flood of invented senders does not fill the memory."""
-    monkeypatch.setattr(assembly, "SENDERS_MAX", 1)
+    """A flood of invented senders does not fill the memory, and keeps nobody from being heard."""
+    monkeypatch.setattr(assembly, "SENDERS_MAX", 2)
     report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
     reports = PartAssembler[ConsumerReport]()
-    assert reports.add(report) is not None
-    assert reports.add(report.model_copy(update={"consumer_id": 9})) is None
+    for number in range(1, 9):
+        assert reports.add(report.model_copy(update={"consumer_id": number})) is not None
+        assert reports.add(report.model_copy(update={"incarnation": 7, "parts": 2})) is None
+    assert (len(reports._newest), len(reports._parts)) == (2, 1)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_forged_part_of_a_later_incarnation_silences_no_consumer(parts: int) -> None:
+    """Whether its list is whole or not; the core judges the incarnation."""
+    report = next(m for m in EXAMPLES if isinstance(m, ConsumerReport))
+    reports = PartAssembler[ConsumerReport]()
+    highest = {"incarnation": INTEGER_MAX, "report_number": INTEGER_MAX, "parts": parts}
+    assert (reports.add(report.model_copy(update=highest)) is None) == (parts == 2)
+    assert reports.add(report) == (report,)
+    assert reports.add(report) is None, "once"
 
 
 def test_parts_of_a_report_are_joined_again() -> None:

@@ -86,6 +86,9 @@ def test_a_user_without_a_password_is_a_settings_error() -> None:
         ("spark.options", "spark.hadoop.fs.azure.sas.fixed.me.dfs.core.windows.net"),
         ("spark.options", "spark.hadoop.fs.gs.auth.service.account.private.key"),
         ("spark.options", "spark.ssl.keyPassword"),
+        ("spark.options", "spark.executorEnv.DB_PASS"),
+        ("spark.options", "spark.executorEnv.DB_PWD"),
+        ("lake.storage_options", "azure_storage_sas"),
     ],
 )
 def test_a_secret_among_options_of_others_is_refused_and_not_quoted(option: str, name: str) -> None:
@@ -99,6 +102,14 @@ def test_a_secret_among_options_of_others_is_refused_and_not_quoted(option: str,
     ("option", "written"),
     [
         ("lake.root", f"s3://user:{CANARY}@bucket/lake"),
+        ("lake.root", f"s3://AKIA:ab/34{CANARY}@bucket/lake"),
+        ("lake.root", f"https://account.example/c?sv=1&sig={CANARY}"),
+        ("spark.options", json.dumps({"spark.x": f"-Da=b -Djavax.keyStorePassword={CANARY}"})),
+        ("spark.options", json.dumps({"spark.x": f"https://host/x?access_token='{CANARY}'"})),
+        (
+            "lake.storage_options",
+            json.dumps({"endpoint": f"https://h/?X-Amz-Security-Token={CANARY}"}),
+        ),
         ("lake.storage_options", json.dumps({"proxy_url": f"http://user:{CANARY}@proxy:1"})),
         ("spark.options", json.dumps({"spark.x": f"https://user:{CANARY}@host"})),
         ("spark.master", f"sc://user:{CANARY}@host:1"),
@@ -116,9 +127,15 @@ def test_a_password_in_an_address_is_refused_and_not_quoted(option: str, written
     assert CANARY not in f"{raised.value} {raised.value.remedy}"
 
 
-def test_an_address_with_an_at_sign_and_no_password_is_one() -> None:
-    """Azure's: a container at an account."""
-    root = "abfss://container@account.dfs.core.windows.net/lake"
+@pytest.mark.parametrize(
+    "root",
+    [
+        "abfss://container@account.dfs.core.windows.net/lake",
+        "https://store:9000/lake@home",
+    ],
+)
+def test_an_address_with_an_at_sign_and_no_password_is_one(root: str) -> None:
+    """Azure's is a container at an account."""
     assert load_settings(flags={"lake.root": root}, environment={}).settings.lake.root == root
 
 
@@ -144,9 +161,13 @@ def test_options_of_spark_do_not_undo_a_guard(name: str) -> None:
 
 def test_where_a_secret_is_may_be_said() -> None:
     """A class that finds credentials is no secret."""
-    name = "spark.hadoop.fs.s3a.aws.credentials.provider"
-    found = load_settings(flags={"spark.options": json.dumps({name: "x.Y"})}, environment={})
-    assert found.settings.spark.options == {name: "x.Y"}
+    options = {
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "x.Y",
+        "spark.driver.extraJavaOptions": "-Djmxremote.password.file=/etc/x -XX:MaxRAM=1g",
+        "spark.pass_through": "true",
+    }
+    found = load_settings(flags={"spark.options": json.dumps(options)}, environment={})
+    assert found.settings.spark.options == options
 
 
 @pytest.mark.parametrize("value", ["{a: ", "5", "[x]", "{a: {b: c}}"])

@@ -82,10 +82,23 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 app.kubernetes.io/name: penstock
 app.kubernetes.io/component: consumer
 app.kubernetes.io/managed-by: penstock-controller
-{{- $group := include "penstock.group" . }}
-{{- if regexMatch "^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$" $group }}
-penstock.io/group: {{ $group | quote }}
-{{- end }}
+penstock.io/group: {{ include "penstock.groupLabel" . | quote }}
+{{- end -}}
+
+{{/* The group's name as the controller writes it into a label: itself, or a DNS label with a sum where it cannot be one. */}}
+{{- define "penstock.groupLabel" -}}
+{{- $group := include "penstock.group" . -}}
+{{- if regexMatch "^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$" $group -}}
+{{- $group -}}
+{{- else -}}
+{{- $mark := sha256sum $group | trunc 6 -}}
+{{- $kept := regexReplaceAll "[^a-z0-9]+" (lower $group) "-" | trimAll "-" | trunc 23 | trimAll "-" -}}
+{{- if regexMatch "^[a-z]" $kept -}}
+{{- printf "%s-%s" $kept $mark -}}
+{{- else -}}
+{{- printf "g-%s-%s" $kept $mark | replace "--" "-" -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The settings map is named by its content: a pod that restarts gets the settings of its own version. */}}

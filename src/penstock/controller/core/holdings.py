@@ -52,8 +52,11 @@ def _is_of(holding: Holding | None, consumer: ConsumerId, epoch: Epoch) -> bool:
 def _reads(draft: StepDraft, consumer: ConsumerId, partition: TopicPartition, epoch: Epoch) -> None:
     """The consumer says that it reads the partition under this epoch."""
     holding = draft.holdings.get(partition)
-    if not was_given_out(draft, epoch):
-        # A forged or corrupt message: ignored.
+    former = draft.before.holdings.get(partition)
+    was_taken_since = holding is None and former is not None and epoch < former.epoch
+    if was_taken_since or not was_given_out(draft, epoch):
+        # A forged or corrupt message: ignored. What an incarnation had before it ended in this
+        # step, nobody reads under an older epoch.
         draft.count("impossible_claim")
         return
     if holding is not None and _is_of(holding, consumer, epoch):
@@ -100,9 +103,12 @@ def acknowledged(draft: StepDraft, consumer: ConsumerId, epoch: Epoch) -> Holdin
 def started(draft: StepDraft, message: StartConsumingEvent) -> set[TopicPartition]:
     touched = set()
     for row in message.partitions:
-        _reads(draft, message.sender, row.topic_partition, row.partition_epoch)
-        _note_offset(draft, row.topic_partition, row.next_offset)
-        touched.add(row.topic_partition)
+        partition, epoch = row.topic_partition, row.partition_epoch
+        _reads(draft, message.sender, partition, epoch)
+        if _is_of(draft.holdings.get(partition), message.sender, epoch):
+            # Others are not its to tell of, and a forged list of them would only grow.
+            _note_offset(draft, partition, row.next_offset)
+        touched.add(partition)
     return touched
 
 

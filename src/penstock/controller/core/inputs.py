@@ -81,10 +81,14 @@ class ConsumerDeleted(Input):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMessageRead(Input):
-    """A message from a consumer; `offset` is how far the log of the claims reaches, if known."""
+    """A message from a consumer; `offset` is how far the log of the claims reaches, if known.
+
+    `unix_ms` is the wall clock's time; None where there is none.
+    """
 
     message: FromConsumer
     offset: int | None = None
+    unix_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from penstock.controller.core import (
     heartbeats,
     holdings,
     housekeeping,
+    incarnations,
     leadership,
     membership,
     reassignment,
@@ -153,6 +154,8 @@ class Machine:
             given, ConsumerMessageRead | HeartbeatReturned
         ) and leadership.names_a_higher_epoch(state, given):
             leadership.doubt(draft, given)
+        elif isinstance(given, ConsumerMessageRead) and incarnations.is_impossible(state, given):
+            incarnations.refuse(draft, given)
         else:
             HANDLERS[state.phase, type(given)](draft, given)
             _react(draft)

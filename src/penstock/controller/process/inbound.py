@@ -48,8 +48,9 @@ from penstock.settings import Settings
 AWAY_PAUSE_S = 1.0
 # How long one read waits: also how long the threads take to notice that they should end.
 READ_WAIT_S = 0.5
-# No setting: a flood of forged messages must not become one of questions.
+# No settings: a flood of forged messages must not become one of questions.
 CLAIMS_ASKED_EVERY_S = 1.0
+MAILBOXES_ASKED_EVERY_S = 1.0
 
 Inbox = queue.Queue[Callable[[int], Input] | Exception]
 
@@ -91,6 +92,9 @@ class InboundReaders:
         # How far the log of the claims is known to reach, and when that was last asked.
         self._claims_end = self._topics.starts[self._own]
         self._claims_asked_s = -math.inf
+        # The same for the partitions of the controller topic, of which each consumer has one.
+        self._mailboxes = 0
+        self._mailboxes_asked_s = -math.inf
         # Saved from the start, so that the next controller reads requests sent while none leads.
         self.service_next_offset = self._topics.starts[self._service]
         self._threads = [
@@ -146,10 +150,20 @@ class InboundReaders:
         elif isinstance(found, ControllerHeartbeat):
             self._take_heartbeat(found, is_own=record.partition == self._own)
         elif isinstance(found, FromConsumer):
-            whole = self._whole(found)
-            if whole is not None:
-                reached = self._claims_reach(whole.controller_epoch)
-                self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole, reached))
+            self._take_message(found)
+
+    def _take_message(self, message: FromConsumer) -> None:
+        if not self._has_mailbox(message.consumer_id):
+            # An answer to it would fail, with all that is sent in the same transaction.
+            explanation = (
+                f"a message names consumer {message.consumer_id}, which has no mailbox: refused"
+            )
+            self._inbox.put(lambda now_ms: MessageRefused(now_ms, explanation))
+            return
+        whole = self._whole(message)
+        if whole is not None:
+            reached, unix_ms = self._claims_reach(whole.controller_epoch), _unix_ms()
+            self._inbox.put(lambda now_ms: ConsumerMessageRead(now_ms, whole, reached, unix_ms))
 
     def _take_heartbeat(self, heartbeat: ControllerHeartbeat, *, is_own: bool) -> None:
         if self._returned.is_complete(heartbeat, is_in_controllers_log=is_own):
@@ -167,6 +181,18 @@ class InboundReaders:
             self._claims_asked_s = now_s
             self._claims_end = max(self._claims_end, self._topics.end_of(self._own))
         return self._claims_end
+
+    def _has_mailbox(self, number: int) -> bool:
+        """Whether there is one for a consumer of this number: it is made before its consumer.
+
+        Asked only when a number is named that none of the known ones has.
+        """
+        now_s = time.monotonic()
+        is_due = now_s - self._mailboxes_asked_s >= MAILBOXES_ASKED_EVERY_S
+        if number >= self._mailboxes and is_due:
+            self._mailboxes_asked_s = now_s
+            self._mailboxes = self._topics.partitions_of(self._own.topic)
+        return number < self._mailboxes
 
     def _refused(self, refusal: Refusal, role: str) -> None:
         """What is another group's is in the history too: two groups share the topics."""
@@ -208,6 +234,10 @@ class InboundReaders:
                     self._inbox.put(_measured(newest))
         finally:
             reader.close()
+
+
+def _unix_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _measured(newest: WholeMeasurement) -> Callable[[int], Input]:

@@ -38,16 +38,29 @@ PARTS_OF_SECRET_NAMES = (
     "jaas",
 )
 SEPARATOR = "[._-]?"
+# Short ones are secrets as the last word alone: `DB_PASS`, and not `spark.pass_through`.
+LAST_WORDS_OF_SECRET_NAMES = ("pass", "pwd", "sas")
+LAST_WORD_AFTER = "(^|[._-])"
 # Such a name has one of the parts, and its value says only where the secret is.
 NAMES_OF_PLACES = ("provider", "file", "location", "path")
 _SECRET_NAME = re.compile(
     "|".join(
-        SEPARATOR.join(re.escape(word) for word in part.split()) for part in PARTS_OF_SECRET_NAMES
+        [
+            *(
+                SEPARATOR.join(re.escape(word) for word in part.split())
+                for part in PARTS_OF_SECRET_NAMES
+            ),
+            f"{LAST_WORD_AFTER}({'|'.join(LAST_WORDS_OF_SECRET_NAMES)})$",
+        ]
     ),
     re.IGNORECASE,
 )
-# `https://user:password@host`: the part before the host of an address.
-_PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+# `https://user:password@host`: the part before the host of an address. Generated passwords have
+# slashes, though an address should not; what is only digits before a slash is a port.
+_PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]*:(?![0-9]+/)[^@\s]*@")
+# `-Djavax.net.ssl.keyStorePassword=x`, `?sv=1&sig=x`: a value that has a name of its own.
+_NAMED_IN_TEXT = re.compile(r"""([^\s=&?;,"']+)=["']?[^\s=&?;,"']""")
+_SIGNATURE = "sig"
 
 
 def is_secret_name(name: str) -> bool:
@@ -60,10 +73,16 @@ def has_password(address: str) -> bool:
     return _PASSWORD_IN_ADDRESS.search(address) is not None
 
 
+def has_secret(text: str) -> bool:
+    """Whether a text of free form has a password in an address, or an argument that is a secret."""
+    named = _NAMED_IN_TEXT.findall(text)
+    return has_password(text) or any(is_secret_name(n) or n.lower() == _SIGNATURE for n in named)
+
+
 def without_secrets(value: dict[str, str]) -> dict[str, str]:
     """ValueError for a mapping of free names with a name or an address that has a secret."""
     for name in sorted(value):
-        if is_secret_name(name) or has_password(value[name]):
+        if is_secret_name(name) or has_secret(value[name]):
             raise ValueError(
                 f"{name} is a secret, and what stands here is printed and copied; set it in the "
                 "environment of the consumers and of the Spark server (AWS_SECRET_ACCESS_KEY, ...)"

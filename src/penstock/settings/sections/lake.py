@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from penstock.model.topic_partition import is_topic_name
-from penstock.settings.sections.base import Section, has_password, option, without_secrets
+from penstock.settings.sections.base import Section, has_secret, option, without_secrets
 from penstock.settings.units import ByteSize, Duration
 
 FILE_SIZE_MIN = 2**20
@@ -199,9 +199,10 @@ class LakeSettings(Section):
                 "it is empty; name a folder, which is made where it does not exist, or a URL such "
                 "as s3://bucket/path"
             )
-        if has_password(value):
+        if has_secret(value):
             raise ValueError(
-                "it has a user and a password before the host, and what stands here is printed; "
+                "it has a secret, such as a password before the host, and what stands here is "
+                "printed; "
                 "set them in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
             )
         if "%" in value:

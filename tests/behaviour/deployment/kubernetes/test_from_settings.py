@@ -111,9 +111,12 @@ def test_a_missing_owner_is_an_error() -> None:
         kubernetes_deployment(given, allowed=server.access())
 
 
+def _with(part: str, value: object, containers: str = "containers") -> str:
+    return json.dumps({"spec": {containers: [{"name": "consumer", part: value}]}})
+
+
 def _with_variable(name: str, value: str, containers: str = "containers") -> str:
-    variable = {"name": name, "value": value}
-    return json.dumps({"spec": {containers: [{"name": "consumer", "env": [variable]}]}})
+    return _with("env", [{"name": name, "value": value}], containers)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,10 @@ def _with_variable(name: str, value: str, containers: str = "containers") -> str
         _with_variable("PENSTOCK_KAFKA__SASL_PASSWORD", "canary-of-a-pod"),
         _with_variable("DATABASE", "postgres://me:canary-of-a-pod@host"),
         _with_variable("SOME_TOKEN", "canary-of-a-pod", "initContainers"),
+        _with_variable("DB_PASS", "canary-of-a-pod"),
+        _with_variable("JAVA_TOOL_OPTIONS", "-Djavax.keyStorePassword=canary-of-a-pod"),
+        _with("args", ["--password=canary-of-a-pod"]),
+        _with("command", ["tool", "https://me:canary-of-a-pod@host"]),
     ],
 )
 def test_a_secret_in_clear_in_the_pod_template_is_refused(written: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ labels and the consumer id.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.settings.sections.base import has_password, is_secret_name
+from penstock.settings.sections.base import has_secret, is_secret_name
 
 CONTAINER = "consumer"
 # The keys that identify entries of a list, in this order.
@@ -73,7 +73,7 @@ def invalid_reason(template: Any) -> str | None:
 
 
 def secret_in_clear(template: Mapping[str, Any]) -> str | None:
-    """The name of a variable that has a secret as its value; None when there is none.
+    """What has a secret as its value, a variable or an argument; None when nothing has.
 
     A template is copied: into the settings map, the Deployments and the record of the state.
     """
@@ -82,8 +82,12 @@ def secret_in_clear(template: Mapping[str, Any]) -> str | None:
         for container in _mappings(spec.get(kind)):
             for one in _mappings(container.get("env")):
                 name, value = str(one.get("name", "")), one.get("value")
-                if value and (is_secret_name(name) or has_password(str(value))):
-                    return name
+                if value and (is_secret_name(name) or has_secret(str(value))):
+                    return f"the variable {name}"
+            for place in ("command", "args"):
+                given: Any = container.get(place)
+                if _is_list(given) and any(has_secret(str(one)) for one in given):
+                    return f"an entry of {place}"
     return None
 
 

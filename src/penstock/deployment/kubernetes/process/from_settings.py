@@ -122,7 +122,7 @@ def read_pod_template(named: str) -> Mapping[str, Any]:
     in_clear = secret_in_clear(content)
     if in_clear is not None:
         raise SettingsError(
-            f"kubernetes.pod_template: {named}: the variable {in_clear} has a secret as its value, "
+            f"kubernetes.pod_template: {named}: {in_clear} has a secret as its value, "
             "and what stands here is copied into Deployments and the state topic.",
             remedy="Name a Secret in its place: valueFrom.secretKeyRef, or envFrom. In the chart "
             "these are consumer.extraEnv and consumer.extraEnvFrom.",
