@@ -86,11 +86,21 @@ export class StoryPanel {
       this.host.hidden = false;
       this.host.querySelector(".panel-close").focus();
     }
-    const answer = await this.source.ask(kind === "partition" ? partitionPath(name) : `consumers/${encodeURIComponent(name)}`);
+    const answer = await this.asked(kind, name);
     if (this.key !== key) return;
     if (!answer) this.facts.replaceChildren(make("p", { class: "empty" }, `There is no ${kind} ${name} now.`));
     else if (kind === "partition") this.fillPartition(answer);
     else this.fillConsumer(answer);
+  }
+
+  /** Null where there is no such thing, also where no such thing can be. */
+  async asked(kind, name) {
+    try {
+      return await this.source.ask(kind === "partition" ? partitionPath(name) : `consumers/${encodeURIComponent(name)}`);
+    } catch (error) {
+      if (error.code === "bad_query") return null;
+      throw error;
+    }
   }
 
   build(kind, name) {
