@@ -28,7 +28,7 @@ class Page {
     this.partitions = new PartitionsView(byId("view-partitions"), source, open);
     this.decisions = new DecisionsView(byId("view-decisions"));
     this.plan = new PlanView(byId("view-plan"), source, this.tones, open);
-    this.tables = new TablesView(byId("view-tables"), source);
+    this.tables = new TablesView(byId("view-tables"), source, open);
     this.panel = new StoryPanel(source, open, () => this.close());
     this.asked = {};
     this.route = { view: "group" };
