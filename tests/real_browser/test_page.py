@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -131,8 +132,12 @@ def test_pictures_are_kept_for_people_to_look_at(
         expect(page.locator(f"#view-{view}")).to_be_visible()
         if view == "partitions":
             expect(page.get_by_role("button", name="clicks-0", exact=True)).to_be_visible()
+        if view == "decisions":
+            expect(page.locator("#view-decisions .decision").first).to_be_visible()
         if view == "plan":
             expect(page.get_by_text("No packing needs fewer than")).to_be_visible()
+        if view == "tables":
+            expect(page.get_by_role("button", name="clicks", exact=True)).to_be_visible()
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= look.viewport["width"], view
         keep_picture(page, f"{view}-{look.name}")
@@ -153,15 +158,19 @@ def test_the_narrowest_phone_needs_no_sideways_scrolling(
 
 
 def test_names_made_of_markup_are_shown_as_text(open_page: Opener) -> None:
-    """A topic, a condition and a decision with tags in them make no elements and run nothing."""
+    """Wherever somebody else's words are drawn, tags in them make no elements and run nothing."""
     bad = "<img src=x onerror=document.title=1>"
     group = MadeUpGroup(consumers=4, partitions=8)
-    with PageServer(group, seconds_before=20) as server:
+    with PageServer(group, seconds_before=20, table=bad) as server:
         partitions = {
             name.replace("orders", bad): one for name, one in server.snapshot["partitions"].items()
         }
         consumers = [
-            {**one, "partitions": [name.replace("orders", bad) for name in one["partitions"]]}
+            {
+                **one,
+                "partitions": [name.replace("orders", bad) for name in one["partitions"]],
+                "occupation": f"it says {bad}",
+            }
             for one in server.snapshot["consumers"]
         ]
         history = [
@@ -172,15 +181,30 @@ def test_names_made_of_markup_are_shown_as_text(open_page: Opener) -> None:
             partitions=partitions,
             consumers=consumers,
             history=history,
+            parked={f"{bad}-0": f"why {bad}"},
+            parked_details={f"{bad}-0": f"detail {bad}"},
+            pauses=[{"direction": bad, "reason": f"paused {bad}"}],
+            reason={"code": bad, "explanation": f"because {bad}"},
             conditions=[{"condition": "stopped", "reason": f"{bad}-0: <script>alert(1)</script>"}],
         )
         page = ready(open_page(server.address))
         expect(page.locator("#conditions")).to_contain_text(f"{bad}-0: <script>")
         expect(page.locator("#packing-key")).to_contain_text(bad)
+        for words in (f"Why: because {bad}", f"Paused ({bad}): paused {bad}"):
+            expect(page.locator("#doing-words")).to_contain_text(words)
         page.locator("#tabs [data-view=partitions]").click()
         link = page.get_by_role("button", name=f"{bad}-1", exact=True)
         link.click()
         expect(page.locator("#panel-title")).to_have_text(f"Partition {bad}-1")
+        for kind, name, words in (
+            ("partition", f"{bad}-0", f"why {bad}: detail {bad}"),
+            ("consumer", str(consumers[0]["consumer"]), f"it says {bad}"),
+            ("table", bad, "below a quarter of"),
+        ):
+            page.evaluate("(hash) => { location.hash = hash; }", f"#/tables/{kind}/{quote(name)}")
+            expect(page.locator("#panel-title")).to_contain_text(name)
+            expect(page.locator("#panel")).to_contain_text(words)
+        expect(page.locator("#view-tables")).to_contain_text(bad)
         assert page.locator("img").count() == 0
         assert page.title() == "shop · Penstock"
         page.close()  # before its server ends
@@ -214,6 +238,28 @@ def test_a_story_has_an_address_of_its_own(server: PageServer, open_page: Opener
     expect(page.locator("#panel")).to_contain_text("consumer 3 is started")
     page.locator("#panel .part-list .link").first.click()
     expect(page.locator("#panel-title")).to_contain_text("Partition")
+
+
+def test_a_table_has_its_story(server: PageServer, open_page: Opener) -> None:
+    """Files, log, checkpoints and what compaction did, as the API has them."""
+    page = open_page(f"{server.address}#/tables")
+    for place, words in ((0, "9 joins, the last 10 s ago"), (-1, "Compactionnever")):
+        one = asked(page, "v1/tables")["tables"][place]
+        page.get_by_role("button", name=one["table"], exact=True).click()
+        expect(page.locator("#panel-title")).to_have_text(f"Table {one['table']}")
+        facts = page.locator("#panel .facts")
+        for known in (
+            words,
+            f"Files{one['files']:,}",
+            f"Small files{one['small_files']:,} below a quarter of 134\u00a0MB",
+            f"Log since the newest checkpoint{one['entries_since_checkpoint']:,} versions",
+            f"Versions in the log{one['log_entries']:,}",
+            "at version 750, 60\u00a0s ago",
+        ):
+            expect(facts).to_contain_text(known)
+        keep_picture(page, f"story-table{place}")
+    page.goto(f"{server.address}#/tables/table/%zz")
+    expect(page.locator("#panel")).to_contain_text("There is no table %zz now.")
 
 
 def test_time_lines_are_read_and_zoomed_by_keyboard(server: PageServer, open_page: Opener) -> None:

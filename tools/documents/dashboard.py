@@ -113,6 +113,16 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "What one consumer carries, by topic, and how that is known",
+                "Bps",
+                (
+                    (
+                        f"max by (topic, source) ({_of(of.TOPIC_CAPACITY)})",
+                        "{{topic}} ({{source}})",
+                    ),
+                ),
+            ),
+            Panel(
                 "Partitions by state",
                 "short",
                 ((f"max by (state) ({_of(of.PARTITIONS)})", "{{state}}"),),

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from penstock.cli.capacity_text import capacity_text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.group_status import NoStatusError, read_status, require_news
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.speeds import duration_of, measured_speeds
+from penstock.controller.core.capacity_text import capacity_text
 from penstock.controller.core.dry_run import (
     dry_run,
     priced_of_question,

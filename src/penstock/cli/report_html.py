@@ -23,8 +23,9 @@ _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
 background:var(--paper);color:var(--ink)}
 h1{font-size:1.7rem}h2{font-size:1.2rem;margin-top:2.2rem}
-.note,figcaption{color:var(--soft);font-size:.9rem}figure{margin:1rem 0}
-svg{width:100%;height:auto}svg text{fill:var(--soft);font:12px system-ui,sans-serif}
+.note,figcaption{color:var(--soft);font-size:.9rem}figure{margin:1rem 0;
+overflow-x:auto}svg{width:100%;min-width:44rem;height:auto}
+svg text{fill:var(--soft);font:12px system-ui,sans-serif}
 .grid{stroke:var(--rule);stroke-width:1}.line{fill:none;stroke-width:2}
 .a{stroke:var(--a)}.b{stroke:var(--b)}.c{stroke:var(--c);stroke-dasharray:6 4}
 .d{stroke:var(--d);stroke-dasharray:2 4}.bar{fill:var(--a)}.hot{fill:var(--warn)}

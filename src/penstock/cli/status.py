@@ -7,7 +7,6 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.capacity_text import capacity_text
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
 from penstock.cli.consumer_bar import consumer_bar, topic_colours
 from penstock.cli.group_status import (
@@ -17,6 +16,7 @@ from penstock.cli.group_status import (
     with_ledger,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.controller.core.capacity_text import capacity_text
 from penstock.controller.core.told_status import backlog_text, doing_text, plain_text, progress_text
 from penstock.model.sentences import age_text, counted, duration_text, load_of_capacity, speed_text
 

@@ -55,6 +55,7 @@ def _print_json(found: dict[str, Any]) -> None:
 def _view(source: StatusSource) -> None:
     found = source.read()
     carried, console = CarriedSpeed(), data_console()
+    fault = ""
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             shown = live_view(
@@ -66,14 +67,17 @@ def _view(source: StatusSource) -> None:
             live.update(shown, refresh=True)
             time.sleep(LOOK_EVERY_S)  # a person does not see more
             try:
-                found = source.read()
+                found, fault = source.read(), ""
             except PenstockError as error:
-                live.console.print(Text(error.message, style="red"))
+                if error.message != fault:  # once, not twice a second
+                    fault = error.message
+                    live.console.print(Text(fault, style="red"))
 
 
 def _each_status(source: StatusSource, show: Callable[[dict[str, Any]], None]) -> None:
     """Show every status that is not the last one again, and the silence that follows the last."""
     last: tuple[object, ...] = ()
+    fault = ""
     found = source.read()
     while True:
         now = (found["controller_epoch"], found["at_unix_ms"], found["is_stale"])
@@ -82,9 +86,11 @@ def _each_status(source: StatusSource, show: Callable[[dict[str, Any]], None]) -
             show(found)
         time.sleep(LOOK_EVERY_S)  # a status comes once a second at most
         try:
-            found = source.read()
+            found, fault = source.read(), ""
         except PenstockError as error:
-            typer.echo(error.message, err=True)
+            if error.message != fault:  # once, not twice a second
+                fault = error.message
+                typer.echo(fault, err=True)
 
 
 class ChangesInLines:

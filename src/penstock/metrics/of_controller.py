@@ -62,6 +62,20 @@ CAPACITY = _gauge(
     "What the consumer can carry of its partitions: as measured, or `packing.capacity`.",
     "consumer",
 )
+TOPIC_CAPACITY = _gauge(
+    "topic_capacity_bytes_per_second",
+    "What one consumer carries of the topic alone. `source` says how that is known: set, measured, "
+    "together (with other topics), calibrated (before the start) or assumed.",
+    "topic",
+    "source",
+)
+TOPIC_CAPACITY_FOUND = _gauge(
+    "topic_capacity_found_bytes_per_second",
+    "The least and the most that consumers have shown of the topic; `bound` is lowest or highest. "
+    "Absent while nothing is measured or calibrated.",
+    "topic",
+    "bound",
+)
 UTILISATION = _gauge(
     "consumer_utilisation_ratio", "Assigned speed by capacity; above 1 it falls behind.", "consumer"
 )
@@ -208,6 +222,8 @@ METRICS = (
     MINIMUM,
     ASSIGNED,
     CAPACITY,
+    TOPIC_CAPACITY,
+    TOPIC_CAPACITY_FOUND,
     UTILISATION,
     CONSUMER_PARTITIONS,
     REPORT_AGE,

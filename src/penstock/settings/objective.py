@@ -7,11 +7,14 @@ put in here stays open for the next time: when more was measured, or the objecti
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from penstock.packing.objective import Measured, Objective, derived_options
+from penstock.packing.objective import DerivedOption, Measured, Objective, derived_options
 from penstock.settings.sections import Settings
 from penstock.settings.sections.base import Section
 
 ORIGIN = "objective"
+# What the lake's age is measured with, and the batches of a tight objective, take seconds: an alert
+# below this would tell of the measurement.
+ALERT_S_MIN = 10.0
 
 Part = TypeVar("Part", bound=Section)
 
@@ -24,7 +27,7 @@ def with_objective(
     settings: Settings, measured: Measured | None = None
 ) -> tuple[Settings, dict[str, str]]:
     """The settings, and why each derived option is as it is, by its name."""
-    derived = derived_options(objective_of(settings), measured)
+    derived = (*derived_options(objective_of(settings), measured), *_for_alerts(settings))
     found = [one for one in derived if not is_set(settings, one.option)]
     by_section: dict[str, dict[str, Any]] = {}
     for one in found:
@@ -33,6 +36,18 @@ def with_objective(
     _keep_batches_in_order(settings, by_section)
     placed = {name: _placed(getattr(settings, name), values) for name, values in by_section.items()}
     return _placed(settings, placed), {one.option: f"{ORIGIN}: {one.reason}" for one in found}
+
+
+def _for_alerts(settings: Settings) -> tuple[DerivedOption, ...]:
+    """Alerts hold to an objective that somebody has set; else they keep their own wide default."""
+    if not is_set(settings, "objective.freshness"):
+        return ()
+    fresh_s = settings.objective.freshness
+    reason = "somebody is told when the objective that is set is not kept"
+    if fresh_s < ALERT_S_MIN:
+        reason = f"the age of the lake is not known better than to {ALERT_S_MIN:g} s or so"
+    name = "telemetry.freshness_objective"
+    return (DerivedOption(name, max(ALERT_S_MIN, fresh_s), reason),)
 
 
 def is_set(settings: Settings, option: str) -> bool:

@@ -6,6 +6,7 @@ written in small pieces with a pause of nothing in between, so that the process'
 waits long for the interpreter.
 """
 
+import gzip
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,8 +16,10 @@ from penstock.metrics import Kind, Metric, Sample
 from penstock.telemetry.metric_store import Labels, MetricStore, Observed
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# Who asks more often gets the same text again.
-RENDERED_AGAIN_AFTER_S = 0.5
+# Who asks more often gets the same text again. A text that takes long is kept for longer, so that
+# nobody who asks again and again can take more than a share of a core.
+KEPT_S_MIN, KEPT_S_MAX = 0.5, 5.0
+SHARE_OF_A_CORE = 1 / 10
 _PIECE = 250
 
 
@@ -24,21 +27,41 @@ class MetricsText:
     """Renders a store for whoever scrapes; for many at once only one time."""
 
     def __init__(
-        self, store: MetricStore, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        store: MetricStore,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        share_of_a_core: float = SHARE_OF_A_CORE,
     ) -> None:
         self._store = store
         self._monotonic = monotonic
+        self._share_of_a_core = share_of_a_core
         self._lock = threading.Lock()
         self._text = b""
-        self._rendered_s: float | None = None
+        self._packed: bytes | None = None
+        self._until_s: float | None = None
 
     def text(self) -> bytes:
         with self._lock:
-            now_s = self._monotonic()
-            if self._rendered_s is None or now_s - self._rendered_s >= RENDERED_AGAIN_AFTER_S:
-                self._text = rendered(self._store)
-                self._rendered_s = self._monotonic()
-            return self._text
+            return self._newest()
+
+    def packed(self) -> bytes:
+        """The same, compressed with gzip: once for all who ask for it."""
+        with self._lock:
+            text = self._newest()
+            if self._packed is None:
+                # The quickest level: metrics are mostly repetition.
+                self._packed = gzip.compress(text, compresslevel=1)
+            return self._packed
+
+    def _newest(self) -> bytes:
+        began_s = self._monotonic()
+        if self._until_s is None or began_s >= self._until_s:
+            self._text, self._packed = rendered(self._store), None
+            ended_s = self._monotonic()
+            kept_s = (ended_s - began_s) / self._share_of_a_core
+            self._until_s = ended_s + min(KEPT_S_MAX, max(KEPT_S_MIN, kept_s))
+        return self._text
 
 
 def rendered(store: MetricStore) -> bytes:

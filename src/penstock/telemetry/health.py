@@ -8,21 +8,19 @@ The loop calls `beat` on every pass, and `lacks` when something is missing; a th
 are no other paths, only GET and HEAD are answered, and no request changes anything.
 """
 
-import gzip
 import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
 from penstock.errors import PenstockError
 from penstock.telemetry.exposition import CONTENT_TYPE, MetricsText
+from penstock.telemetry.guarded_server import GuardedHandler, GuardedServer
 
 # How long ago the last pass of a loop may be while the process counts as alive.
 ALIVE_WITHIN_S = 60.0
-_REQUEST_TIMEOUT_S = 5.0
 STARTING = "it is starting"
 
 
@@ -93,7 +91,7 @@ class HealthServer:
         """Without `metrics` there is no such path."""
         handler = type("HealthHandler", (_Handler,), {"health": health, "metrics": metrics})
         try:
-            self._server = _Server((host, port), handler)
+            self._server = GuardedServer((host, port), handler)
         except OSError as error:
             raise PenstockError(
                 f"Port {port} for health probes cannot be used: {error.strerror}.",
@@ -117,30 +115,19 @@ class HealthServer:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asked has gone: nobody to tell, and nothing to log each second."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(GuardedHandler):
     health: Health
     metrics: MetricsText | None
-    timeout = _REQUEST_TIMEOUT_S
     server_version = "penstock"
     sys_version = ""
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics" and self.metrics is not None:
-            self._send_metrics(self.metrics.text())
+            self._send_metrics(self.metrics)
             return
         status, content = answer_to(path, self.health)
         self._send(status, "application/json", json.dumps(content).encode())
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
 
     def parse_request(self) -> bool:
         """Refuse every other method, whatever its name."""
@@ -153,13 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(405, "application/json", body, {"Allow": "GET, HEAD"})
         return False
 
-    def _send_metrics(self, text: bytes) -> None:
+    def _send_metrics(self, metrics: MetricsText) -> None:
         if "gzip" in (self.headers.get("Accept-Encoding") or ""):
-            # The quickest level: metrics are mostly repetition.
-            body = gzip.compress(text, compresslevel=1)
-            self._send(200, CONTENT_TYPE, body, {"Content-Encoding": "gzip"})
+            self._send(200, CONTENT_TYPE, metrics.packed(), {"Content-Encoding": "gzip"})
         else:
-            self._send(200, CONTENT_TYPE, text)
+            self._send(200, CONTENT_TYPE, metrics.text())
 
     def _send(
         self, status: int, kind: str, body: bytes, headers: Mapping[str, str] | None = None

@@ -11,16 +11,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from kit.controller.story import TWO_CONSUMERS, after
 from kit.controller.story_state import state_of
+from penstock.cli import watching
+from penstock.cli.group_status import StatusSource
 from penstock.cli.live_view import live_view
 from penstock.cli.watching import ChangesInLines
 from penstock.controller.core.snapshot import snapshot
+from penstock.errors import PenstockError
 
 OVERLOADED = (
     *TWO_CONSUMERS,
@@ -161,6 +164,30 @@ def test_json_is_one_status_on_each_line(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert second["at_unix_ms"] == first["at_unix_ms"] + 1
+
+
+def test_a_fault_that_lasts_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And again when it comes back after good news."""
+    calm, away = seen(*TWO_CONSUMERS), PenstockError("No broker answers.")
+    answers = iter([calm, away, away, away, calm, away, None])
+
+    class Source:
+        def read(self) -> dict[str, Any]:
+            answer = next(answers)
+            if answer is None:
+                raise KeyboardInterrupt
+            if isinstance(answer, PenstockError):
+                raise answer
+            return answer
+
+    monkeypatch.setattr(watching, "LOOK_EVERY_S", 0)
+    shown_statuses: list[dict[str, Any]] = []
+    with pytest.raises(KeyboardInterrupt):
+        watching._each_status(cast("StatusSource", Source()), shown_statuses.append)
+    assert capsys.readouterr().err == "No broker answers.\n" * 2
+    assert len(shown_statuses) == 1
 
 
 def test_yaml_is_not_watched(tmp_path: Path) -> None:

@@ -64,6 +64,20 @@ def test_a_learned_capacity_counts() -> None:
         "consumer 1 reports orders-0@1.1 orders-1@1.2, capacity_log_bytes_per_s=70.0",
     )
     assert story.value(of.CAPACITY, "1") == 70.0
+    assert story.values(of.TOPIC_CAPACITY) == {("orders", "measured"): 70.0}
+    assert story.values(of.TOPIC_CAPACITY_FOUND) == {
+        ("orders", "lowest"): 70.0,
+        ("orders", "highest"): 70.0,
+    }
+
+
+def test_a_capacity_says_how_it_is_known() -> None:
+    """One that is set has no spread, because nothing was measured."""
+    story = ScrapedStory(*TWO_CONSUMERS)
+    assert story.values(of.TOPIC_CAPACITY) == {("orders", "set"): 100.0}
+    assert story.values(of.TOPIC_CAPACITY_FOUND) == {}
+    assumed = ScrapedStory("settings capacity=auto", *TWO_CONSUMERS)
+    assert [source for _, source in assumed.values(of.TOPIC_CAPACITY)] == ["assumed"]
 
 
 def test_times_are_those_of_the_scrape() -> None:

@@ -13,6 +13,7 @@ from penstock.telemetry import MetricStore
 from penstock.telemetry.exposition import rendered
 
 LABELS = {
+    "bound",
     "code",
     "condition",
     "consumer",
@@ -22,6 +23,7 @@ LABELS = {
     "partition",
     "process",
     "reason",
+    "source",
     "stage",
     "state",
     "table",

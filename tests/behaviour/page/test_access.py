@@ -87,6 +87,8 @@ def test_names_of_hosts() -> None:
     """With and without a port, in every spelling."""
     texts = ("A.example:80", "a.example.", "[::1]:8642", "127.0.0.1")
     assert [host_name(one) for one in texts] == ["a.example", "a.example", "::1", "127.0.0.1"]
+    wrong = ("[::1]evil", "[::1].evil.example", "[::1", "a:80@evil", "a:b", "a b", "[]", "")
+    assert [host_name(one) for one in wrong] == [""] * len(wrong)
     assert [is_loopback(one) for one in ("localhost", "127.0.0.9", "::1")] == [True] * 3
     assert not is_loopback("10.0.0.1")
     assert not is_loopback("page.example")
@@ -108,6 +110,7 @@ def asked(path: str = "/v1/status", **given: str) -> RequestHead:
         (asked(origin="ftp://localhost"), "foreign_origin"),
         (asked(origin="http://a"), "foreign_origin"),
         (asked(origin="http://localhost:1"), "token_needed"),
+        (asked(origin="http://localhost, http://a"), "foreign_origin"),
         (asked("/v1"), "token_needed"),
         (asked("/v1x"), None),
         (asked(authorization=f"bearer {TOKEN}"), None),

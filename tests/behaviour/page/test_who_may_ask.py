@@ -65,7 +65,17 @@ def test_head_is_get_without_a_body(page: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "", "evil.example:80", "localhost@evil"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "evil.example:80",
+        "localhost@evil",
+        "localhost:80@evil.example",
+        "[::1].evil.example",
+        "localhost:[",
+    ],
 )
 def test_a_foreign_host_is_refused(page: Served, host: str) -> None:
     """A name that somebody else made point here reaches nothing (DNS rebinding)."""
@@ -85,6 +95,14 @@ def test_two_hosts_are_refused(page: Served) -> None:
     with socket.create_connection(("127.0.0.1", page.port), timeout=5) as raw:
         raw.sendall(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
         assert raw.recv(100).split()[1] in (b"400", b"403")
+
+
+def test_two_origins_are_refused(page: Served) -> None:
+    """Also where the first of them would be expected."""
+    with socket.create_connection(("127.0.0.1", page.port), timeout=5) as raw:
+        origins = b"Origin: http://localhost\r\nOrigin: http://evil.example\r\n"
+        raw.sendall(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n" + origins + b"\r\n")
+        assert raw.recv(100).split()[1] == b"403"
 
 
 @pytest.mark.parametrize(
@@ -129,9 +147,43 @@ def test_no_path_leads_out_of_the_page(page: Served, path: str) -> None:
     assert b"import" not in answer.body
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/partitions/orders/99999999", 404),
+        ("/v1/partitions/nothing/0", 404),
+        ("/v1/partitions/orders/-1", 400),
+        ("/v1/partitions/orders/NaN", 400),
+        ("/v1/consumers/999999", 404),
+        ("/v1/consumers/-1", 400),
+        ("/v1/consumers/1e3", 400),
+        ("/v1/consumers/4294967296", 400),
+        ("/v1/partitions?limit=1000000000", 400),
+        ("/v1/partitions?limit=-1", 400),
+        ("/v1/partitions?limit=NaN", 400),
+        ("/v1/partitions?after=WzFlOTk5LCJhIiwxXQ", 400),  # [1e999,"a",1]
+        ("/v1/partitions?after=W05hTiwiYSIsMV0", 400),  # [NaN,"a",1]
+        (f"/v1/partitions?after={'W1tb' * 2000}", 400),  # nested six thousand times
+        ("/v1/partitions?sort=__class__", 400),
+        ("/v1/timeline?points=1000000000", 400),
+        ("/v1/timeline?from=-1", 400),
+        ("/v1/history?since=-5", 400),
+        ("/v1/history?limit=1001", 400),
+        ("/v1/status?x=1", 400),
+        ("/v1/topics?x=1", 400),
+        ("/v2/status", 404),
+    ],
+)
+def test_what_nobody_can_answer_is_said_in_words(page: Served, path: str, status: int) -> None:
+    """Unknown things, negative and enormous numbers, and what is no number at all."""
+    answer = page.ask(path)
+    assert (answer.status, answer.json["error"]) == (status, True)
+    assert len(answer.json["message"]) > 10
+
+
 def test_every_answer_has_its_guards(page: Served) -> None:
     """No foreign or inline script, no frame, no guessing of types, no referrer; also on errors."""
-    for path in (*_asked_of(page), "/nothing", "/v1/partitions?limit=x"):
+    for path in (*_asked_of(page), "/nothing", "/v1/partitions?limit=x", "/v1/status?x=1"):
         headers = page.ask(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy

@@ -50,6 +50,20 @@ def test_what_a_person_sets_stays(tmp_path: Path) -> None:
     assert not is_set(settings, "consumer.batch_time")
 
 
+def test_alerts_hold_to_an_objective_that_is_set() -> None:
+    """Where nobody has set one, or their own number is set, they keep theirs."""
+    assert Settings().telemetry.freshness_objective == 300
+    for given, expected_s in (("45s", 45), ("2s", 10), ("2h", 7200)):
+        loaded = load_settings(flags={"objective.freshness": given}, environment={}, cores=2)
+        assert loaded.settings.telemetry.freshness_objective == expected_s
+        assert loaded.derived["telemetry", "freshness_objective"].startswith("objective: ")
+        assert not is_set(loaded.settings, "telemetry.freshness_objective")
+    own = {"objective.freshness": "45s", "telemetry.freshness_objective": "3m"}
+    assert changed_settings(Settings(), own).telemetry.freshness_objective == 180
+    share = changed_settings(Settings(), {"objective.share": 0.9})
+    assert share.telemetry.freshness_objective == 300
+
+
 def test_batches_stay_in_order() -> None:
     """A batch behind a backlog is never shorter than another, whichever of them is set."""
     long = changed_settings(Settings(), {"objective.freshness": "2m"})

@@ -1,7 +1,11 @@
 """What `/metrics` answers, and to whom."""
 
 import gzip
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
@@ -12,8 +16,9 @@ from penstock.errors import PenstockError
 from penstock.metrics import Process, Sample
 from penstock.metrics import of_consumer as of
 from penstock.metrics.of_controller import PARTITION_BACKLOG, TOPIC_BACKLOG
-from penstock.telemetry import Health, HealthServer, MetricStore, exposition
+from penstock.telemetry import Health, HealthServer, MetricStore, exposition, guarded_server
 from penstock.telemetry.exposition import MetricsText, rendered
+from penstock.telemetry.guarded_server import CONNECTIONS_MAX
 from penstock.telemetry.metric_targets import named_target
 
 
@@ -125,6 +130,77 @@ def test_who_asks_again_at_once_gets_the_same_text(store: MetricStore) -> None:
     assert page.text() == before
     now_s = 1.0
     assert b"penstock_batches_total{" in page.text()
+
+
+def test_a_text_that_takes_long_is_kept_for_longer(
+    store: MetricStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So who asks without a pause takes a tenth of a core, not all of it; gzip or not."""
+    clock, made = [0.0], [0]
+
+    def slow(_: MetricStore) -> bytes:
+        clock[0] += 0.3
+        made[0] += 1
+        return b"text %d" % made[0]
+
+    monkeypatch.setattr(exposition, "rendered", slow)
+    page = MetricsText(store, monotonic=lambda: clock[0])
+    while clock[0] < 33:
+        assert gzip.decompress(page.packed()) == page.text() == b"text %d" % made[0]
+        clock[0] += 0.01
+    assert made[0] == pytest.approx(10, abs=1)
+
+
+SLOW = 400
+
+
+def test_slow_connections_stand_in_nobodys_way(store: MetricStore) -> None:
+    """Each has sent half a request. Probes are answered, and the process keeps few of them."""
+    with (
+        HealthServer(Health(), 0, "127.0.0.1", MetricsText(store)) as server,
+        ExitStack() as slow,
+    ):
+        threads = threading.active_count()
+        opened = []
+        for _ in range(SLOW):
+            raw = slow.enter_context(socket.create_connection(("127.0.0.1", server.port), 10))
+            raw.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+            opened.append(raw)
+        for _ in range(5):
+            assert asked(server, "GET", "/healthz")[0].status == 200
+            assert asked(server, "GET", "/metrics")[0].status == 200
+        assert threading.active_count() <= threads + CONNECTIONS_MAX + 10
+        assert sum(map(_is_ended, opened)) >= SLOW - CONNECTIONS_MAX
+
+
+def test_a_request_that_comes_letter_by_letter_is_not_waited_for(
+    store: MetricStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each letter comes in time, the whole request does not."""
+    monkeypatch.setattr(guarded_server, "REQUEST_WITHIN_S", 0.5)
+    with (
+        HealthServer(Health(), 0, "127.0.0.1", MetricsText(store)) as server,
+        socket.create_connection(("127.0.0.1", server.port), 10) as raw,
+    ):
+        for _ in range(100):
+            time.sleep(0.1)
+            try:
+                raw.sendall(b"G")
+            except (BrokenPipeError, ConnectionResetError):
+                return
+    raise AssertionError("it was waited for")
+
+
+def _is_ended(raw: socket.socket) -> bool:
+    raw.setblocking(False)
+    try:
+        while raw.recv(4096):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
 
 
 def test_a_local_process_notes_where_it_is_scraped(tmp_path: Path) -> None:

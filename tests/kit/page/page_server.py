@@ -15,9 +15,10 @@ from typing import Any, Self
 import uvicorn
 
 from kit.page.made_up_group import MOVE_AT_S, MadeUpGroup
-from kit.page.record import GROUP, as_read
+from kit.page.record import GROUP, as_read, made_up_tables
 from penstock.controller.core.dry_run import dry_run, problem_of_question
 from penstock.page.core.access import access_of
+from penstock.page.core.tables import TablesRead
 from penstock.page.process.gate import Gate
 from penstock.page.process.group_watching import GroupWatching
 from penstock.page.process.lake_tables import LakeTables
@@ -31,6 +32,15 @@ SECONDS_BEFORE = MOVE_AT_S + 4
 PLAN_EVERY_S = 20
 STALE_AFTER_S = 5.0
 START_WITHIN_S = 20.0
+
+
+class MadeUpTables(LakeTables):
+    def __init__(self, name: str) -> None:
+        super().__init__(LakeSettings())
+        self._name = name
+
+    async def newest(self) -> TablesRead:
+        return made_up_tables(round(time.time() * 1000), self._name)
 
 
 class PageServer:
@@ -48,10 +58,12 @@ class PageServer:
         pace: str = "stands",
         port: int = 0,
         lake: LakeSettings | None = None,
+        table: str = "",
     ) -> None:
+        """Without a lake its tables are made up; the first is called as `table` says."""
         self.group = group or MadeUpGroup()
         self.pace = pace
-        self._lake = lake or LakeSettings(root="no-such-lake")
+        self._tables = MadeUpTables(table) if lake is None else LakeTables(lake)
         self._listening = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listening.getsockname()[1]
         self._watching = GroupWatching(self._read, group=GROUP)
@@ -123,7 +135,7 @@ class PageServer:
 
     async def _serve(self) -> None:
         settings = Settings(page=PageSettings(address=f"127.0.0.1:{self.port}"))
-        routes = ApiRoutes(self._watching, LakeTables(self._lake), static_files())
+        routes = ApiRoutes(self._watching, self._tables, static_files())
         gate = Gate(routes.app(), access_of(settings.page, []), is_secure=False)
         config = uvicorn.Config(
             gate, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1

@@ -57,23 +57,26 @@ def watched(group: MadeUpGroup, seconds: int) -> Watch:
     return watch
 
 
-def made_up_tables() -> TablesRead:
+def made_up_tables(read_unix_ms: int = BEGIN_UNIX_MS + 300_000, name: str = "") -> TablesRead:
+    """One for each topic; the last was never compacted. With `name`, the first is called so."""
     sizes = tuple(1_000_000 + 37_000 * (number % 11) for number in range(40))
     healths = tuple(
         TableHealth(
-            table=topic,
+            table=topic if place or not name else name,
             version=812 + 10 * place,
             file_sizes=sizes * (1 if place else 8),
             records=1_000_000 + place,
-            newest_file_unix_ms=BEGIN_UNIX_MS + 299_000,
+            newest_file_unix_ms=read_unix_ms - 1_000,
             checkpoint_version=800,
             file_size_target_bytes=128 * 1024**2,
-            log=LogLength(112, 750, BEGIN_UNIX_MS + 240_000),
-            compaction=CompactionDone(9, 540, 600_000_000, 4_200, BEGIN_UNIX_MS + 290_000),
+            log=LogLength(112, 750, read_unix_ms - 60_000),
+            compaction=None
+            if place == len(TOPICS) - 1
+            else CompactionDone(9, 540, 600_000_000, 4_200, read_unix_ms - 10_000),
         )
         for place, topic in enumerate(TOPICS)
     )
-    return TablesRead(BEGIN_UNIX_MS + 300_000, healths)
+    return TablesRead(read_unix_ms, healths)
 
 
 def recorded_answers() -> dict[str, dict[str, Any]]:

@@ -106,13 +106,19 @@ def capacity_of_consumer(
 ) -> float:
     """What it carries of the partitions that it has, for people."""
     usual = usual or capacities_of(state)
+    strength = strength_of(state, state.consumers[consumer], usual)
+    if not usual.weights:
+        # All topics cost the same: the mixture, a look at each partition, makes no difference.
+        return usual.usual_bytes_per_s * strength
     mixture = speeds_by_topic(state.write_speeds, state.held_by.get(consumer, ()))
-    return usual.of_mixture(mixture) * strength_of(state, state.consumers[consumer], usual)
+    return usual.of_mixture(mixture) * strength
 
 
 def measured_by_consumer(state: State, consumer: ConsumerId) -> float | None:
     """What it has shown to carry of the partitions that it has; None when that is not known."""
     record = state.consumers[consumer]
+    if not record.capacity_by_topic:
+        return None
     held = speeds_by_topic(state.write_speeds, state.held_by.get(consumer, ()))
     known = {t: record.capacity_by_topic[t] for t in held if t in record.capacity_by_topic}
     if not known:

@@ -7,7 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.controller.core.capacity import capacities_of, capacity_of_consumer
+from penstock.controller.core.capacity import (
+    capacities_of,
+    capacity_of_consumer,
+    capacity_rows,
+)
 from penstock.controller.core.conditions import ConditionName, conditions
 from penstock.controller.core.decisions import Decision
 from penstock.controller.core.freshness import Freshness
@@ -59,6 +63,7 @@ def group_samples(state: State, freshness: Freshness, asked: Asked) -> Iterator[
     yield from _conditions(state, is_degraded=asked.is_degraded)
     yield from _sizes(state)
     yield from _consumers(state, asked.now_ms)
+    yield from _capacities(state)
     yield from _partition_states(state, asked)
     yield from _backlogs(state, asked)
     yield from _freshness(state, freshness, asked)
@@ -122,6 +127,14 @@ def _consumers(state: State, now_ms: int) -> Iterator[Sample]:
         yield Sample(of.CONSUMER_PARTITIONS, label, len(held))
         if record.heard_ms:
             yield Sample(of.REPORT_AGE, label, max(0, now_ms - record.heard_ms) / 1_000)
+
+
+def _capacities(state: State) -> Iterator[Sample]:
+    for topic, row in capacity_rows(state)["topics"].items():
+        yield Sample(of.TOPIC_CAPACITY, (topic, row["source"]), row["bytes_per_s"])
+        for bound in ("lowest", "highest"):
+            if (found := row[f"{bound}_bytes_per_s"]) is not None:
+                yield Sample(of.TOPIC_CAPACITY_FOUND, (topic, bound), found)
 
 
 def _partition_states(state: State, asked: Asked) -> Iterator[Sample]:

@@ -8,6 +8,7 @@ derived from it. What the page's own files and the health probes answer has noth
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -21,6 +22,7 @@ HERE = frozenset({"127.0.0.1", "localhost", "::1"})
 PROBES = frozenset({"/healthz", "/readyz"})
 METHODS = frozenset({"GET", "HEAD"})
 _SCHEME = "bearer"
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/\s]+?)\.?)(?::[0-9]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,9 @@ def session_cookie(token: str, *, is_secure: bool) -> str:
 
 
 def host_name(text: str) -> str:
-    """The host of `host:port`, `[::1]:8642` or `host`, without a final dot."""
-    if text.startswith("["):
-        return text[1:].partition("]")[0].lower()
-    return text.partition(":")[0].rstrip(".").lower()
+    """The host of `host:port`, `[::1]:8642` or `host`, without a final dot; else empty."""
+    found = _HOST.fullmatch(text)
+    return "" if found is None else (found["address"] or found["name"]).lower()
 
 
 def is_loopback(host: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from penstock.controller.core.capacity_text import capacity_text
 from penstock.controller.core.told_status import progress_text
 from penstock.model.sentences import counted, shortened_list
 from penstock.page.core.view import Json, View
@@ -46,7 +47,8 @@ def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
             "capacity_bytes_per_s": view.capacity_bytes_per_s,
             "target_utilisation": view.target_utilisation,
             "target_bytes_per_s": view.capacity_bytes_per_s * view.target_utilisation,
-            # Absent in the status of an older controller.
+            # How it is known and how far it spreads, in words; an older controller does not say it.
+            "sentence": capacity_text(snapshot) or None,
             "source": snapshot.get("capacity", {}).get("source"),
             "topics": snapshot.get("capacity", {}).get("topics", {}),
         },

@@ -64,7 +64,8 @@ def head_of(scope: Scope) -> RequestHead:
         values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
 
     def one(name: str) -> str | None:
-        return values[name][0] if name in values else None
+        """Several of a name are joined, as HTTP says: so none of them counts alone."""
+        return ", ".join(values[name]) if name in values else None
 
     return RequestHead(
         method=scope["method"],

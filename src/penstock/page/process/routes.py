@@ -101,8 +101,8 @@ class ApiRoutes:
 
     def app(self) -> Starlette:
         asked: dict[str, Question] = {
-            "/v1/status": lambda ask, _: ask.status(),
-            "/v1/topics": lambda ask, _: ask.topics(),
+            "/v1/status": _status,
+            "/v1/topics": _topics,
             "/v1/consumers": lambda ask, request: ask.consumers(
                 with_partitions=asks_for_partitions(given(request))
             ),
@@ -204,6 +204,16 @@ class _Stream:
 def given(request: Request) -> dict[str, list[str]]:
     query = request.query_params
     return {name: query.getlist(name) for name in query}
+
+
+def _status(ask: Answers, request: Request) -> Json:
+    only(given(request))
+    return ask.status()
+
+
+def _topics(ask: Answers, request: Request) -> Json:
+    only(given(request))
+    return ask.topics()
 
 
 def _consumer(ask: Answers, request: Request) -> Json | None:

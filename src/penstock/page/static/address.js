@@ -10,5 +10,14 @@ export function addressOf(path, parameters) {
 /** `partitions/orders/3` of `orders-3`. */
 export function partitionPath(name) {
   const place = name.lastIndexOf("-");
-  return `partitions/${encodeURIComponent(name.slice(0, place))}/${name.slice(place + 1)}`;
+  return `partitions/${encodeURIComponent(name.slice(0, place))}/${encodeURIComponent(name.slice(place + 1))}`;
+}
+
+/** A part of an address as it was meant; one that nobody can decode, as it is written. */
+export function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

@@ -113,6 +113,11 @@ export function wordsOf(code) {
   return String(code ?? "").replaceAll("_", " ");
 }
 
+/** Words as a sentence: `Nothing moves.`; empty where there are none. */
+export function sentenceOf(words) {
+  return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : "";
+}
+
 /** The first few names, and how many more there are: `a, b and 3 more`. */
 export function shortenedList(names, most = 5) {
   const more = names.length - most;

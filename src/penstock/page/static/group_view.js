@@ -1,6 +1,6 @@
 // The group: figures at a glance, the packing, the newest decisions and the time lines.
 
-import { countText, counted, shortenedList } from "./format.js";
+import { countText, counted, sentenceOf, shortenedList } from "./format.js";
 import { byId, factList, make, optionsOf, setText } from "./elements.js";
 import { showDecisions } from "./decisions.js";
 import { showConditions, showDoing, showTiles } from "./glance.js";
@@ -65,6 +65,7 @@ export class GroupView {
     showConditions(status.conditions);
     showDoing(status);
     showTiles(status, this.source.isSimulated === true);
+    setText(byId("packing-capacity"), sentenceOf(status.capacity?.sentence));
   }
 
   due(what, period) {

@@ -1,6 +1,6 @@
 // Figures from the server: asks the API, and is told by its stream of events when there is news.
 
-import { addressOf } from "./address.js";
+import { addressOf, decoded } from "./address.js";
 
 const SILENCE_MS = 3_000;
 const PATIENCE_MS = 8_000;
@@ -46,7 +46,7 @@ export class LiveSource {
     const found = /^#token=(.+)$/.exec(location.hash);
     if (!found) return;
     history.replaceState(null, "", `${location.pathname}${location.search}`);
-    const token = decodeURIComponent(found[1]);
+    const token = decoded(found[1]);
     await fetch("v1/session", { headers: { Authorization: `Bearer ${token}` } }).catch(() => {});
   }
 

@@ -1,5 +1,6 @@
 // Begins the page: finds out where its figures come from, and shows the view that the address names.
 
+import { decoded } from "./address.js";
 import { countTimesFrom, durationText } from "./format.js";
 import { byId, setAttribute, setText } from "./elements.js";
 import { DecisionsView } from "./decisions.js";
@@ -27,7 +28,7 @@ class Page {
     this.partitions = new PartitionsView(byId("view-partitions"), source, open);
     this.decisions = new DecisionsView(byId("view-decisions"));
     this.plan = new PlanView(byId("view-plan"), source, this.tones, open);
-    this.tables = new TablesView(byId("view-tables"), source);
+    this.tables = new TablesView(byId("view-tables"), source, open);
     this.panel = new StoryPanel(source, open, () => this.close());
     this.asked = {};
     this.route = { view: "group" };
@@ -67,7 +68,7 @@ class Page {
     const [, view, kind, name] = location.hash.split("/");
     const wanted = VIEWS.includes(view) ? view : "group";
     this.asked = {};
-    this.route = { view: wanted, kind, name: name === undefined ? undefined : decodeURIComponent(name) };
+    this.route = { view: wanted, kind, name: name === undefined ? undefined : decoded(name) };
     for (const one of VIEWS) byId(`view-${one}`).hidden = one !== wanted;
     for (const link of byId("tabs").children) setAttribute(link, "aria-current", link.dataset.view === wanted ? "page" : null);
     if (!kind) this.panel.hide();

@@ -8,8 +8,9 @@ import { partitionName } from "./topics.js";
 
 const CHIPS_MAX = 1200;
 const NARROW_PX = 20;
-// About the width of a letter, for names that would not fit.
+// About the width of a letter, and of what is beside a label: for names that would not fit.
 const LETTER_PX = 7;
+const LABEL_PX = 10;
 const SMALLEST_PX = 3;
 const SILENT_S = 5;
 const SYMBOLS = { oversize: "!!", hot: "▲", behind: "▼" };
@@ -218,11 +219,13 @@ export class Packing {
     setAttribute(element, "aria-label", chip.text.replaceAll("\n", ", "));
   }
 
+  /** The longest words that fit; half a number would be another one. */
   labelOf(segment, width, name, short) {
     const symbol = symbolOf(segment);
-    const shown = width < 12 + LETTER_PX * (name.length + symbol.length) ? short : name;
-    if (symbol.startsWith("→")) return width < 44 ? symbol : `${shown} ${symbol}`;
-    return `${symbol} ${shown}`.trim();
+    const isMoving = symbol.startsWith("→");
+    const both = (words) => (isMoving ? `${words} ${symbol}` : `${symbol} ${words}`).trim();
+    const fits = (words) => width >= LABEL_PX + LETTER_PX * words.length;
+    return [both(name), both(short), symbol].find(fits) ?? symbol.slice(0, 1);
   }
 
   travel(element) {

@@ -60,7 +60,8 @@ export class PlanView {
       plan.oversize.length ? ["Faster than a whole consumer", plan.oversize.join(", ")] : null,
       plan.overloaded.length ? ["Would stay over capacity", plan.overloaded.map((one) => `consumer ${one}`).join(", ")] : null,
     ]);
-    this.body.replaceChildren(facts, make("h3", { class: "apart" }, "Now and then"), this.bars(plan), this.moves(plan));
+    this.body.replaceChildren(facts, make("h3", { class: "apart" }, "Now and then"),
+      make("p", { class: "note" }, "Each load stands beside its target, the dashed mark. A colour is a topic."), this.bars(plan), this.moves(plan));
   }
 
   bars(plan) {
@@ -75,7 +76,7 @@ export class PlanView {
     const more = ordered.length - rows.length;
     return make("div", {}, make("div", { role: "table", "aria-label": "Load of each consumer now and with the plan" },
       make("div", { class: "plan-row head", role: "row" },
-        ["of the target", "now", "then"].map((word) => make("span", { role: "columnheader" }, word))),
+        ["consumer", "now", "then"].map((word) => make("span", { role: "columnheader" }, word))),
       rows), more > 0 ? make("p", { class: "note" }, `and ${more} more consumers`) : null);
   }
 

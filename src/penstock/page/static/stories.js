@@ -1,10 +1,11 @@
-// The story of one partition or one consumer, in a panel beside the view.
+// The story of one partition, one consumer or one table, in a panel beside the view.
 
 import { clockText, countText, counted, durationText, shareText, speedOfText, speedText } from "./format.js";
 import { byId, factList, linkButton, make } from "./elements.js";
 import { showDecisions } from "./decisions.js";
 import { stateWord } from "./partitions.js";
 import { statusOf } from "./packing.js";
+import { tableFacts } from "./table_story.js";
 import { TimeChart } from "./time_chart.js";
 import { TimeView } from "./time_view.js";
 import { partitionPath } from "./address.js";
@@ -12,6 +13,7 @@ import { partitionName } from "./topics.js";
 
 const PARTITIONS_SHOWN = 60;
 const CHANGES_SHOWN = 30;
+const TITLES = { partition: "Partition", consumer: "Consumer", table: "Table" };
 
 function offsetText(offset) {
   return offset === null || offset === undefined ? "unknown" : countText(offset);
@@ -86,11 +88,30 @@ export class StoryPanel {
       this.host.hidden = false;
       this.host.querySelector(".panel-close").focus();
     }
-    const answer = await this.source.ask(kind === "partition" ? partitionPath(name) : `consumers/${encodeURIComponent(name)}`);
+    const answer = await this.asked(kind, name);
     if (this.key !== key) return;
     if (!answer) this.facts.replaceChildren(make("p", { class: "empty" }, `There is no ${kind} ${name} now.`));
+    else if (kind === "table") this.facts.replaceChildren(tableFacts(answer.table, answer.readMs));
     else if (kind === "partition") this.fillPartition(answer);
     else this.fillConsumer(answer);
+  }
+
+  /** Null where there is no such thing, also where no such thing can be. */
+  async asked(kind, name) {
+    if (kind === "table") return this.table(name);
+    if (!TITLES[kind]) return null;
+    try {
+      return await this.source.ask(kind === "partition" ? partitionPath(name) : `consumers/${encodeURIComponent(name)}`);
+    } catch (error) {
+      if (error.code === "bad_query") return null;
+      throw error;
+    }
+  }
+
+  async table(name) {
+    const answer = await this.source.ask("tables");
+    const table = answer?.tables.find((one) => one.table === name);
+    return table ? { table, readMs: answer.read_unix_ms } : null;
   }
 
   build(kind, name) {
@@ -100,12 +121,13 @@ export class StoryPanel {
     this.changes = make("div");
     this.parts = make("div");
     this.decisions = make("ol");
-    const word = kind === "partition" ? "Partition" : "Consumer";
+    const word = TITLES[kind] ?? kind;
     const close = make("button", { type: "button", class: "panel-close", "aria-label": "Close the story" }, "Close");
     close.addEventListener("click", () => this.close());
     this.host.replaceChildren(
       make("div", { class: "panel-head" }, make("h2", { id: "panel-title" }, `${word} ${name}`), close),
       this.facts, this.charts, this.parts, this.changes, this.decisions);
+    if (kind !== "partition" && kind !== "consumer") return; // no figures over time
     const titles = kind === "partition" ? ["Write speed", "Behind, in records"] : ["Load and what it carries", "Behind, in records"];
     this.speed = new TimeChart(this.charts, this.view, { title: titles[0], valueText: speedText, height: 120 });
     this.behind = new TimeChart(this.charts, this.view, { title: titles[1], valueText: countText, height: 110, isWhole: true });

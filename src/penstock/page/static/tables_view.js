@@ -1,7 +1,9 @@
-// The health of the lake's tables: files, their sizes, and how long a reader's way through the log is.
+// The health of the lake's tables: files, their sizes, how long a reader's way through the log is, and
+// when they were compacted. A click on a table shows all that is known of it.
 
 import { ageText, countText, sizeText } from "./format.js";
-import { make } from "./elements.js";
+import { linkButton, make } from "./elements.js";
+import { agoText, healthWord } from "./table_story.js";
 
 const COLUMNS = [
   ["Table", ""],
@@ -10,13 +12,15 @@ const COLUMNS = [
   ["Small files", "number narrow-away"],
   ["Size", "number"],
   ["Records", "number narrow-away"],
-  ["Log entries since checkpoint", "number narrow-away"],
+  ["Log since checkpoint", "number narrow-away"],
+  ["Last compacted", "number narrow-away"],
   ["Newest file", "number narrow-away"],
 ];
 
 export class TablesView {
-  constructor(host, source) {
+  constructor(host, source, open) {
     this.source = source;
+    this.open = open;
     this.body = make("div", {}, make("p", { class: "empty" }, "Reading the tables."));
     this.note = make("span", { class: "note" });
     host.append(make("section", { class: "card", "aria-labelledby": "tables-title" },
@@ -38,12 +42,10 @@ export class TablesView {
   }
 
   row(one, readMs) {
-    const [tone, word] = one.is_healthy ? ["good", "healthy"] : ["warn", "needs care"];
-    const problems = one.problems.map((problem) => make("p", { class: "note" }, problem));
-    const health = make("div", {}, make("span", { class: "word", data: { tone } }, word), problems);
-    const newest = one.newest_file_unix_ms === null ? "unknown" : `${ageText((readMs - one.newest_file_unix_ms) / 1000)} ago`;
-    const cells = [one.table, health, countText(one.files), countText(one.small_files), sizeText(one.bytes), countText(one.records),
-      countText(one.entries_since_checkpoint), newest];
+    const compacted = one.compaction === null ? "never" : agoText(one.compaction.last_unix_ms, readMs);
+    const cells = [linkButton(one.table, () => this.open("table", one.table)), healthWord(one), countText(one.files),
+      countText(one.small_files), sizeText(one.bytes), countText(one.records), countText(one.entries_since_checkpoint), compacted,
+      agoText(one.newest_file_unix_ms, readMs)];
     return make("tr", {}, cells.map((cell, place) => make("td", { class: place ? COLUMNS[place][1] || null : "name" }, cell)));
   }
 }

@@ -17,7 +17,7 @@ class TelemetrySettings(Section):
     freshness_objective: Duration = option(
         300.0,
         "How old the newest state of a topic in the lake may be before the alert rules tell "
-        "somebody.",
+        "somebody. Follows `objective.freshness` where that is set, and not below 10s.",
         ge=1,
     )
     lag_names: bool = option(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.capacity_text import capacity_text
+from penstock.controller.core.capacity_text import capacity_text
 
 
 def row(bytes_per_s: float, source: str, *spread: float) -> dict[str, Any]:
