@@ -287,7 +287,11 @@ def test_a_key_before_the_first_figures_shows_the_newest(
     """The cursor is not left at the begin of time."""
     page = open_page(server.address)
     held: list[Route] = []
-    page.route("**/v1/timeline*", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/v1/timeline*", hold)
     page.reload()
     chart = page.get_by_role("slider", name="Consumers: moment")
     chart.press("ArrowLeft")
