@@ -1,13 +1,14 @@
 """The live page in a real browser, with its real server: what it shows, and how it can be used."""
 
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from kit.page.browser import DESKTOP, PHONE, Opener, Quiet, keep_picture
 from kit.page.made_up_group import MadeUpGroup
@@ -279,6 +280,32 @@ def test_time_lines_are_read_and_zoomed_by_keyboard(server: PageServer, open_pag
     expect(page.get_by_role("button", name="all", exact=True)).to_have_attribute(
         "aria-pressed", "true"
     )
+
+
+def test_a_key_before_the_first_figures_shows_the_newest(
+    server: PageServer, open_page: Opener
+) -> None:
+    """The cursor is not left at the begin of time."""
+    page = open_page(server.address)
+    held: list[Route] = []
+    is_let_go = threading.Event()
+
+    def hold(route: Route) -> None:
+        if is_let_go.is_set():
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/v1/timeline*", hold)
+    page.reload()
+    chart = page.get_by_role("slider", name="Consumers: moment")
+    chart.press("ArrowLeft")
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(":"))
+    expect(page.locator("#link")).to_have_text("live")
+    is_let_go.set()
+    for one in held:
+        one.continue_()
+    expect(chart).to_have_attribute("aria-valuetext", re.compile("running 11, needed 1[01]"))
 
 
 def test_decisions_are_filtered(server: PageServer, open_page: Opener) -> None:

@@ -34,6 +34,7 @@ svg text{fill:var(--soft);font:12px system-ui,sans-serif}
 vertical-align:middle}.key.a{color:var(--a)}.key.b{color:var(--b)}.key.c{color:var(--c)}
 .key.d{color:var(--d)}table{border-collapse:collapse;width:100%}
 td,th{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--rule);vertical-align:top}
+td:first-child{overflow-wrap:anywhere}
 .facts{display:flex;flex-wrap:wrap;gap:1rem;padding:0;list-style:none}
 .facts li{border:1px solid var(--rule);border-radius:.5rem;padding:.7rem 1rem;flex:1 1 11rem}
 .facts b{display:block;font-size:1.5rem}code{font-size:.92em}

@@ -10,7 +10,7 @@ const CHIPS_MAX = 1200;
 const NARROW_PX = 20;
 // About the width of a letter, and of what is beside a label: for names that would not fit.
 const LETTER_PX = 7;
-const LABEL_PX = 10;
+const LABEL_PX = 12;
 const SMALLEST_PX = 3;
 const SILENT_S = 5;
 const SYMBOLS = { oversize: "!!", hot: "▲", behind: "▼" };

@@ -32,6 +32,10 @@ export class TimeView {
   setExtent(firstMs, lastMs) {
     this.first = firstMs;
     this.last = Math.max(lastMs, firstMs + SHORTEST_MS);
+    // What was chosen before there was a figure, or of a time that is forgotten, becomes the newest.
+    const isOutside = (ms) => ms !== null && (ms < this.first || ms > this.last);
+    if (isOutside(this.cursorMs)) this.cursorMs = this.last;
+    if (isOutside(this.endMs)) this.endMs = null;
     this.changed();
   }
 
