@@ -13,6 +13,7 @@ import pytest
 
 from documents.kafka_rights import RIGHTS, KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
+from kit.kafka.raw_produce import produce_raw
 from kit.lake.lake import new_topic_name
 from penstock.cli.group_status import read_status
 from penstock.cli.service import ask
@@ -35,6 +36,7 @@ from penstock.messages import (
     encode,
 )
 from penstock.model import ControlTopicNames, TopicPartition
+from penstock.model.epoch import INTEGER_MAX
 from penstock.settings import Settings, changed_settings, load_settings
 from penstock.settings.secret import Secret
 from penstock.settings.sections import KafkaSettings
@@ -96,6 +98,17 @@ def test_a_mailbox_knows_who_wrote_what(kafka: EmbeddedKafka, place: TopicPartit
         (NotFromLeader, b"forged in a transaction"),
         (KafkaRecord, b"of the next controller"),
     ]
+
+
+def test_a_transaction_of_no_producer_is_not_the_leaders(
+    kafka: EmbeddedKafka, place: TopicPartition
+) -> None:
+    """Before it knows who leads, a mailbox took a record of nobody for the leader's."""
+    now_ms = time.time_ns() // 1_000_000
+    name = f"{place.topic}-other"
+    produce_raw(kafka.settings, place, b"forged", timestamp_ms=now_ms, transactional_id=name)
+    (one,) = records_of(kafka.settings, place, 1)
+    assert isinstance(one, NotFromLeader)
 
 
 def test_while_nobody_has_led_nothing_counts(kafka: EmbeddedKafka, place: TopicPartition) -> None:
@@ -281,6 +294,17 @@ def test_one_forged_message_does_not_stop_control(leader: Leader) -> None:
     leader.hears(report(own + 1, 2))
     leader.wait("refused after asking", lambda: any(likely in one for one in leader.refusals()))
     assert leader.process.poll() is None
+
+
+def test_a_sender_that_cannot_be_is_refused(leader: Leader) -> None:
+    """It has no mailbox to be asked in, or was started in the far future: both stopped control."""
+    leader.hears(report(0, 1).model_copy(update={"consumer_id": 2**31 - 1}))
+    nowhere = "a message names consumer 2147483647, which has no mailbox"
+    leader.wait("refused", lambda: any(nowhere in one for one in leader.refusals()))
+    leader.hears(report(0, 2).model_copy(update={"incarnation": INTEGER_MAX}))
+    future = "a message of consumer 1 names an incarnation that is more than a day ahead"
+    leader.wait("refused", lambda: any(future in one for one in leader.refusals()))
+    assert ask(leader.settings, Pause(request_id="still"), "30s").outcome is ServiceOutcome.DONE
 
 
 def test_a_consumer_of_a_former_release_is_heard(leader: Leader) -> None:

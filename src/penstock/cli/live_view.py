@@ -93,7 +93,7 @@ def _figures(found: dict[str, Any], carried_bytes_per_s: float | None) -> Table:
     table.add_row("carried", carried)
     table.add_row("consumers", str(consumer_counts(found)))
     table.add_row("backlog", whole_backlog_text(found))
-    table.add_row("controller", doing_text(found))
+    table.add_row("controller", Text(doing_text(found)))
     return table
 
 

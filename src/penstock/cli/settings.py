@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
@@ -59,7 +60,8 @@ def show(
     for row in rows:
         shown = value_text(row["value"])
         beside = [row.get("not_in_force", "")] if running else []
-        table.add_row(str(row["option"]), shown, str(row["origin"]), *beside)
+        # As text: what a regular expression has in brackets is no markup.
+        table.add_row(*(Text(one) for one in (row["option"], shown, str(row["origin"]), *beside)))
     print_data(rows, output, table)
 
 

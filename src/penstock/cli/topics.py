@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
@@ -74,7 +75,7 @@ def check(
     found = findings_for(Administration(loaded.kafka), wanted)
     table = Table("topic", "state", "", box=None)
     for one in found:
-        table.add_row(one.topic, one.verdict, one.explanation)
+        table.add_row(one.topic, one.verdict, Text(one.explanation))
     rows = [
         {"topic": one.topic, "state": str(one.verdict), "explanation": one.explanation}
         for one in found

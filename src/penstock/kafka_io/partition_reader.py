@@ -146,8 +146,11 @@ class PartitionReader:
         """How many partitions the topic has now."""
         doing = f"counting the partitions of {topic}"
         with kafka_failures(self._kafka, doing):
-            found = self._consumer.list_topics(topic, timeout=self._kafka.answer_timeout)
-        return len(found.topics[topic].partitions)
+            listed = self._consumer.list_topics(topic, timeout=self._kafka.answer_timeout)
+        found = listed.topics[topic]
+        if found.error is not None:
+            raise as_penstock_error(found.error, self._kafka, doing)
+        return len(found.partitions)
 
     def _serve_callbacks(self) -> None:
         """Not while partitions are assigned: this would take a record."""

@@ -1,23 +1,24 @@
 """Checks how deep a JSON text nests, before it is parsed.
 
-The fast check uses `bytes.replace`: drop everything but brackets and quotes, drop empty strings,
-then remove one layer of empty brackets per round. A text of depth d is empty after d rounds. Texts
-with brackets or backslashes inside strings fail this check and are scanned byte by byte.
+The fast check uses `bytes.replace`: drop everything but brackets and quotes, make all brackets
+alike, drop empty strings, then remove one layer of empty brackets per round. A text of depth d is
+empty after d rounds. Texts with brackets or backslashes inside strings fail this check and are
+scanned byte by byte.
 """
 
 _KEPT = b'[]{}"\\'
 _DROPPED = bytes(byte for byte in range(256) if byte not in _KEPT)
+# One level may hold both kinds of brackets. Removed one after the other, `{[]}` would be one level.
+_ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
 def is_deeper_than(limit: int, text: bytes) -> bool:
     """Whether brackets outside strings nest deeper than `limit` levels."""
-    skeleton = text.translate(None, _DROPPED)
-    left = skeleton
+    left = text.translate(_ALIKE, _DROPPED)
     if b"\\" not in left:
         left = left.replace(b'""', b"")
         for _ in range(limit):
-            # One level may hold both kinds of brackets: `{}[]`.
-            left = left.replace(b"[]", b"").replace(b"{}", b"")
+            left = left.replace(b"[]", b"")
             if not left:
                 return False
     return _depth_read_carefully(text) > limit

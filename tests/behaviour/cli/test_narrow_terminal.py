@@ -47,3 +47,12 @@ def test_a_name_that_is_longer_than_the_terminal_is_folded(
     lines = printed(table, capsys)
     assert "".join(lines).count("X") == 249
     assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("pattern", ["registry/[a-z]+:[0-9]+", "team[/-].*"])
+def test_a_pattern_is_shown_as_it_is(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brackets are no markup: who looks up what is allowed must see all of it."""
+    monkeypatch.setenv("COLUMNS", "200")
+    done = invoked("settings", "--set", f'controller.allowed_images=["{pattern}"]')
+    assert done.exit_code == 0
+    assert pattern in done.stdout

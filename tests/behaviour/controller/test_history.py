@@ -7,6 +7,7 @@ from typing import Any
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from penstock.controller.core.decisions import (
     HISTORY_MAX,
+    REQUESTS_KEPT,
     Code,
     Decision,
     is_worth_a_line,
@@ -41,6 +42,34 @@ def test_a_partition_that_fails_for_hours_pushes_nothing_out() -> None:
     (fault,) = [one for one in history if one.code is Code.PARTITION_FAILED]
     assert (fault.times, fault.first_ms, fault.at_ms) == (500, 0, 60_000 * 499)
     assert fault.explanation.endswith(": 499")
+
+
+def test_a_forged_report_of_many_partitions_pushes_nothing_out() -> None:
+    """One message may claim a thousand partitions: the consumer is told once, with a count."""
+    teller = after(*TWO_CONSUMERS)
+    assert teller.state is not None
+    before = [one.code for one in teller.state.history]
+    rows = " ".join(f"nowhere-{number}@1.1" for number in range(2 * HISTORY_MAX))
+    teller.tell(f"consumer 2 reports orders-2@1.3 {rows}")
+    *others, stray = teller.state.history
+    assert [one.code for one in others] == before
+    assert (stray.code, stray.times) == (Code.STRAY_READER, 2 * HISTORY_MAX)
+
+
+def test_requests_stay_when_much_else_is_told() -> None:
+    """The newest ones: who asked for what is looked up when something has gone wrong."""
+    asked = [
+        Decision(turn, Code.REQUEST_ANSWERED, f"request {turn} of somebody", 1)
+        for turn in range(REQUESTS_KEPT + 2)
+    ]
+    history = remembered((), asked)
+    for turn in range(3 * HISTORY_MAX):
+        other = Decision(turn, Code.PARTITION_APPEARED, f"orders-{turn} appeared", 1)
+        history = remembered(history, [other])
+        assert len(history) <= HISTORY_MAX
+    requests = [one for one in history if one.code is Code.REQUEST_ANSWERED]
+    assert requests == asked[2:]
+    assert history[-1].explanation == f"orders-{3 * HISTORY_MAX - 1} appeared"
 
 
 def test_figures_do_not_make_a_fault_another_one() -> None:

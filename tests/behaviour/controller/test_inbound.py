@@ -21,6 +21,11 @@ from penstock.messages import (
     ControllerHeartbeat,
     LeadershipClaim,
     Message,
+    Pause,
+    Refusal,
+    RefusalCode,
+    ServiceAnswer,
+    ServiceOutcome,
     encode,
 )
 from penstock.model import TopicPartition
@@ -29,6 +34,7 @@ from penstock.telemetry import get_logger
 
 NAMES = Settings().topics.names
 OWN, CONSUMERS = TopicPartition(NAMES.controller, 0), TopicPartition(NAMES.consumer, 0)
+SERVICE = TopicPartition(NAMES.service, 0)
 EPOCH, START, END = 7, 40, 60
 
 
@@ -58,19 +64,24 @@ class PlayedTopics:
 class Stage:
     def __init__(self) -> None:
         self.inbox: Inbox = queue.Queue()
+        self.unreadable: list[tuple[int, str]] = []
         self.readers = InboundReaders(
             Settings(),
             self.inbox,
             get_logger(),
             controller_epoch=EPOCH,
             service_since=0,
-            on_unreadable_request=lambda *_: None,
+            on_unreadable_request=lambda record, refusal: self.unreadable.append(
+                (record.offset, refusal.code)
+            ),
         )
         self.topics: Any = self.readers._topics
 
-    def reads(self, place: TopicPartition, message: Message, offset: int = START) -> list[Input]:
+    def reads(
+        self, place: TopicPartition, message: Message, offset: int = START, group: str = "penstock"
+    ) -> list[Input]:
         """What the loop gets when this record was read."""
-        encoded = encode(message, group="penstock")
+        encoded = encode(message, group=group)
         record = KafkaRecord(place, offset, 0, None, encoded.value, encoded.headers)
         self.topics.records.append(record)
         self.readers._read_messages()
@@ -155,6 +166,10 @@ def test_a_consumer_without_a_mailbox_does_not_exist(
     (found,) = stage.reads(CONSUMERS, report(EPOCH, consumer=4))
     assert isinstance(found, ConsumerMessageRead), "the group has grown"
     assert stage.topics.counted == 2
+    stage.topics.mailboxes = 1
+    stage.reads(CONSUMERS, report(EPOCH, consumer=99))
+    (found,) = stage.reads(CONSUMERS, report(EPOCH + 1, consumer=5))
+    assert isinstance(found, ConsumerMessageRead), "one that has not heard of them yet"
 
 
 def test_a_message_comes_with_the_time_of_the_clock(stage: Stage) -> None:
@@ -164,3 +179,39 @@ def test_a_message_comes_with_the_time_of_the_clock(stage: Stage) -> None:
     assert isinstance(found, ConsumerMessageRead)
     assert found.unix_ms is not None
     assert before_ms <= found.unix_ms <= time.time_ns() // 1_000_000
+
+
+def test_messages_of_another_group_are_told_and_its_requests_are_answered(stage: Stage) -> None:
+    """Not its answers: two controllers on one prefix would answer each other for ever."""
+    (found,) = stage.reads(CONSUMERS, report(EPOCH), group="other")
+    assert isinstance(found, MessageRefused)
+    assert "ConsumerReport on the consumer topic, of group other" in found.explanation
+    stage.reads(SERVICE, Pause(request_id="theirs"), 41, group="other")
+    assert stage.unreadable == [(41, RefusalCode.OTHER_GROUP)]
+    answer = ServiceAnswer(
+        request_id="theirs", controller_epoch=3, outcome=ServiceOutcome.REFUSED, detail="no"
+    )
+    (found,) = stage.reads(SERVICE, answer, 42, group="other")
+    assert isinstance(found, MessageRefused)
+    assert stage.unreadable == [(41, RefusalCode.OTHER_GROUP)]
+
+
+def test_speeds_are_those_of_this_group(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another group's are refused by the reader, and told."""
+    asked: dict[str, Any] = {}
+
+    class Reader:
+        def __init__(self, *_: object, **given: Any) -> None:
+            asked.update(given)
+            stage.readers._stop.set()
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(inbound, "MeasurementReader", Reader)
+    stage.readers._read_speeds()
+    assert asked["group"] == "penstock"
+    asked["on_refusal"](Refusal(RefusalCode.OTHER_GROUP, "of group other", 1, None))
+    made = stage.inbox.get_nowait()
+    assert not isinstance(made, Exception)
+    told = "a message of another group was refused: unknown on the monitor topic, of group other"
+    assert made(0) == MessageRefused(0, told)

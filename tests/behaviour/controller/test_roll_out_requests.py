@@ -144,6 +144,29 @@ def test_other_code_is_refused_and_told(
     assert teller.state.roll_out is None
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"image": "penstock:2-evil"},
+        {"image": "evil/penstock:2"},
+        {"image": "penstock:2@sha256:1"},
+        {"image": "penStock:2"},
+        {"transformations": {"orders": "shop.orders:decode_all"}},
+        {"transformations": {"orders": "evil.shop.orders:decode"}},
+        {"transformations": {"orders": "Shop.orders:decode"}},
+        {"transformations": {"orders": "shop.orders.decode:decode"}},
+    ],
+)
+def test_a_pattern_is_for_a_whole_name_in_its_own_case(fields: dict[str, Any]) -> None:
+    """What only begins or ends as listed is other code."""
+    allowed = {
+        "controller.allowed_images": ["penstock:2"],
+        "controller.allowed_transformations": [r"shop\.orders:decode"],
+    }
+    _, told = asked({**allowed, "lake.tables": {}}, fields)
+    assert " is not allowed: neither " in told
+
+
 def test_what_is_rolled_out_is_in_the_history() -> None:
     """With the image, the functions, and who asked."""
     _, told = asked(

@@ -47,6 +47,32 @@ def test_a_far_broker_without_tls_is_refused(made: Callable[[Any], Any], protoco
 
 
 @pytest.mark.parametrize(
+    "host",
+    [
+        "localhost.evil.example",
+        "localhost.",
+        "localhost-1",
+        "127.0.0.1.evil.example",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "0.0.0.0",  # noqa: S104 -- an address to connect to
+        "128.0.0.1",
+        "[::]",
+        "[::2]",
+        "[::ffff:10.0.0.5]",
+        "[::1].evil.example",
+        "\uff11\uff12\uff17.0.0.1",
+        "localho\u017ft",
+    ],
+)
+def test_what_only_looks_like_the_loopback_is_far(host: str) -> None:
+    """Alone, and beside addresses that are the loopback."""
+    for servers in (f"{host}:9092", f"localhost:9092,{host}:9092,[::1]:9092"):
+        assert kafka(servers).unencrypted_servers == [f"{host}:9092"]
+
+
+@pytest.mark.parametrize(
     "given",
     [
         kafka("127.0.0.1:9092"),

@@ -8,18 +8,18 @@ import pytest
 from penstock.kafka_io import measurement_topic
 from penstock.kafka_io.measurement_topic import MeasurementReader
 from penstock.kafka_io.partition_reader import EndReached, KafkaRecord, Outcome
-from penstock.messages import WriteSpeedMeasurement, encode
+from penstock.messages import Refusal, RefusalCode, WriteSpeedMeasurement, encode
 from penstock.model import OffsetRange, TopicPartition
 from penstock.settings.sections import KafkaSettings, TopicsSettings
 
 TOPIC = TopicPartition("data-engineering-monitor", 0)
 
 
-def measurement(offset: int) -> KafkaRecord:
+def measurement(offset: int, group: str = "") -> KafkaRecord:
     message = WriteSpeedMeasurement(
         monitor_incarnation=1, sequence=offset + 1, published_at_unix_ms=0, age_ms=0, window_ms=1
     )
-    encoded = encode(message)
+    encoded = encode(message, group=group)
     return KafkaRecord(TOPIC, offset, 0, None, encoded.value, encoded.headers)
 
 
@@ -65,3 +65,25 @@ def test_the_reader_waits_for_the_end_instead_of_asking_for_it(
     assert found is not None
     assert found.sequence == 1
     assert played.reads <= 6
+
+
+def test_a_measurement_of_another_group_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its monitor may measure other topics: the group would be made for their load."""
+    played, refused = PlayedReader(), list[Refusal]()
+    monkeypatch.setattr(measurement_topic, "PartitionReader", lambda _: played)
+    reader = MeasurementReader(
+        KafkaSettings(),
+        TopicsSettings(),
+        group="penstock",
+        on_refusal=refused.append,
+        clock=lambda: played.now_s,
+    )
+    played.coming = [
+        (0.0, measurement(0, "penstock")),
+        (0.0, measurement(1, "other")),
+        (0.0, EndReached(TOPIC, 2)),
+    ]
+    found = reader.newest(wait_s=0.5)
+    assert found is not None
+    assert found.sequence == 1
+    assert [one.code for one in refused] == [RefusalCode.OTHER_GROUP]

@@ -257,6 +257,14 @@ def test_brackets_in_strings_are_no_nesting() -> None:
     assert is_deeper_than(1, b'["]", [1]]')
 
 
+def test_a_list_in_an_object_is_two_levels() -> None:
+    """Both kinds of brackets count: a text could nest twice as deep as is allowed."""
+    assert is_deeper_than(1, b'{"": []}')
+    assert is_deeper_than(8, b'{"a":[' * 5 + b"]}" * 5)
+    assert not is_deeper_than(8, b'{"a":[' * 4 + b"]}" * 4)
+    assert not is_deeper_than(2, b'[{}, [], {"a": 1}]')
+
+
 def test_a_message_of_another_group_is_refused() -> None:
     """It names its group in a header; the reader says whose it is."""
     query = StateQuery(consumer_id=3, controller_epoch=7, plan_number=1, query_number=1)
@@ -268,6 +276,16 @@ def test_a_message_of_another_group_is_refused() -> None:
     assert (refusal.code, refusal.event_type) == (RefusalCode.OTHER_GROUP, "StateQuery")
     assert refusal.detail == "of group orders; this is group payments (lake.group)"
     assert decode(encoded.value, encoded.headers) == query, "who only looks on reads all groups"
+
+
+@pytest.mark.parametrize("other", ["Orders", "orders-", "order", "orders.", "0rders"])
+def test_a_group_with_nearly_the_same_name_is_another_one(other: str) -> None:
+    """Names differ by case too, as topics do."""
+    query = StateQuery(consumer_id=3, controller_epoch=7, plan_number=1, query_number=1)
+    encoded = encode(query, group=other)
+    refusal = decode(encoded.value, encoded.headers, group="orders")
+    assert isinstance(refusal, Refusal)
+    assert refusal.code is RefusalCode.OTHER_GROUP
 
 
 def test_a_message_without_a_group_is_of_an_older_release_and_is_read() -> None:

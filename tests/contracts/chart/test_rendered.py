@@ -13,7 +13,6 @@ from kit.kubernetes.helm import helm as run_helm
 from penstock import __version__
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
-from penstock.deployment.kubernetes.core.names import label_value
 from penstock.deployment.kubernetes.core.pod_template import invalid_reason
 from penstock.deployment.kubernetes.process.from_settings import require_usable
 from penstock.model import ConsumerId
@@ -386,16 +385,3 @@ def test_the_lake_stays_when_the_release_goes(helm: Path) -> None:
     assert kept["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     gone = rendered(helm, settings=["lake.persistence.keepOnUninstall=false"])
     assert "annotations" not in of_kind(gone, "PersistentVolumeClaim")["penstock-lake"]["metadata"]
-
-
-@pytest.mark.parametrize(
-    "group", ["orders", "Orders.eu", "_orders_", "9_", "...", "x" * 70, "-a-b-"]
-)
-def test_the_chart_selects_the_consumers_of_this_group_alone(helm: Path, group: str) -> None:
-    """By the label that the controller writes, also where the group's name cannot be one."""
-    objects = rendered(helm, settings=[f"settings.lake.group={group}"])
-    policy = of_kind(objects, "NetworkPolicy")["penstock-consumer"]
-    wanted = policy["spec"]["podSelector"]["matchLabels"]
-    assert wanted["penstock.io/group"] == label_value(group)
-    budget = of_kind(objects, "PodDisruptionBudget")["penstock-consumers"]
-    assert budget["spec"]["selector"]["matchLabels"] == wanted

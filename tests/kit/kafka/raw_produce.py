@@ -12,6 +12,7 @@ from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
 _PRODUCE, _VERSION = 0, 3
+_IS_TRANSACTIONAL = 0x10
 # Unknown topic or partition, leader not available, not the leader: of a topic that was just made.
 _NO_LEADER_YET = {3, 5, 6}
 _POLYNOMIAL = 0x82F63B78
@@ -27,14 +28,21 @@ def produce_raw(
     timestamp_ms: int,
     key: bytes | None = None,
     headers: RawHeaders = (),
+    transactional_id: str | None = None,
 ) -> int:
-    """Write through the broker that leads the partition; returns the record's offset."""
-    batch = _batch(key, value, headers, timestamp_ms)
+    """Write through the broker that leads the partition; returns the record's offset.
+
+    With a transactional id the batch says that it is of a transaction, and of no producer.
+    """
+    attributes = 0 if transactional_id is None else _IS_TRANSACTIONAL
+    batch = _batch(key, value, headers, timestamp_ms, attributes)
+    under = struct.pack(">h", -1) if transactional_id is None else _text(transactional_id)
     body = b"".join(
         [
             struct.pack(">hhi", _PRODUCE, _VERSION, 1),
             _text("raw"),
-            struct.pack(">hhii", -1, -1, round(_ANSWER_TIMEOUT_S * 1000), 1),
+            under,
+            struct.pack(">hii", -1, round(_ANSWER_TIMEOUT_S * 1000), 1),
             _text(place.topic),
             struct.pack(">iii", 1, place.partition, len(batch)),
             batch,
@@ -64,13 +72,20 @@ def _answer(kafka: KafkaSettings, place: TopicPartition, request: bytes) -> tupl
     return error, offset
 
 
-def _batch(key: bytes | None, value: bytes | None, headers: RawHeaders, timestamp_ms: int) -> bytes:
+def _batch(
+    key: bytes | None,
+    value: bytes | None,
+    headers: RawHeaders,
+    timestamp_ms: int,
+    attributes: int,
+) -> bytes:
     """A record batch of the format that Kafka has had since 0.11, with one record."""
     named = b"".join(_sized(name) + _sized(content) for name, content in headers)
     body = b"\0" + _varint(0) + _varint(0) + _sized(key) + _sized(value)
     body += _varint(len(headers)) + named
     record = _varint(len(body)) + body
-    checked = struct.pack(">hiqqqhii", 0, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1) + record
+    checked = struct.pack(">hiqqqhii", attributes, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1)
+    checked += record
     rest = struct.pack(">ibI", -1, 2, _checksum(checked)) + checked
     return struct.pack(">qi", 0, len(rest)) + rest
 

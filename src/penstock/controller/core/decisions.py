@@ -1,7 +1,8 @@
 """Every decision explains itself: a code for programs, a sentence with figures for people, a cost.
 
 The history is bounded: the newest decisions push out the oldest. A fault that comes again is not
-told again: it moves to the end with a count, so that it pushes out nothing.
+told again: it moves to the end with a count, so that it pushes out nothing. The newest requests of
+operators stay: who asked for what must not be pushed out by what others make the group tell.
 """
 
 import re
@@ -10,6 +11,7 @@ from enum import StrEnum
 
 # Enough for an hour of a restless group; the state file stays small.
 HISTORY_MAX = 200
+REQUESTS_KEPT = 50
 
 
 class Code(StrEnum):
@@ -99,6 +101,7 @@ REPEATING_WITH_FIGURES = frozenset(
     }
 )
 _FIGURE = re.compile(r"(?<![-\w.])\d[\d,.]*")
+_PARTITION_READ = re.compile(r"\breads? \S+")
 
 
 def remembered(history: tuple[Decision, ...], new: list[Decision]) -> tuple[Decision, ...]:
@@ -113,7 +116,18 @@ def remembered(history: tuple[Decision, ...], new: list[Decision]) -> tuple[Deci
             if place is None
             else replace(decision, times=former.times + 1, first_ms=first_ms)
         )
-    return tuple(kept[-HISTORY_MAX:])
+    return _bounded(kept)
+
+
+def _bounded(kept: list[Decision]) -> tuple[Decision, ...]:
+    """Without the oldest, the newest requests excepted."""
+    excess = len(kept) - HISTORY_MAX
+    if excess <= 0:
+        return tuple(kept)
+    requests = [i for i, one in enumerate(kept) if one.code is Code.REQUEST_ANSWERED]
+    stays = set(requests[-REQUESTS_KEPT:])
+    goes = set([i for i in range(len(kept)) if i not in stays][:excess])
+    return tuple(one for i, one in enumerate(kept) if i not in goes)
 
 
 def _place_of_same(history: list[Decision], decision: Decision) -> int | None:
@@ -142,6 +156,8 @@ def _same_text(decision: Decision) -> str | None:
     if code is Code.MESSAGE_REFUSED:
         # Names and numbers are those of its writer: they must not push out what else is told.
         return _FIGURE.sub("", text.partition(": ")[0])
+    if code is Code.STRAY_READER:
+        return _PARTITION_READ.sub("", text)  # which one is the word of who says that he reads it
     if code in REPEATING:
         return text
     is_start_alone = code is Code.PLAN_MADE and decision.moves == 0

@@ -35,6 +35,7 @@ from penstock.messages import (
     PartAssembler,
     Refusal,
     RefusalCode,
+    ServiceAnswer,
     ServiceRequest,
     StateQueryResponse,
     WholeMeasurement,
@@ -143,7 +144,8 @@ class InboundReaders:
         found = decode(record.value, record.headers, group=group, topic_role=role, mailbox=0)
         if isinstance(found, Refusal):
             self._refused(found, role)
-            if is_service:
+            # Two groups on one prefix would answer each other's answers for ever.
+            if is_service and found.event_type != ServiceAnswer.__name__:
                 self._on_unreadable_request(record, found)
         elif isinstance(found, ServiceRequest):
             self._inbox.put(lambda now_ms: Requested(now_ms, found))
@@ -191,7 +193,8 @@ class InboundReaders:
         is_due = now_s - self._mailboxes_asked_s >= MAILBOXES_ASKED_EVERY_S
         if number >= self._mailboxes and is_due:
             self._mailboxes_asked_s = now_s
-            self._mailboxes = self._topics.partitions_of(self._own.topic)
+            # There are never fewer: a broker that answers with less has not heard of them yet.
+            self._mailboxes = max(self._mailboxes, self._topics.partitions_of(self._own.topic))
         return number < self._mailboxes
 
     def _refused(self, refusal: Refusal, role: str) -> None:
