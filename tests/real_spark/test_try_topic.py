@@ -181,6 +181,7 @@ def test_a_spark_in_its_own_process(trials: Trials) -> None:
     seen = json.loads(done.stdout)
     assert [row["id"] for row in seen["rows"]] == ["a"]
     assert [letter["value"] for letter in seen["dead_letters"]] == ["broken"]
+    assert "log level" not in done.stderr, "what Spark says when it starts is for nobody"
     assert not trials.lake.exists()
 
 
@@ -189,6 +190,7 @@ def test_records_without_a_transformation(trials: Trials) -> None:
     topic = trials.topic("try", b"a")
     produce(trials.kafka.settings, topic, {0: [b"x"] * 5}, transaction=False)
     produce(trials.kafka.settings, topic, {0: [b"b"]}, transaction=True)
-    seen = trials.seen(topic, "-n", "2")
-    assert [row["value"] for row in seen["rows"]] == ["a", "b"]
-    assert seen["schema"]["headers"].startswith("array<struct<")
+    for arguments, table in (((), {}), (("--raw",), {"transformation": f"{WHERE}:decode"})):
+        seen = trials.seen(topic, "-n", "2", *arguments, **table)
+        assert [row["value"] for row in seen["rows"]] == ["a", "b"]
+        assert seen["schema"]["headers"].startswith("array<struct<")

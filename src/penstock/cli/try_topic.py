@@ -21,15 +21,18 @@ from penstock.cli.console import (
 )
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.quiet_start import quiet_start
 from penstock.cli.told_progress import ToldProgress
 from penstock.errors import PenstockError, UsageError
 from penstock.jars import spark_sets
 from penstock.model.sentences import counted
 from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
-from penstock.settings import Settings
+from penstock.settings import Settings, changed_settings
 from penstock.settings.sections import SparkSettings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.pipeline.calibration import Calibration
     from penstock.pipeline.trial import Finding, TopicTrial
 
@@ -55,6 +58,10 @@ def try_topic(
     whole_values: Annotated[
         bool,
         typer.Option("--whole", help="Show every value whole, record by record; -o json does too."),
+    ] = False,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="The records as they are in Kafka, without a transformation."),
     ] = False,
     without_spark: Annotated[
         bool,
@@ -89,7 +96,7 @@ def try_topic(
     Examples:
     `penstock try orders`
 
-    `penstock try orders -n 1 --whole`
+    `penstock try orders --raw -n 1 --whole`
 
     `penstock try orders --oldest -n 50 --set lake.tables='{"orders": {"transformation": "a:b"}}'`
 
@@ -102,18 +109,19 @@ def try_topic(
         _show_findings(found, timed, output)
         return
     # PySpark and deltalake are slow to import.
-    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- see above
     from penstock.pipeline.trial import require_topic  # noqa: PLC0415 -- see above
     from penstock.pipeline.trial import try_topic as tried  # noqa: PLC0415 -- see above
 
     if without_spark:
         raise UsageError("--without-spark does not try a topic.")
+    if raw:
+        loaded = changed_settings(loaded, {"lake.tables": {}})
     require_topic(loaded, topic)
     spark = _spark_here(loaded.spark)
     if not spark.uses_connect_server:
         fetch_with_progress(spark_sets(spark.object_store))
     with foreign_output_to_stderr(), ToldProgress("starting Spark") as tell:
-        session = start_session(spark)
+        session = _quietly_started(spark)
         try:
             with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
                 trial = tried(
@@ -135,6 +143,13 @@ def try_topic(
         raise typer.Exit(1)
 
 
+def _quietly_started(spark: SparkSettings) -> "SparkSession":
+    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
+
+    with quiet_start():
+        return start_session(spark)
+
+
 def _spark_here(spark: SparkSettings) -> SparkSettings:
     """A Spark that sees this machine's folders: a Connect server here, or one in this process."""
     if spark.server_port is not None:
@@ -146,18 +161,16 @@ def _spark_here(spark: SparkSettings) -> SparkSettings:
 
 def _findings(settings: Settings, *, without_spark: bool) -> "list[Finding]":
     """What `up` and the controller want to know before consumers start."""
-    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
     with foreign_output_to_stderr(), ToldProgress() as tell:
-        session = None if without_spark else partial(start_session, settings.spark)
+        session = None if without_spark else partial(_quietly_started, settings.spark)
         return list(try_out(settings, session, tell))
 
 
 def _calibrations(settings: Settings) -> "list[Calibration]":
     """What could not be timed is measured later: it holds nothing up."""
     from penstock.pipeline.calibration import Calibration, calibrated  # noqa: PLC0415 -- PySpark
-    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
 
     interest = TopicsOfInterest.from_settings(settings.monitor, settings.topics)
     with foreign_output_to_stderr(), ToldProgress() as tell:
@@ -165,7 +178,7 @@ def _calibrations(settings: Settings) -> "list[Calibration]":
             return list(
                 calibrated(
                     settings,
-                    partial(start_session, settings.spark),
+                    partial(_quietly_started, settings.spark),
                     lambda topic: interest.includes(topic, is_internal=False),
                     tell,
                 )
@@ -318,21 +331,31 @@ def _show_one_by_one(
     *,
     is_whole: bool,
 ) -> None:
-    """One line for each value: for rows that are wider than the terminal."""
+    """One line for each value: for rows that are wider than the terminal. Types come once."""
+    if any(schema.values()):
+        _print_lines(console, "types", schema)
     for number, row in enumerate(rows, start=1):
-        table = Table(box=None, show_header=False, title=f"{what} {number}", title_justify="left")
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, style="dim")
-        table.add_column(overflow="fold")
-        for name, kind in schema.items():
-            table.add_row(escape(name), escape(kind), _cell(row.get(name), is_whole=is_whole))
-        console.print(table)
+        values = {name: _text(row.get(name), is_whole=is_whole) for name in schema}
+        _print_lines(console, f"{what} {number}", values)
+
+
+def _print_lines(console: Console, title: str, values: Mapping[str, str]) -> None:
+    table = Table(box=None, show_header=False, title=title, title_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in values.items():
+        table.add_row(escape(name), escape(text))
+    console.print(table)
+
+
+def _text(value: Any, *, is_whole: bool = False) -> str:
+    text = "null" if value is None else str(_text_of(value))
+    is_short = is_whole or len(text) <= _VALUE_CHARACTERS_MAX
+    return text if is_short else text[:_VALUE_CHARACTERS_MAX] + "..."
 
 
 def _cell(value: Any, *, is_whole: bool = False) -> str:
-    text = "null" if value is None else str(_text_of(value))
-    is_short = is_whole or len(text) <= _VALUE_CHARACTERS_MAX
-    return escape(text if is_short else text[:_VALUE_CHARACTERS_MAX] + "...")
+    return escape(_text(value, is_whole=is_whole))
 
 
 def _change_said(trial: "TopicTrial") -> str:

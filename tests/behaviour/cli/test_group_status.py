@@ -186,7 +186,7 @@ def test_one_is_not_counted_as_many(tmp_path: Path) -> None:
     assert "40 B/s written to 1 partition, 1 consumer," in shown
     planned = invoked("plan", *where)
     capacity, said, costs = planned.stderr.splitlines()
-    assert capacity == "One consumer carries 100 B/s (set in packing.capacity)."
+    assert capacity == "One consumer carries 100 B/s (packing.capacity)."
     assert said == "1 consumer now, 1 then, at least 1 needed; 0 partitions would move."
     assert costs == (
         "99% of the records within 10 s (objective.freshness): 1 consumer and 0 spares. Within "

@@ -35,8 +35,16 @@ MIXED = (
         (capacity_text({}), ""),
         (said(10e6, "assumed"), "one consumer carries 10 MB/s (assumed: nothing is measured yet)"),
         (
-            said(2e6, "set", orders=row(2e6, "set", 1e6, 3e6)),
-            "one consumer carries 2 MB/s (set in packing.capacity)",
+            said(2e6, "set", orders=row(1.1e6, "set", 1e6, 3e6)),
+            "one consumer carries 2 MB/s (packing.capacity; measured 1.1 MB/s)",
+        ),
+        (
+            said(2e6, "set", a=row(1e6, "set"), b=row(9e6, "set")),
+            "one consumer carries 2 MB/s (packing.capacity; measured 1 MB/s to 9 MB/s)",
+        ),
+        (
+            said(2e6, "set", a={**row(2e6, "set"), "measured_bytes_per_s": None}),
+            "one consumer carries 2 MB/s (packing.capacity)",
         ),
         (
             said(2e6, "measured", orders=row(2e6, "measured", 1e6, 3e6)),

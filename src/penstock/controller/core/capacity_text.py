@@ -1,12 +1,13 @@
 """What one consumer carries, in words: of which topic, from what to what, and how it is known."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.model.sentences import speed_text
 
 TOPICS_SHOWN = 5
 _SOURCES = {
-    "set": "set in packing.capacity",
+    "set": "packing.capacity",
     "measured": "measured",
     "together": "measured together with other topics",
     "calibrated": "calibrated before the start",
@@ -22,7 +23,9 @@ def capacity_text(found: dict[str, Any]) -> str:
     text = f"one consumer carries {speed_text(capacity['bytes_per_s'])}"
     topics = capacity["topics"]
     source = capacity["source"]
-    if source == "set" or not topics:
+    if source == "set":
+        return f"{text} ({_SOURCES[source]}{_measured_beside(topics.values())})"
+    if not topics:
         return f"{text} ({_SOURCES[source]})"
     if len(topics) == 1:
         return f"{text} ({_how_known(next(iter(topics.values())))})"
@@ -35,6 +38,15 @@ def capacity_text(found: dict[str, Any]) -> str:
     more = len(topics) - len(shown)
     rest = f", and of {more} more" if more else ""
     return f"{text} of all topics as they are written; of {', of '.join(shown)}{rest}"
+
+
+def _measured_beside(rows: Iterable[dict[str, Any]]) -> str:
+    """A figure that is set, or the default, may be far from what consumers do."""
+    measured = sorted(one["measured_bytes_per_s"] for one in rows if one["measured_bytes_per_s"])
+    if not measured:
+        return ""
+    least, most = speed_text(measured[0]), speed_text(measured[-1])
+    return f"; measured {least if least == most else f'{least} to {most}'}"
 
 
 def _how_known(row: dict[str, Any]) -> str:
