@@ -61,9 +61,10 @@ class ObjectiveNeed:
     rise: float | None
 
     def text(self) -> str:
+        mean = f"{self.consumers_mean:.3g}"
         return (
-            f"{self.consumers_mean:.3g} consumers on average, {self.consumers_highest} at most, "
-            f"and {counted(self.spare_consumers, 'spare')}"
+            f"{mean} consumer{'' if mean == '1' else 's'} on average, {self.consumers_highest} at "
+            f"most, and {counted(self.spare_consumers, 'spare')}"
         )
 
 
@@ -181,22 +182,23 @@ class Recommendation:
         )
 
     def _set_lines(self, chosen: ControllerSettings) -> list[str]:
-        lines = [
-            f"Set {name} to {value}: {self.reasons[name]}" for name, value in self.settings.items()
-        ]
-        wanted, now = self.settings["controller.consumers_max"], chosen.consumers_max
-        if now < wanted:
-            lines.append(f"controller.consumers_max is {now} now, which is too few: raise it.")
-        elif now > wanted:
+        to_set = dict(self.settings)
+        most, now = "controller.consumers_max", chosen.consumers_max
+        if now >= self.settings[most]:
+            del to_set[most]
+        lines = [f"Set {name} to {value}: {self.reasons[name]}" for name, value in to_set.items()]
+        if most in to_set:
+            lines.append(f"{most} is {now} now, which is too few: raise it.")
+        else:
             lines.append(
-                f"controller.consumers_max is {now} now, which is enough: follow this only to "
-                "limit what the group may cost."
+                f"{most} is {now} now, which is enough; {self.settings[most]} would limit what the "
+                f"group may cost: {self.reasons[most]}"
             )
         if self.capacity_is_default:
             capacity = format_speed(self.capacity_bytes_per_s)
             lines.append(f"Leave packing.capacity at {capacity} for now: {_CAPACITY_BY_DEFAULT}")
-        start = " ".join(f"--set {name}={value}" for name, value in self.settings.items())
-        return [*lines, f"To start with: penstock up {start}"]
+        start = "".join(f" --set {name}={value}" for name, value in to_set.items())
+        return [*lines, f"To start with: penstock up{start}"]
 
 
 def recommendation(

@@ -31,8 +31,6 @@ from penstock.settings import Settings, changed_settings
 from penstock.settings.sections import SparkSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from penstock.pipeline.calibration import Calibration
     from penstock.pipeline.trial import Finding, TopicTrial
 
@@ -143,7 +141,7 @@ def try_topic(
         raise typer.Exit(1)
 
 
-def _quietly_started(spark: SparkSettings) -> "SparkSession":
+def _quietly_started(spark: SparkSettings) -> Any:
     from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
 
     with quiet_start():

@@ -64,7 +64,8 @@ def verify(
     for name, reason in verdict.unchecked.items():
         say(f"{name} was not checked: {reason}")
     if verdict.partitions and output is OutputFormat.TABLE:
-        say("exact" if verdict.is_exact else "NOT exact")
+        exact = "exact: what the ledger counts as carried is in the lake, once"
+        say(exact if verdict.is_exact else "NOT exact")
     if not verdict.is_exact:
         raise typer.Exit(1)
 

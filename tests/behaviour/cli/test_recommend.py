@@ -127,7 +127,10 @@ def test_a_watch_ends_with_a_recommendation() -> None:
     assert "120 kB/s written on average, 160 kB/s at most" in text
     assert "One consumer carries 100 kB/s (packing.capacity, as set)." in text
     assert "A group of fixed size would need 2 all the time." in text
-    assert "penstock up --set packing.capacity=100kB/s --set controller.consumers_max=4" in text
+    assert text.endswith("To start with: penstock up --set packing.capacity=100kB/s")
+    few = controller_settings(changed_settings(SETTINGS, {"controller.consumers_max": 3}))
+    start = "penstock up --set packing.capacity=100kB/s --set controller.consumers_max=4"
+    assert found.text(few).endswith(start)
 
 
 def test_a_hot_partition_and_a_default_are_named() -> None:
@@ -151,10 +154,14 @@ def test_every_setting_has_its_value_and_its_reason() -> None:
     (capacity,) = [line for line in lines if line.startswith("Leave packing.capacity at 100kB/s ")]
     assert "in bytes of log a second. This default is low on purpose" in capacity
     assert "docs/sizing.md says how to measure it." in capacity
-    assert (
-        "Set controller.consumers_max to 4: the most consumers at a time: 2 that were needed at "
-        "most, 1 for a load that is 50% higher, and 1 for spares."
-    ) in lines
+    enough = f"controller.consumers_max is {chosen.consumers_max} now, which is enough"
+    reason = (
+        "the most consumers at a time: 2 that were needed at most, 1 for a load that is 50% "
+        "higher, and 1 for spares."
+    )
+    assert f"{enough}; 4 would limit what the group may cost: {reason}" in lines
+    few = controller_settings(changed_settings(SETTINGS, {"controller.consumers_max": 1}))
+    assert f"Set controller.consumers_max to 4: {reason}" in found.text(few).splitlines()
     assert found.settings.keys() == found.reasons.keys()
     assert any("raise packing.knob (0 is fewest consumers" in line for line in lines)
     assert "short look" in found.text(chosen)
@@ -217,7 +224,8 @@ def test_a_group_that_would_not_change_is_not_called_restless() -> None:
     text = recommendation(seen, chosen, capacity_is_default=False).text(chosen)
     assert "The group would not change in this time.\n" in text
     assert "packing.knob" not in text
-    assert "controller.consumers_max is 90 now, which is enough: follow this only to" in text
+    assert "controller.consumers_max is 90 now, which is enough; 3 would limit what" in text
+    assert text.splitlines()[-1] == "To start with: penstock up --set packing.capacity=100kB/s"
     few = controller_settings(changed_settings(SETTINGS, {"controller.consumers_max": 1}))
     few_text = recommendation(seen, few, capacity_is_default=False).text(few)
     assert "controller.consumers_max is 1 now, which is too few: raise it." in few_text
