@@ -111,6 +111,19 @@ def test_a_function_that_marks_everything_is_refused(trials: Trials) -> None:
     assert (seen["exit_code"], seen["rows"], len(seen["dead_letters"])) == (1, [], 2)
 
 
+def test_milliseconds_that_are_taken_for_seconds_are_named(trials: Trials) -> None:
+    """A newcomer got a traceback here, and after a roll-out a table that Python cannot read."""
+    topic = trials.topic("try", b'{"id":"a"}', b'{"id":"b"}')
+    table = {"transformation": f"{WHERE}:with_far_times"}
+    seen = trials.seen(topic, **table)
+    assert (seen["exit_code"], seen["rows"][0]["at"]) == (1, "in the year 58692")
+    shown = trials.run(topic, **{topic: table})
+    assert "Every time in at is in the year 58692 or so" in shown.stderr
+    whole = trials.run("-o", "json", **{topic: table})
+    (found,) = [one for one in json.loads(whole.stdout) if one["check"] != "lake"]
+    assert (found["ok"], "milliseconds" in found["remedy"]) == (False, True)
+
+
 def test_the_record_that_makes_it_raise_is_named(trials: Trials) -> None:
     """The partition would stop there: its offset and Spark's words."""
     topic = trials.topic("try", b"fine", b"fine", b"poison", b"fine")

@@ -83,8 +83,9 @@ def try_topic(
     """Run a topic's transformation on real records: rows, types, dead letters, the table.
 
     Nothing is written: not to the lake, not to Kafka. What the records become goes to a temporary
-    folder, by the code of the consumers. The exit code is 1 when no record would become a row or
-    the table would refuse the rows, and 3 when the transformation cannot be imported.
+    folder, by the code of the consumers. The exit code is 1 when no record would become a row, the
+    table would refuse the rows, or a column has nothing but times after the year 9999; it is 3 when
+    the transformation cannot be imported.
 
     Without a topic it tries what `penstock up` tries before it starts anything: the lake (a file is
     written, committed, read back and deleted, in a folder of its own) and every transformation of
@@ -137,7 +138,7 @@ def try_topic(
         show(trial, is_oldest=oldest, is_whole=whole_values)
     else:
         print_data(_as_data(trial), output)
-    if trial.refuses_everything or trial.change.refusal is not None:
+    if trial.refuses_everything or trial.change.refusal is not None or trial.far_columns:
         raise typer.Exit(1)
 
 
@@ -308,6 +309,11 @@ def _say_what_is_odd(trial: "TopicTrial") -> None:
     if trial.dead_letters and not trial.rows:
         some = counted(trial.records, "record")
         say(f"None of {some} would become a row. Are the names and types of the fields right?")
+    for name, when in trial.far_columns.items():
+        say(
+            f"Every time in {name} is {when} or so, which readers in Python cannot show. Are they "
+            "milliseconds? timestamp_millis reads those."
+        )
     if empty := always_null(trial):
         say(f"Null in every row: {', '.join(empty)}. Are these names and types in your records?")
 

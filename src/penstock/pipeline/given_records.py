@@ -20,6 +20,7 @@ from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange, Writer
 from penstock.pipeline.carry import Pipeline
 from penstock.pipeline.diagnosis import as_penstock_error
+from penstock.pipeline.far_times import python_rows
 from penstock.pipeline.record_source import RecordContent
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.transformation import transform
@@ -176,7 +177,7 @@ def stored_rows(lake: LakeSettings, table: str) -> list[dict[str, Any]]:
         opened = DeltaTable(storage.uri, storage_options=storage.options or None)
     except TableNotFoundError:
         return []
-    found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
+    found = python_rows(opened.to_pyarrow_table())
     place = ("topic", "partition", "offset")
     if found and all(name in found[0] for name in place):
         found.sort(key=lambda row: tuple(row[name] for name in place))

@@ -34,6 +34,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
     TransformationMissingError,
 )
+from penstock.pipeline.far_times import FarTime, far_columns
 from penstock.pipeline.given_records import schema_of_rows, stored_rows, type_names
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.record_source import KafkaSource
@@ -92,6 +93,11 @@ class TopicTrial:
         is_all_dead = bool(self.dead_letters) and not self.rows
         is_all_failed = bool(self.failures) and len(self.failures) == self.partitions
         return is_all_dead or is_all_failed
+
+    @property
+    def far_columns(self) -> Mapping[str, FarTime]:
+        """Columns with nothing but times that readers in Python cannot show."""
+        return far_columns(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +258,9 @@ def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     with corner(settings.lake) as lake:
         failures = _carry(settings, session, lake)(sample.planned)
         dead = stored_rows(lake, lake.dead_letter_table)
+        far = far_columns(stored_rows(lake, table.table))
+    if far:
+        raise far_times_error(table.transformation, far)
     if failures and len(failures) == len(sample.planned):
         raise next(iter(failures.values()))
     tried = f"{table.transformation} was tried on {counted(sample.records, 'record')}"
@@ -265,6 +274,15 @@ def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     letters = f", {counted(len(dead), 'dead letter')}" if dead else ""
     carried = counted(sample.records - len(dead), "record")
     return Finding(name, f"{tried}: {carried} carried{letters}")
+
+
+def far_times_error(transformation: str, far: Mapping[str, FarTime]) -> TransformationFailedError:
+    named = ", ".join(f"{name} ({when})" for name, when in far.items())
+    return TransformationFailedError(
+        f"The transformation {transformation} makes times that readers in Python cannot show: "
+        f"{named}.",
+        remedy="Mostly milliseconds were taken for seconds: use timestamp_millis for those.",
+    )
 
 
 def require_folder(lake: LakeSettings) -> None:

@@ -84,3 +84,8 @@ def exits(_: Any) -> Any:
 
 def gives_nothing(_: Any) -> Any:
     return None
+
+
+def with_far_times(raw: Any) -> Any:
+    """Milliseconds, taken for seconds."""
+    return raw.withColumn("at", functions.lit(1_790_000_000_000).cast("timestamp"))
