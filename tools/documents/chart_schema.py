@@ -11,8 +11,8 @@ from typing import Any
 
 from penstock.settings.sections import Settings
 from penstock.settings.sections.base import (
-    LAST_WORD_AFTER,
-    LAST_WORDS_OF_SECRET_NAMES,
+    END_COMES_AFTER,
+    ENDS_OF_SECRET_NAMES,
     NAMES_OF_PLACES,
     PARTS_OF_SECRET_NAMES,
     SEPARATOR,
@@ -39,7 +39,7 @@ def settings_schema() -> dict[str, Any]:
         section[f"{path[1]}_file"] = {"type": "string", "description": sentence}
     for section, option in sorted(_TEXTS_OF_ANYTHING):
         inlined["properties"][section]["properties"][option]["additionalProperties"] = _ANY_SCALAR
-    last_word = f"{LAST_WORD_AFTER}({_any_of(LAST_WORDS_OF_SECRET_NAMES)})$"
+    last_word = f"{END_COMES_AFTER}({_any_of(ENDS_OF_SECRET_NAMES)})$"
     for section, option in sorted(_FREE_NAMES):
         inlined["properties"][section]["properties"][option]["propertyNames"] = {
             "anyOf": [

@@ -128,6 +128,7 @@ def test_full_batches_of_one_topic_teach_its_capacity() -> None:
     assert capacity_of_consumer(state, TWO) == pytest.approx(20)
     assert measured_by_consumer(state, TWO) == pytest.approx(20)
     assert measured_by_consumer(state, ONE) is None
+    assert measured_by_consumer(replace(state, held_by={}), TWO) is None, "of other topics"
     assert source_of(state) is Source.CALIBRATED
 
 

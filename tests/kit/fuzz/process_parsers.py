@@ -4,6 +4,7 @@ import io
 import json
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from kit.fuzz.parser import Form, Parser
@@ -158,8 +159,9 @@ class _Connection:
 def _http(data: bytes) -> None:
     handler = type("Handler", (_Handler,), {"health": Health()})
     client = _Connection(data)
+    server = SimpleNamespace(asked=lambda _: None)
     with suppress(ConnectionError):
-        handler(client, ("127.0.0.1", 1), None)
+        handler(client, ("127.0.0.1", 1), server)
     assert not client.answer or client.answer.startswith((b"HTTP/1.", b"<!DOCTYPE", b"{")), (
         client.answer
     )
@@ -287,6 +289,6 @@ PROCESS_PARSERS = (
             b"POST /readyz HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcde",
         ),
         Form.BYTES,
-        ("telemetry/health.py",),
+        ("telemetry/health.py", "telemetry/guarded_server.py"),
     ),
 )

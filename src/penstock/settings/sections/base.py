@@ -39,8 +39,8 @@ PARTS_OF_SECRET_NAMES = (
 )
 SEPARATOR = "[._-]?"
 # Short ones are secrets as the last word alone: `DB_PASS`, and not `spark.pass_through`.
-LAST_WORDS_OF_SECRET_NAMES = ("pass", "pwd", "sas")
-LAST_WORD_AFTER = "(^|[._-])"
+ENDS_OF_SECRET_NAMES = ("pass", "pwd", "sas")
+END_COMES_AFTER = "(^|[._-])"
 # Such a name has one of the parts, and its value says only where the secret is.
 NAMES_OF_PLACES = ("provider", "file", "location", "path")
 _SECRET_NAME = re.compile(
@@ -50,7 +50,7 @@ _SECRET_NAME = re.compile(
                 SEPARATOR.join(re.escape(word) for word in part.split())
                 for part in PARTS_OF_SECRET_NAMES
             ),
-            f"{LAST_WORD_AFTER}({'|'.join(LAST_WORDS_OF_SECRET_NAMES)})$",
+            f"{END_COMES_AFTER}({'|'.join(ENDS_OF_SECRET_NAMES)})$",
         ]
     ),
     re.IGNORECASE,
