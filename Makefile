@@ -6,8 +6,6 @@ READY := .venv/.ready
 PREPARED := .venv/.prepared
 PYTHON ?= python3
 WORKERS ?= 2
-# Tests with real parts wait for most of their time.
-REAL_WORKERS ?= 3
 SEEDS ?= 10000
 SEED ?= 1
 MINUTES ?= 3
@@ -65,7 +63,7 @@ s3-server: setup ## Compile the tests' S3 server once, where there is Go (two mi
 	@$(BIN)/python tests/kit/lake/s3_server.py
 
 test-real: setup s3-server test-programs ## The tests that run a real broker, real Spark and a real browser
-	$(BIN)/pytest -n $(REAL_WORKERS) --dist worksteal -m "(broker or spark or browser) and not live and not kubernetes"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(broker or spark or browser) and not live and not kubernetes"
 
 test-group: setup ## The live group, harmed in every way, and the demo (about a quarter of an hour)
 	$(BIN)/pytest tests/real_group
