@@ -32,6 +32,7 @@ from penstock.settings.sections import SparkSettings
 
 if TYPE_CHECKING:
     from penstock.pipeline.calibration import Calibration
+    from penstock.pipeline.far_times import FarTime
     from penstock.pipeline.trial import Finding, TopicTrial
 
 OWN_SPARK = "local[2]"
@@ -138,7 +139,7 @@ def try_topic(
         show(trial, is_oldest=oldest, is_whole=whole_values)
     else:
         print_data(_as_data(trial), output)
-    if trial.refuses_everything or trial.change.refusal is not None or trial.far_columns:
+    if trial.refuses_everything or trial.change.refusal is not None or _far_columns(trial):
         raise typer.Exit(1)
 
 
@@ -309,13 +310,19 @@ def _say_what_is_odd(trial: "TopicTrial") -> None:
     if trial.dead_letters and not trial.rows:
         some = counted(trial.records, "record")
         say(f"None of {some} would become a row. Are the names and types of the fields right?")
-    for name, when in trial.far_columns.items():
+    for name, when in _far_columns(trial).items():
         say(
             f"Every time in {name} is {when} or so, which readers in Python cannot show. Are they "
             "milliseconds? timestamp_millis reads those."
         )
     if empty := always_null(trial):
         say(f"Null in every row: {', '.join(empty)}. Are these names and types in your records?")
+
+
+def _far_columns(trial: "TopicTrial") -> "Mapping[str, FarTime]":
+    from penstock.pipeline.far_times import far_columns  # noqa: PLC0415 -- slow: pyarrow
+
+    return far_columns(trial.rows)
 
 
 def always_null(trial: "TopicTrial") -> list[str]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.pipeline.failures import TransformationFailedError
+
 _SECONDS_OF_YEAR = 31_556_952
 _UNITS_OF_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_OF_DAY = 86_400
@@ -43,6 +45,15 @@ def far_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, FarTime]:
         if values and all(isinstance(one, FarTime) for one in values):
             found[name] = values[0]
     return found
+
+
+def far_times_error(transformation: str, far: Mapping[str, FarTime]) -> TransformationFailedError:
+    named = ", ".join(f"{name} ({when})" for name, when in far.items())
+    return TransformationFailedError(
+        f"The transformation {transformation} makes times that readers in Python cannot show: "
+        f"{named}.",
+        remedy="Mostly milliseconds were taken for seconds: use timestamp_millis for those.",
+    )
 
 
 def _value(scalar: Any) -> Any:

@@ -34,7 +34,7 @@ from penstock.pipeline.failures import (
     TransformationFailedError,
     TransformationMissingError,
 )
-from penstock.pipeline.far_times import FarTime, far_columns
+from penstock.pipeline.far_times import far_columns, far_times_error
 from penstock.pipeline.given_records import schema_of_rows, stored_rows, type_names
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.record_source import KafkaSource
@@ -93,11 +93,6 @@ class TopicTrial:
         is_all_dead = bool(self.dead_letters) and not self.rows
         is_all_failed = bool(self.failures) and len(self.failures) == self.partitions
         return is_all_dead or is_all_failed
-
-    @property
-    def far_columns(self) -> Mapping[str, FarTime]:
-        """Columns with nothing but times that readers in Python cannot show."""
-        return far_columns(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +269,6 @@ def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     letters = f", {counted(len(dead), 'dead letter')}" if dead else ""
     carried = counted(sample.records - len(dead), "record")
     return Finding(name, f"{tried}: {carried} carried{letters}")
-
-
-def far_times_error(transformation: str, far: Mapping[str, FarTime]) -> TransformationFailedError:
-    named = ", ".join(f"{name} ({when})" for name, when in far.items())
-    return TransformationFailedError(
-        f"The transformation {transformation} makes times that readers in Python cannot show: "
-        f"{named}.",
-        remedy="Mostly milliseconds were taken for seconds: use timestamp_millis for those.",
-    )
 
 
 def require_folder(lake: LakeSettings) -> None:
