@@ -4,15 +4,24 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from kit.kubernetes.kubernetes_cluster import Cluster, named_or_own_cluster
 from penstock.jars import JarSet, fetch
 from penstock.laboratory.broker import EmbeddedKafka
-from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings.sections import SparkSettings
+
+# Every worker of every run reads this file: what takes long to import waits until it is needed.
+if TYPE_CHECKING:
+    from kit.kubernetes.kubernetes_cluster import Cluster
+    from penstock.pipeline.connect_server import ConnectServer
+
+# Spark servers of the tests live for minutes: a JVM that compiles its code once, and not again when
+# it has run often, starts twice as quickly on a busy machine (decision 0190).
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Speed is not what a test checks: an example may take long on a machine that others use too.
 hypothesis.settings.register_profile("penstock", deadline=None)
@@ -89,8 +98,10 @@ def spark_jars() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_server(spark_jars: None) -> Iterator[ConnectServer]:
+def spark_server(spark_jars: None) -> Iterator["ConnectServer"]:
     """One real Spark Connect server for all tests."""
+    from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- imports Spark
+
     # A session that a test holds may wait for its next test longer than a consumer's would.
     options = {"spark.connect.session.manager.defaultSessionTimeout": "3h"}
     with ConnectServer(SparkSettings(options=options)) as running:
@@ -98,14 +109,18 @@ def spark_server(spark_jars: None) -> Iterator[ConnectServer]:
 
 
 @pytest.fixture(scope="session")
-def simulated_cluster() -> Iterator[Cluster]:
+def simulated_cluster() -> Iterator["Cluster"]:
     """A real control plane whose pods are simulated."""
+    from kit.kubernetes.kubernetes_cluster import named_or_own_cluster  # noqa: PLC0415 -- as above
+
     with named_or_own_cluster(real_pods=False) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def pods_cluster() -> Iterator[Cluster]:
+def pods_cluster() -> Iterator["Cluster"]:
     """A real control plane with a real node: pods are processes."""
+    from kit.kubernetes.kubernetes_cluster import named_or_own_cluster  # noqa: PLC0415 -- as above
+
     with named_or_own_cluster(real_pods=True) as cluster:
         yield cluster

@@ -1,18 +1,26 @@
 """The bill of materials has everything that the locks name, and all of it may be shipped."""
 
+import hashlib
+import os
 import re
 import subprocess
+import sys
+import zipfile
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
+from kit.canaries import CANARIES, found_in
 from kit.generated_files import ROOT
 from penstock import __version__
 from penstock.jars.lock import JarSet, locked_jars
 from supply.__main__ import is_by_digest
 from supply.audit import problems_of
 from supply.bill import bill_of_materials, licence_of
+from supply.inner_jars import inner_jar, inner_jars
 from supply.licences import (
     JARS,
     PACKAGES,
@@ -43,6 +51,82 @@ def test_every_locked_package_and_jar_is_in_it() -> None:
             found = COMPONENTS[f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"]
             assert found["hashes"] == [{"alg": "SHA-256", "content": jar.sha256}]
             assert {"name": "penstock:jar-set", "value": str(jar_set)} in found["properties"]
+
+
+def test_the_jars_inside_of_spark_are_in_it() -> None:
+    """Each file of the installed package, by the sum of its content, read here by another way."""
+    (spark,) = [one for one in BILL["components"] if one["name"] == "pyspark"]
+    listed = {one["properties"][0]["value"]: one for one in spark["components"]}
+    folder = Path(pyspark.__file__).parent
+    files = {f"pyspark/{one.relative_to(folder)}": one for one in folder.rglob("*.jar")}
+    assert listed.keys() == files.keys()
+    assert len(files) > 200
+    for path in sorted(files)[::40]:
+        summed = hashlib.sha256(files[path].read_bytes()).hexdigest()
+        assert listed[path]["hashes"] == [{"alg": "SHA-256", "content": summed}]
+    for path, one in listed.items():
+        assert Path(path).name.startswith(f"{one['name']}-{one['version']}")
+    made_by = {(one["name"], one.get("group")) for one in listed.values()}
+    assert {("log4j-core", "org.apache.logging.log4j"), ("netty-codec", "io.netty")} <= made_by
+    references = [one["bom-ref"] for one in (*BILL["components"], *spark["components"])]
+    assert len(references) == len(set(references))
+
+
+def _jar(folder: Path, name: str, *described: tuple[str, str, str]) -> Path:
+    file = folder / name
+    with zipfile.ZipFile(file, "w") as jar:
+        for group, artifact, version in described:
+            text = f"groupId={group}\nartifactId={artifact}\nversion={version}\n"
+            jar.writestr(f"META-INF/maven/{group}/{artifact}/pom.properties", text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "described", "expected"),
+    [
+        ("a-b-1.2.jar", [("g", "a-b", "1.2")], ("a-b", "1.2", "pkg:maven/g/a-b@1.2")),
+        ("a-1.2-api-3.4.jar", [("g", "a-1.2-api", "3.4")], ("a-1.2-api", "3.4", None)),
+        ("a-1-x86.jar", [("g", "a", "1")], ("a", "1", "pkg:maven/g/a@1?classifier=x86")),
+        ("a-1.jar", [("g", "a", "1"), ("h", "inside", "2")], ("a", "1", "pkg:maven/g/a@1")),
+        ("a-1.jar", [("g", "a", "9")], ("a", "1", "")),
+        ("a-1.jar", [("g", "a", "1"), ("h", "a", "1")], ("a", "1", "")),
+        ("a_2.13-1.0-M2.jar", [], ("a_2.13", "1.0-M2", "")),
+    ],
+)
+def test_a_jar_is_what_it_says_where_its_name_agrees(
+    name: str,
+    described: list[tuple[str, str, str]],
+    expected: tuple[str, str, str | None],
+    tmp_path: Path,
+) -> None:
+    """Else only the name of its file counts; one without a version is refused."""
+    found = inner_jar(f"x/{name}", "0" * 64, _jar(tmp_path, name, *described))
+    artifact, version, purl = expected
+    assert (found.artifact, found.version) == (artifact, version)
+    assert purl in {None, found.purl}
+    with pytest.raises(ValueError, match="no version"):
+        inner_jar("x/nothing.jar", "0" * 64, _jar(tmp_path, "nothing.jar"))
+
+
+def test_a_package_that_is_not_here_has_no_jars_in_the_bill() -> None:
+    """Or is here in another version: those would be other jars."""
+    assert inner_jars("nobody-knows-this", "1") == []
+    assert inner_jars("pyspark", "0.1") == []
+
+
+def test_no_secret_of_the_environment_is_in_it(tmp_path: Path) -> None:
+    """Whoever makes it has keys in the environment, of an index or a store."""
+    file = tmp_path / "bill.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "supply", "bill", str(file)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **CANARIES},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = done.stdout + done.stderr + file.read_text(encoding="utf-8")
+    assert "pkg:pypi/pyspark" in said
+    assert found_in(said, CANARIES.values()) == []
 
 
 def test_every_licence_may_be_shipped() -> None:

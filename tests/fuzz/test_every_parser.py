@@ -16,7 +16,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "penstock"
 # What takes foreign bytes apart.
 READS = re.compile(
     r"json\.loads?\(|read_json\(|safe_load\(|read_yaml\(|struct\.Struct\(|ParquetFile\(|"
-    r"csv\.reader\(|BaseHTTPRequestHandler\)"
+    r"csv\.reader\(|BaseHTTPRequestHandler\)|scope\[\"headers\"\]|\.query_params|b64decode\("
 )
 # No parser of foreign bytes, and why.
 EXCUSED = {

@@ -3,7 +3,9 @@
 A new secret is one line in `CANARIES`: its environment variable, and a text that nothing else has.
 """
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 # By the environment variable in which it enters.
@@ -20,6 +22,7 @@ CANARIES: Mapping[str, str] = {
 REQUESTED = "canary-of-a-request-3bd7"
 
 
+LOOK_EVERY_S = 0.1
 # Kafka makes these ten megabytes long and empty.
 _WITHOUT_TEXT = {".index", ".timeindex"}
 
@@ -58,3 +61,21 @@ def found_in_arguments(canaries: Iterable[str]) -> list[str]:
             continue  # it has ended
         found += [f"{one} in {arguments[:80]!r}" for one in found_in(arguments, wanted)]
     return found
+
+
+@contextmanager
+def watched_arguments(canaries: Iterable[str]) -> Iterator[set[str]]:
+    """Looks again and again, from enter to exit: a process may live for a moment only."""
+    wanted, found, is_over = list(canaries), set[str](), threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(LOOK_EVERY_S):
+            found.update(found_in_arguments(wanted))
+
+    watching = threading.Thread(target=watch, name="watches-arguments")
+    watching.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        watching.join()

@@ -223,7 +223,7 @@ def test_log_sizes_are_those_of_the_leader(kafka: EmbeddedKafka, at: tuple[str, 
 def test_a_topic_that_begins_like_the_control_topics_is_shown(
     at: tuple[str, str], kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    """Only the seven control topics themselves are left out of the lag table."""
+    """Only the control topics themselves are left out of the lag table."""
     mine = (*at, "--set", "topics.prefix=lagging", "--set", f"lake.root={tmp_path}")
     assert penstock("topics", "create", *mine).returncode == 0
     administration = Administration(kafka.settings)

@@ -64,7 +64,9 @@ def test_three_brokers_survive_the_loss_of_one(broker_jars: None) -> None:
             producer.send("replicated", number % 3, b"%d" % number)
         assert producer.flush(60) == 0
         assert len([node for node in cluster.nodes.values() if node.is_alive]) == 2
-        cluster.restart(2)
+        looks = []
+        cluster.restart(2, lambda: looks.append(len(looks)))
+        assert looks, "nothing was done while it was waited for"
         ends = administration.end_offsets(TopicPartition("replicated", n) for n in range(3))
         assert sum(ends.values()) == 30
 

@@ -150,7 +150,7 @@ def test_a_consumer_writes_only_where_the_controller_listens(
         deadline_s = time.monotonic() + 30
         while (refusal := refusal_of(consumer, own)) is not None:  # rights reach the broker late
             assert time.monotonic() < deadline_s, refusal
-        others = set(names.all) - {names.consumer}
+        others = set(names.all) - {names.consumer, names.commit}
         assert len(others) == 6
         for topic in sorted(others):
             for partition in (0, 2):  # the controller's own, and another consumer's
@@ -200,6 +200,7 @@ class Leader:
             "topics.prefix": new_topic_name("forged"),
             "controller.directory": str(self._directory),
             "controller.heartbeat_period": "500ms",
+            "lake.commits": "together",  # so that the commit topic exists
             "log.format": "json",
         }
         make_control_topics(self.settings)

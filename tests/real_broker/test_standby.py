@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.controller.real_controllers import BUSY_S, TAKEOVER_AFTER_S, Controllers, until
+from kit.lake.lake import new_topic_name
 from penstock.cli.service import ask
 from penstock.controller.core.saved_state import state_as_json
 from penstock.controller.core.settings import controller_settings
@@ -25,13 +26,21 @@ FORGED_EPOCH = 999_999_999
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
 
 
-@pytest.fixture
-def group(broker_jars: None, tmp_path: Path) -> Iterator[Controllers]:
-    """A broker of its own: it is paused, and what is on its topics is counted."""
+@pytest.fixture(scope="module")
+def paused_kafka(broker_jars: None) -> Iterator[EmbeddedKafka]:
+    """Not the shared broker: this one is paused."""
     with EmbeddedKafka() as kafka:
-        found = Controllers(kafka, tmp_path, "standby")
-        make_control_topics(found.settings)
-        yield found
+        yield kafka
+
+
+@pytest.fixture
+def group(paused_kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Controllers]:
+    """Control topics of its own: what is on them is counted."""
+    found = Controllers(paused_kafka, tmp_path, new_topic_name("standby"))
+    make_control_topics(found.settings)
+    yield found
+    for node in paused_kafka.nodes:  # also after a test that failed while it was paused
+        paused_kafka.resume(node)
 
 
 def forge_state(group: Controllers) -> None:

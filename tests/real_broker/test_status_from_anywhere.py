@@ -90,6 +90,9 @@ def test_a_group_is_seen_from_another_machine(kafka: EmbeddedKafka, tmp_path: Pa
         assert before, "the first one decided nothing: the test is void"
         assert {one["explanation"] for one in anywhere.data("history")} >= before
         _a_replaced_one_writes_again(controllers, epoch)
+        # On a busy machine the next status of the second one may take longer than a command.
+        with closing(StatusReader(*_names(controllers))) as reader:
+            until(lambda: _epoch(reader) == epoch, "the next status of the second one")
         assert anywhere.data("status", exit_codes=(0, 9))["controller_epoch"] == epoch
 
 

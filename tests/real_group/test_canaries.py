@@ -1,7 +1,12 @@
-"""No secret of a real group leaks: neither into logs and files nor into topics and arguments.
+"""No secret of a real group leaks: neither into logs and files nor into topics and answers.
 
 Canaries are planted wherever a secret can enter. The group carries records, a transformation fails,
-a request sets a variable, a password is wrong. Then everything that the group wrote is searched.
+a request sets a variable, a password is wrong, a consumer and Spark crash. Then everything that the
+group wrote and answered is searched. Arguments of processes are looked at all the time.
+
+What needs no group is looked for elsewhere: objects of Kubernetes (tests/behaviour/deployment/
+kubernetes/test_canaries.py), the bill of materials (tests/contracts/test_supply.py), Spark's plans
+and web page (tests/real_spark/test_secrets_in_spark.py).
 """
 
 import json
@@ -16,11 +21,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.canaries import CANARIES, REQUESTED, found_below, found_in, found_in_arguments
+from kit.canaries import CANARIES, REQUESTED, found_below, found_in, watched_arguments
+from kit.group.asked import everything_of_page, page_port, scraped_targets
 from kit.kafka.secured_broker import SecuredBroker, secured_broker
 from kit.lake.lake import produce
+from kit.processes import processes_naming
 from kit.program import penstock
+from penstock.cli.status import NOT_WELL
 from penstock.kafka_io.administration import Administration
+from penstock.pipeline.connect_server import MAIN_CLASS
 from penstock.settings import load_settings
 from penstock.verification import carried_so_far
 
@@ -74,6 +83,8 @@ def settings_text(broker: SecuredBroker, folder: Path) -> str:
             },
             "controller": {"directory": str(folder / "group"), "consumers_max": 1},
             "log": {"level": "debug", "format": "json"},
+            "page": {"address": "127.0.0.1:0"},
+            "telemetry": {"metrics_targets": str(folder / "metrics")},
         }
     )
 
@@ -142,7 +153,10 @@ def spoken(folder: Path, environment: Mapping[str, str]) -> str:
     ]
     for done in asked:
         assert "Traceback" not in done.stderr, done.stderr
-    assert asked[0].returncode == asked[2].returncode == 0, asked[2].stderr
+    assert asked[0].returncode == 0, asked[0].stderr
+    # The transformation fails on purpose, so a partition may be stopped.
+    is_well = not json.loads(asked[2].stdout)["conditions"]
+    assert asked[2].returncode == (0 if is_well else NOT_WELL), asked[2].stderr
     return "".join(done.stdout + done.stderr for done in asked)
 
 
@@ -151,7 +165,7 @@ def spoken(folder: Path, environment: Mapping[str, str]) -> str:
 @pytest.mark.live
 @pytest.mark.timeout(900)
 def test_no_canary_is_found(broker_jars: None, spark_jars: None, tmp_path: Path) -> None:
-    """In no log, output, state, status, topic, argument, temporary file or crash report."""
+    """In no log, output, answer, state, topic, argument, temporary file or crash report."""
     secrets, folder = tmp_path / "secrets", tmp_path / "run"
     secrets.mkdir()
     (folder / "temporary").mkdir(parents=True)
@@ -162,7 +176,8 @@ def test_no_canary_is_found(broker_jars: None, spark_jars: None, tmp_path: Path)
         (folder / "penstock.yaml").write_text(settings_text(broker, folder), encoding="utf-8")
         by_environment = {
             **CANARIES,
-            "PYTHONPATH": str(folder),
+            # And whatever the tests run with: a working tree may not be the one that is installed.
+            "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
             "TMPDIR": str(folder / "temporary"),
         }
         by_file = {n: v for n, v in by_environment.items() if not n.endswith("SASL_PASSWORD")}
@@ -171,13 +186,23 @@ def test_no_canary_is_found(broker_jars: None, spark_jars: None, tmp_path: Path)
         for topic in ("orders", "one", "two"):
             Administration(broker.kafka.settings).create_topic(topic, partitions=1)
             produce(broker.kafka.settings, topic, {0: [b"a"] * 50})
-        with running_group(folder, by_file):
+        with watched_arguments([*looked_for, REQUESTED]) as seen, running_group(folder, by_file):
             until(
                 lambda: sum(carried_so_far(settings, ["orders"]).values()) == 50,
                 "the good records are in the lake",
                 folder,
             )
-            for topic in ("one", "two"):  # a group is not started with records that all fail
+            request = secrets / "request.json"
+            content = {"environment": {"APP_WORD": REQUESTED}}
+            request.write_text(json.dumps(content), encoding="utf-8")
+            asked = penstock(
+                *("service", "send", "update-deployments", f"@{request}", "--wait", "240s"),
+                environment=by_environment,
+                cwd=folder,
+                timeout_s=BUSY_S,
+            )
+            assert asked.returncode == 0, asked.stdout + asked.stderr
+            for topic in ("one", "two"):  # neither a start nor a roll-out passes with them
                 produce(broker.kafka.settings, topic, {0: [b"bad"] * 50})
             status = folder / "group" / "status.json"
             until(
@@ -185,21 +210,57 @@ def test_no_canary_is_found(broker_jars: None, spark_jars: None, tmp_path: Path)
                 "a transformation failed",
                 folder,
             )
-            request = secrets / "request.json"
-            content = {"environment": {"APP_WORD": REQUESTED}}
-            request.write_text(json.dumps(content), encoding="utf-8")
-            asked = penstock(
-                *("service", "send", "update-deployments", f"@{request}", "--wait", "15s"),
-                environment=by_environment,
-                cwd=folder,
-            )
             said = spoken(folder, by_environment)
-            assert found_in_arguments([*looked_for, REQUESTED]) == []
+            _require_silent_answers(folder, [*looked_for, REQUESTED])
+            _crash(folder)
         assert found_in(asked.stdout + asked.stderr + said, [*looked_for, REQUESTED]) == []
+        assert seen == set()
         # Files of Kafka are among them: what lies in the control topics lies there.
         kept = [secrets / name for name in ("kafka-password", "client-key-and-certificate.pem")]
         assert found_below(tmp_path, looked_for, without=kept) == []
         _require_only_known_places(folder)
+
+
+def _require_silent_answers(folder: Path, looked_for: list[str]) -> None:
+    """Every process's metrics and health, every route of the page, and its stream of events."""
+    targets = scraped_targets(folder / "metrics")
+    assert {"controller", "monitor"} < targets.keys()
+    assert 'code="partition_failed"' in targets["controller"]
+    (consumer,) = [text for name, text in targets.items() if "consumer" in name]
+    assert "penstock_batches_total" in consumer
+    token = CANARIES["PENSTOCK_PAGE__TOKEN"]
+    answers = everything_of_page(page_port(folder / "up.log"), token, {"orders": 0, "one": 0})
+    assert '"stopped"' in answers["/v1/status"]
+    assert '"orders"' in answers["/v1/tables"]
+    assert "event: summary" in answers["/v1/events"]
+    for where, text in {**targets, **answers}.items():
+        assert found_in(text, looked_for) == [], where
+
+
+def _crash(folder: Path) -> None:
+    """A consumer and then Spark crash: what they leave is below the folder.
+
+    Java writes a report of a fault in memory, and none when it is only aborted.
+    """
+    (consumer,) = _consumers(folder)
+    os.kill(consumer, signal.SIGABRT)
+    until(lambda: bool(_consumers(folder) - {consumer}), "the consumer is started again", folder)
+    (spark,) = [one for one in processes_naming(MAIN_CLASS) if _is_of(one, folder)]
+    os.kill(spark, signal.SIGSEGV)
+    until(lambda: spark not in processes_naming(MAIN_CLASS), "Spark has crashed", folder)
+    assert list(folder.rglob(f"hs_err_pid{spark}.log")), "Java reports its crash"
+
+
+def _consumers(folder: Path) -> set[int]:
+    """The processes of the living consumers, as the group notes them."""
+    texts = [file.read_text() for file in (folder / "group").rglob("deployment.json")]
+    noted: list[dict[str, int] | None] = [json.loads(text)["process"] for text in texts]
+    living = set(processes_naming("penstock"))
+    return {one["pid"] for one in noted if one and one["pid"] in living}
+
+
+def _is_of(pid: int, folder: Path) -> bool:
+    return Path(f"/proc/{pid}/cwd").resolve() == folder.resolve()
 
 
 def _require_only_known_places(folder: Path) -> None:

@@ -1,9 +1,10 @@
 """The chart on a real node: its pods run as shipped, with thin consumers.
 
-Kafka, the Spark Connect server and the lake's folder are on this machine; controller, monitor and
-consumers are pods that Helm and the controller created.
+Kafka, the Spark Connect server and the lake's folder are on this machine; controller, monitor, page
+and consumers are pods that Helm and the controller created.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -41,6 +42,16 @@ NAMESPACE = "chart-on-pods"
 PARTITIONS = 4
 SPARK_TOKEN = "of-this-test"  # noqa: S105 -- for a server of the test
 TOKEN = {"name": "spark-token", "key": "token"}
+PAGE_SECRET = "page-token"  # noqa: S105 -- the name of a Secret
+PAGE_TOKEN = "of-this-test-0123456789"  # noqa: S105 -- for a page of the test
+# Asks the page in its own pod, with the token that the chart gave it.
+ASK_PAGE = """python3 -c "
+import os, sys, urllib.request
+token = 'Bearer ' + os.environ['PENSTOCK_PAGE__TOKEN']
+address = 'http://127.0.0.1:8642' + sys.argv[1]
+asked = urllib.request.Request(address, headers={'Authorization': token})
+print(urllib.request.urlopen(asked).read().decode())
+" """
 # Shows a pod's user, file system, token and service variables.
 LOOK_INSIDE = "id -u; touch /x; ls /var/run/secrets; env | grep -c _SERVICE_HOST"
 
@@ -84,6 +95,14 @@ def values(kafka: EmbeddedKafka, spark: ConnectServer, lake: Path) -> dict[str, 
         "lake": {"persistence": {"enabled": False}},
         "controller": {"resources": small},
         "monitor": {"resources": small},
+        "page": {
+            "enabled": True,
+            "existingSecret": PAGE_SECRET,
+            "behindProxy": True,
+            "resources": small,
+            "extraVolumes": [volume],
+            "extraVolumeMounts": [{"name": "here", "mountPath": str(lake), "readOnly": True}],
+        },
         "consumer": {
             "resources": small,
             "extraEnv": [{"name": "PENSTOCK_SPARK__TOKEN", "valueFrom": {"secretKeyRef": TOKEN}}],
@@ -224,8 +243,12 @@ def test_an_installed_group_carries_everything(
         }
         settings = load_settings(flags=flags, environment={}).settings
         pods_cluster.must("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        secret = {"metadata": {"name": TOKEN["name"]}, "stringData": {TOKEN["key"]: SPARK_TOKEN}}
-        pods_cluster.must("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets", secret)
+        for name, key, value in (
+            (TOKEN["name"], TOKEN["key"], SPARK_TOKEN),
+            (PAGE_SECRET, "token", PAGE_TOKEN),
+        ):
+            secret = {"metadata": {"name": name}, "stringData": {key: value}}
+            pods_cluster.must("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets", secret)
         wait = ("--wait", "--timeout", "150s")
         installed.helm("install", "penstock", str(CHART), "-f", str(file), *wait)
         try:
@@ -255,6 +278,17 @@ def _grown_and_exact(installed: Installed, settings: Settings) -> None:
         has_token = "kubernetes.io" in seen
         assert has_token is (one == "penstock-controller"), seen
     assert "orders" in installed.status(settings)
+    _shown(installed, settings)
+
+
+def _shown(installed: Installed, settings: Settings) -> None:
+    """The page in its pod knows the group from Kafka and the tables from the lake, to read."""
+    page = "deployment/penstock-page"
+    tables = json.loads(installed.inside(page, f"{ASK_PAGE} /v1/tables"))
+    assert [one["table"] for one in tables["tables"]] == ["orders"], tables
+    status = json.loads(installed.inside(page, f"{ASK_PAGE} /v1/status"))
+    assert status["status"]["partitions"]["total"] == PARTITIONS
+    assert "Read-only file system" in installed.inside(page, f"touch {settings.lake.root}/x")
 
 
 def _taken_over(installed: Installed, settings: Settings) -> None:
@@ -266,8 +300,9 @@ def _taken_over(installed: Installed, settings: Settings) -> None:
     }
     leader = installed.leader(settings)
     (other,) = set(pods) - {leader}
-    beside = installed.inside(f"pod/{other}", "penstock status")
-    assert f"the one in pod {leader} leads" in " ".join(beside.split())
+    beside = " ".join(installed.inside(f"pod/{other}", "penstock status").split())
+    assert "ago in Kafka" in beside, "the one that stands by has no file of it"
+    assert f"{PARTITIONS} partitions" in beside
     killed = processes_of_pod(pods[leader])
     assert killed
     for pid in killed:
@@ -283,7 +318,8 @@ def _upgraded(installed: Installed, settings: Settings, file: Path) -> None:
     assert len(before) == 1
     changes = ("--set", "settings.consumer.batch_period=700ms")
     patience = ("--set", "settings.controller.creation_timeout=20s")
-    most = PARTITIONS + 1  # the load may need one for each partition, and one is replaced at a time
+    # The load may need one for each partition, beside the spares; one is replaced at a time.
+    most = PARTITIONS + settings.controller.spare_consumers + 1
     loading = threading.Thread(target=produced, args=(settings, 45))
     loading.start()
     try:

@@ -17,6 +17,8 @@ from documents.kafka_rights import RIGHTS, KafkaRight
 from kit.kafka.guarded_broker import GuardedBroker, guarded_broker
 from kit.lake.lake import produce
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.commit_topic import CommitTopicReader, CommitTopicWriter
+from penstock.messages import CommitterPresence
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings, load_settings
@@ -99,6 +101,20 @@ def offsets_of_the_group(broker: GuardedBroker) -> dict[int, int]:
     return {one.partition: one.offset for one in found or []}
 
 
+def say_and_hear(settings: Settings) -> None:
+    """What a consumer does on the commit topic where a table has many writers."""
+    given = (settings.kafka, settings.topics, settings.lake.group)
+    lost: list[Exception] = []
+    writer, reader = CommitTopicWriter(*given, lost.append), CommitTopicReader(*given)
+    said = CommitterPresence(table="orders", consumer_id=1, incarnation=1, commit_ms=5)
+    reader.follow(said.mailbox)
+    writer.send(said)
+    writer.flush(20)
+    until(lambda: reader.read(1.0) == [said], "what was said on the commit topic")
+    reader.close()
+    assert not lost
+
+
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.timeout(300)
@@ -113,6 +129,8 @@ def test_each_role_works_with_exactly_the_documented_rights(
         roles = Roles(broker, tmp_path, spark_server.master)
         roles.run("controller", "topics", "create")
         roles.run("controller", "topics", "create", "--consumers", "40")
+        together = ("--set", "lake.commits=together")
+        roles.run("controller", "topics", "create", "--consumers", "40", *together)
         Administration(broker.settings).create_topic("orders", partitions=2)
         produce(broker.settings, "orders", {0: [b"a"] * RECORDS, 1: [b"b"] * RECORDS})
         stack.enter_context(roles.running("monitor", "-m", "penstock", "monitor"))
@@ -124,6 +142,7 @@ def test_each_role_works_with_exactly_the_documented_rights(
         ends = Administration(broker.settings).end_offsets(orders)
         until(lambda: carried_so_far(roles.settings) == ends, "every record in the lake")
         until(lambda: len(offsets_of_the_group(broker)) == 2, "offsets for other tools")
+        say_and_hear(load_settings(environment=roles.environment("consumer")).settings)
         roles.run("operator", "pause", "--reason", "tried")
         elsewhere = f"controller.directory={tmp_path / 'elsewhere'}"
         roles.run("operator", "history", "--set", elsewhere)

@@ -27,7 +27,7 @@ PLAN = CampaignPlan(seed=7, minutes=0.4, fault_every_s=4.0, records_per_s=1500)
 
 
 def test_the_short_campaign_is_exact_and_its_checker_finds_what_is_planted(tmp_path: Path) -> None:
-    """No record is lost or doubled, and a planted loss and a planted double are found twice."""
+    """No record is lost or doubled, nobody unharmed is told to end, and a planted loss is found."""
     for jar_set in USUAL_SETS:
         fetch(jar_set)
     chosen = campaign_settings(tmp_path)
@@ -36,6 +36,7 @@ def test_the_short_campaign_is_exact_and_its_checker_finds_what_is_planted(tmp_p
     with Campaign(PLAN, settings, flags=flags, say=print) as campaign:
         run = campaign.run()
         report = reported(run, campaign.check(), 1)
+        assert report.fenced_unharmed == []
         assert report.is_successful, report
         assert (report.lost, report.doubled, run.not_injected) == (0, 0, [])
         assert report.faults == len(PLAN.faults)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.own_cache import make_own_cache
 from kit.processes import children_of, processes_naming
 from kit.program import invoked
-from penstock.jars import cache_directory
 from penstock.pipeline.connect_server import is_listening
 
 pytestmark = pytest.mark.spark
@@ -21,8 +21,7 @@ def test_start_status_stop(
     spark_jars: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Start prints an address, status finds it ready, stop ends it, and twice is no error."""
-    (tmp_path / "jars").symlink_to(cache_directory() / "jars")
-    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    monkeypatch.setenv("PENSTOCK_CACHE", str(make_own_cache(tmp_path / "cache")))
     started = invoked("spark", "start", "--name", "tried", "-o", "json")
     assert started.exit_code == 0, started.stderr
     try:

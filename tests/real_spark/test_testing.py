@@ -15,6 +15,7 @@ from pyspark.sql.connect import session as connect
 
 from kit.consumer import transformations
 from kit.lake.lake import Carrier, new_topic_name, produce
+from kit.own_cache import make_own_cache
 from penstock.pipeline.given_records import RAW_SCHEMA
 from penstock.pipeline.read_range import read_ranges
 from penstock.pipeline.session import disconnect
@@ -225,10 +226,11 @@ def test_the_example_of_the_docs_passes_on_a_spark_of_its_own(tmp_path: Path) ->
     for name, code in files.items():
         (tmp_path / name).write_text(code, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
+    cache = make_own_cache(tmp_path / "no-jars", shares_jars=False)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"],
         cwd=tmp_path,
-        env={**os.environ, "PENSTOCK_CACHE": str(tmp_path / "no-jars")},
+        env={**os.environ, "PENSTOCK_CACHE": str(cache)},
         capture_output=True,
         text=True,
         check=False,

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from kit.lake.lake import Carrier, new_topic_name, produce
 from kit.program import penstock
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
@@ -207,3 +209,19 @@ def test_records_without_a_transformation(trials: Trials) -> None:
         seen = trials.seen(topic, "-n", "2", *arguments, **table)
         assert [row["value"] for row in seen["rows"]] == ["a", "b"]
         assert seen["schema"]["headers"].startswith("array<struct<")
+        assert (seen["table"] is None) is (arguments == ("--raw",))
+
+
+def test_raw_records_need_no_spark(trials: Trials) -> None:
+    """A look at one record took half a minute, and told of a table that nobody would make."""
+    topic = trials.topic("try")
+    producer = RecordProducer(trials.kafka.settings)
+    producer.send(topic, 0, b"\xff", key=b"k", headers=(("h", b"1"),))
+    assert producer.flush(30) == 0
+    nowhere = cast("ConnectServer", SimpleNamespace(master="sc://127.0.0.1:1"))
+    done = Trials(trials.kafka, nowhere, trials.lake).run(topic, "--raw")
+    assert done.returncode == 0, done.stderr
+    for told in ("0xff", "k", "{'key': 'h', 'value': '1'}"):
+        assert told in done.stdout
+    assert "would be made" not in done.stderr
+    assert "dead letter" not in done.stderr

@@ -7,7 +7,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: there is nothing to learn
+  first_start: no consumer is deployed yet
   = Sentinel
 speeds a-0=30 a-1=30 a-2=30 b-0=60 c-0=60
   partition_appeared: 5 partitions appeared

@@ -8,7 +8,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: there is nothing to learn
+  first_start: no consumer is deployed yet
   = Sentinel
 speeds orders-0=40 orders-1=40 orders-2=40
   partition_appeared: 3 partitions appeared
@@ -74,7 +74,7 @@ consumer 4 started orders-0@1.4 orders-1@1.5
   = Sentinel
 consumer 1 is deleted
 tick +500
-  request_answered: request u1: in_progress, 1 consumer of the old version left
+  request_answered: request u1: in_progress, 1 consumer of the old version is left
   consumer_created: consumer 1 is created
   > save
   > answer u1: in_progress

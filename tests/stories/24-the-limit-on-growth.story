@@ -7,7 +7,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: there is nothing to learn
+  first_start: no consumer is deployed yet
   = Sentinel
 speeds a-0=90 b-0=90 c-0=90 d-0=90
   partition_appeared: 4 partitions appeared

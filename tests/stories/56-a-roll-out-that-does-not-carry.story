@@ -7,7 +7,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: there is nothing to learn
+  first_start: no consumer is deployed yet
   = Sentinel
 speeds orders-0=40 orders-1=40 orders-2=40
   partition_appeared: 3 partitions appeared
@@ -87,7 +87,7 @@ tick +500
   > delete consumer 3
 consumer 3 is deleted
 tick +500
-  request_answered: request u1: in_progress, 0 consumers of the failed version left
+  request_answered: request u1: in_progress, 0 consumers of the failed version are left
   request_answered: request u1: failed, rolled back: orders-0 stopped at consumer 3 (transformation_failed)
   > save
   > answer u1: in_progress

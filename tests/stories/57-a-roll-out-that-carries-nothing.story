@@ -8,7 +8,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: there is nothing to learn
+  first_start: no consumer is deployed yet
   = Sentinel
 speeds orders-0=40 orders-1=40 orders-2=40
   partition_appeared: 3 partitions appeared
@@ -67,7 +67,7 @@ consumer 1 is deleted
 consumer 2 reports orders-2@1.3
 consumer 3 reports orders-0@1.4 orders-1@1.5, behind_records=7 waits_for=lake waits_ms=100
 the controller hears itself for 2000 ms
-  request_answered: request u1: in_progress, 1 consumer of the old version left
+  request_answered: request u1: in_progress, 1 consumer of the old version is left
   > answer u1: in_progress
 consumer 2 reports orders-2@1.3
 consumer 3 reports orders-0@1.4 orders-1@1.5, behind_records=7 waits_for=lake waits_ms=2100

@@ -6,7 +6,7 @@ a controller starts with epoch 1
 deployed:
   > list deployments
 deployed:
-  first_start: nothing is deployed: there is nothing to learn
+  first_start: no consumer is deployed yet
   = Sentinel
 speeds orders-0=40 orders-1=40 orders-2=40
   partition_appeared: 3 partitions appeared

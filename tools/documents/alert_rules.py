@@ -116,12 +116,15 @@ ALERTS = (
     ),
     Alert(
         "PenstockMeasurementOld",
-        f"max by (group) ({of.MEASUREMENT_AGE.name}) > 60",
+        f"max by (group) ({of.MEASUREMENT_AGE.name}) > 60"
+        # A monitor that has never spoken: there is no age.
+        f" or ({_condition('blind')} unless on (group) {of.MEASUREMENT_AGE.name})",
         "1m",
         "warning",
-        "the newest measurement is more than a minute old, for a minute",
-        f"Group {_GROUP} has had no measurement for {_DURATION}",
-        "The monitor is silent. Consumers go on; nothing is planned until it speaks again.",
+        "the newest measurement is more than a minute old, or there has never been one, for a "
+        "minute",
+        f"Group {_GROUP} has no new measurement",
+        "The monitor is silent. Consumers go on; nothing is planned until it speaks.",
     ),
     Alert(
         "PenstockGrowthDidNotHelp",

@@ -100,6 +100,12 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _topic("controller", NAMES.state, "READ", "what the last controller knew"),
     _topic("controller", NAMES.state, "WRITE", "what the next one must know, and who leads"),
     _topic("controller", NAMES.status, "WRITE", "what people see of the group"),
+    _topic(
+        "controller",
+        NAMES.commit,
+        "DESCRIBE",
+        "is it there; only where consumers commit together (`lake.commits`)",
+    ),
     KafkaRight(
         "controller",
         "TransactionalId",
@@ -118,6 +124,18 @@ RIGHTS: tuple[KafkaRight, ...] = (
     _topic("consumer", NAMES.controller, "READ", "commands in its mailbox"),
     _topic("consumer", NAMES.consumer, "WRITE", "events, answers and reports"),
     _topic("consumer", NAMES.query, "READ", "questions in its mailbox"),
+    _topic(
+        "consumer",
+        NAMES.commit,
+        "READ",
+        "batches that it commits for others; only where they commit together (`lake.commits`)",
+    ),
+    _topic(
+        "consumer",
+        NAMES.commit,
+        "WRITE",
+        "batches that another commits for it; only where they commit together (`lake.commits`)",
+    ),
     KafkaRight(
         "consumer",
         "TransactionalId",

@@ -1,7 +1,8 @@
 """The bill of materials, in the form of CycloneDX 1.6.
 
-It is made from the locks alone, so the same commit gives the same bill: no time, no random number
-but one that follows from the content.
+It is made from the locks, so the same commit gives the same bill: no time, no random number but one
+that follows from the content. Only the jars inside of Spark's package are in no lock: they are
+listed where the package is installed, which the lock's hash makes the same everywhere.
 """
 
 import hashlib
@@ -11,10 +12,13 @@ import uuid
 from typing import Any
 
 from penstock import __version__
+from supply.inner_jars import inner_jars
 from supply.licences import licence_of_jar, licence_of_package
 from supply.locked import jars, packages
 
 _SPDX_ID = re.compile(r"[A-Za-z0-9.-]+")
+# Packages that bring jars.
+_WITH_JARS = frozenset({"pyspark"})
 _OWN = f"pkg:pypi/penstock@{__version__}"
 
 
@@ -61,6 +65,26 @@ def _packages() -> list[dict[str, Any]]:
                 "properties": properties,
             }
         )
+        if one.name in _WITH_JARS:
+            found[-1]["components"] = _jars_inside(one.name, one.version)
+    return found
+
+
+def _jars_inside(package: str, version: str) -> list[dict[str, Any]]:
+    """Their licences are in the package, and are not repeated here."""
+    found = []
+    for one in inner_jars(package, version):
+        component = {
+            "type": "library",
+            "bom-ref": f"pkg:pypi/{package}@{version}#{one.path}",
+            "name": one.artifact,
+            "version": one.version,
+            "hashes": [{"alg": "SHA-256", "content": one.sha256}],
+            "properties": [{"name": "penstock:path", "value": one.path}],
+        }
+        if one.group:
+            component |= {"group": one.group, "purl": one.purl}
+        found.append(component)
     return found
 
 

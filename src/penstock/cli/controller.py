@@ -10,9 +10,11 @@ import typer
 
 from penstock.cli.options import (
     BootstrapServer,
+    Calibrated,
     HealthPort,
     Overrides,
     SettingsFile,
+    calibrated_topics,
     effective_settings,
     health_answers,
 )
@@ -21,11 +23,8 @@ from penstock.controller.process import ControllerProcess
 from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.deployment import DeploymentBackend
 from penstock.deployment.launching import local_deployment
-from penstock.errors import UsageError
 from penstock.metrics import Process
-from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.processes.owner import end_with, owner_from_text
-from penstock.settings.units import parse_speed
 
 
 def controller(
@@ -41,14 +40,7 @@ def controller(
             "`controller.takeover_after`.",
         ),
     ] = False,
-    calibrated: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC=SPEED",
-            help="What one consumer carries of a topic until it is measured, such as "
-            "orders=20MB/s; `penstock try --calibrate` finds it out.",
-        ),
-    ] = None,
+    calibrated: Calibrated = None,
     ends_with: Annotated[
         str | None,
         typer.Option(hidden=True, help="End with this process (PID:TICKS), consumers included."),
@@ -106,22 +98,8 @@ def controller(
             tries_first=ends_with is None and not standby,
             started_with=started_with,
             read_again=read_again,
-            calibrated=calibrated_topics(calibrated or ()),
+            calibrated=calibrated_topics(calibrated),
         ).run()
-
-
-def calibrated_topics(given: Sequence[str]) -> dict[str, float]:
-    """`orders=20MB/s`, once for each topic."""
-    found = {}
-    for text in given:
-        topic, _, speed = text.partition("=")
-        try:
-            found[topic] = parse_speed(speed)
-        except ValueError as error:
-            raise UsageError(f"--calibrated {text}: {error}.") from None
-        if found[topic] < CAPACITY_BYTES_PER_S_MIN:
-            raise UsageError(f"--calibrated {text}: no consumer carries so little.")
-    return found
 
 
 def _same(started_with: GroupSettings) -> GroupSettings:

@@ -17,6 +17,7 @@ from penstock.cli.console import (
     print_data,
 )
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
+from penstock.cli.quiet_spark import quiet_session
 from penstock.cli.told_progress import ToldProgress
 from penstock.controller.process.prefix_holder import prefix_state
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
@@ -25,12 +26,12 @@ from penstock.jars import JarSet, jar_paths, spark_sets
 from penstock.jars.java import find_java
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.client_properties import require_usable
-from penstock.kafka_io.control_topics import findings_for
+from penstock.kafka_io.control_topics import findings_for, needed_topics, optional_findings
 from penstock.kafka_io.leaders_records import may_ask_who_leads
 from penstock.model.sentences import counted
 from penstock.monitor.included_topics import require_included
 from penstock.settings import Settings
-from penstock.topics import TopicState, control_topics
+from penstock.topics import TopicState
 
 CONNECT_TIMEOUT_S = 3.0
 # A check that takes longer than this says that it goes on.
@@ -56,6 +57,8 @@ class Check:
     explanation: str
     remedy: str = ""
     exit_code: int = 0
+    # It works, but is probably a mistake: all records would be dead letters.
+    is_doubtful: bool = False
 
     @property
     def is_ok(self) -> bool:
@@ -74,7 +77,8 @@ def doctor(
     settings runs on a few records of its topic.
 
     What is being checked is said on stderr, for it takes a while. The exit code is 0 when all
-    checks pass, else that of the first check that fails.
+    checks pass, else that of the first check that fails. `??` marks what works but is
+    probably a mistake: a transformation that makes a dead letter of every record.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     with foreign_output_to_stderr(), ToldProgress(first_after_s=SAID_AGAIN_AFTER_S) as tell:
@@ -82,9 +86,16 @@ def doctor(
     table = Table("", "check", "", box=None, show_header=False)
     for check in checks:
         mark = "[green]ok[/]" if check.is_ok else "[red]!![/]"
+        mark = "[yellow]??[/]" if check.is_doubtful else mark
         table.add_row(mark, check.name, escape(f"{check.explanation} {check.remedy}".rstrip()))
     rows = [
-        {"check": one.name, "ok": one.is_ok, "explanation": one.explanation, "remedy": one.remedy}
+        {
+            "check": one.name,
+            "ok": one.is_ok,
+            "is_doubtful": one.is_doubtful,
+            "explanation": one.explanation,
+            "remedy": one.remedy,
+        }
         for one in checks
     ]
     print_data(rows, output, table)
@@ -131,13 +142,12 @@ def _trials(settings: Settings, tell: ToldProgress) -> Iterator[Check]:
     if not (has_extra(Extra.SPARK) or has_extra(Extra.CONNECT)):
         return
     tell.if_long("loading Spark")
-    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
     from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
 
-    for one in try_out(settings, lambda: start_session(settings.spark), tell):
+    for one in try_out(settings, lambda: quiet_session(settings.spark), tell):
         wrong = one.error
         yield (
-            Check(one.name, one.explanation)
+            Check(one.name, one.explanation, is_doubtful=one.is_doubtful)
             if wrong is None
             else Check(one.name, one.explanation, wrong.remedy, wrong.exit_code)
         )
@@ -224,7 +234,9 @@ def _encryption(settings: Settings) -> str:
             "certificate is not compared (ssl.endpoint.identification.algorithm none): who has any "
             "certificate of the same authority can stand in for the broker"
         )
-    return f"{kafka.security_protocol}: encrypted"
+    has_certificate = "ssl.certificate.location" in kafka.properties
+    own = ", with a certificate of this client" if has_certificate else ""
+    return f"{kafka.security_protocol}: encrypted{own}"
 
 
 def _broker(settings: Settings) -> str:
@@ -241,7 +253,8 @@ def _included(settings: Settings) -> str:
 
 
 def _topics(settings: Settings) -> str:
-    found = findings_for(Administration(settings.kafka), control_topics(settings.topics))
+    administration = Administration(settings.kafka)
+    found = findings_for(administration, needed_topics(settings))
     wrong: dict[str, list[str]] = {}
     for one in found:
         if one.verdict is not TopicState.OK:
@@ -249,7 +262,12 @@ def _topics(settings: Settings) -> str:
     if wrong:
         told = [f"{', '.join(topics)}: {what}" for what, topics in wrong.items()]
         raise PenstockError("; ".join(told) + ".")
-    return f"the control topics {settings.topics.prefix}-* are usable"
+    missed = [
+        f"; {one.topic} {one.explanation}; until then each consumer commits for itself"
+        for one in optional_findings(administration, settings)
+        if one.verdict is not TopicState.OK
+    ]
+    return f"the control topics {settings.topics.prefix}-* are usable{''.join(missed)}"
 
 
 def _rights(settings: Settings) -> str:
@@ -257,7 +275,7 @@ def _rights(settings: Settings) -> str:
     missing = [
         f"{right} on the cluster" for right in CLUSTER_RIGHTS - administration.cluster_rights()
     ]
-    names = [topic.name for topic in control_topics(settings.topics)]
+    names = [topic.name for topic in needed_topics(settings)]
     for name, rights in administration.topic_rights(names).items():
         missing += [f"{right} on topic {name}" for right in sorted(CONTROL_TOPIC_RIGHTS - rights)]
     leader = settings.topics.names.transactional_id(settings.lake.group)
@@ -268,4 +286,17 @@ def _rights(settings: Settings) -> str:
             f"this principal lacks {', '.join(missing)}.",
             remedy="docs/security.md lists the rights each role needs.",
         )
-    return "describe the cluster; describe, read and write the control topics; ask who leads"
+    has = "describe the cluster; describe, read and write the control topics; ask who leads"
+    return has + _missing_for_optional_topics(administration, settings)
+
+
+def _missing_for_optional_topics(administration: Administration, settings: Settings) -> str:
+    """What is missing for topics that stop nothing."""
+    found = optional_findings(administration, settings)
+    there = [one.topic for one in found if one.verdict is TopicState.OK]
+    lacked = [
+        f"{right} on topic {name}"
+        for name, rights in (administration.topic_rights(there) if there else {}).items()
+        for right in sorted(CONTROL_TOPIC_RIGHTS - rights)
+    ]
+    return f"; without {', '.join(lacked)} each consumer commits for itself" if lacked else ""

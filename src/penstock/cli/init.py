@@ -1,5 +1,6 @@
 """`penstock init`: writes a settings file, a transformation and its test to start from."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated
@@ -16,11 +17,13 @@ _SETTINGS = """\
 # Settings of Penstock. `penstock settings reference` prints every option with its default.
 {kafka}
 monitor:
-  include: ["{pattern}"]          # the topics to carry, as regular expressions
+  include: [{patterns}]          # the topics to carry, as regular expressions
 
 lake:
   root: lake                      # a folder, or s3://bucket/path
   tables:
+{tables}"""
+_TABLE = """\
     {topic}:                      # a topic
       transformation: {module}:decode
       columns: [id, amount, topic, partition, offset, timestamp]
@@ -34,7 +37,7 @@ properties:                     # TLS, with a login
   sasl.mechanism: SCRAM-SHA-512
   sasl.username: penstock
 sasl_password_file: /etc/penstock/kafka-password
-properties:                     # or TLS, with a certificate of your own
+properties:                     # or, in place of the lines above, TLS with your own certificate
   security.protocol: SSL
   ssl.ca.location: /etc/penstock/ca.pem
   ssl.certificate.location: /etc/penstock/client.pem
@@ -78,17 +81,22 @@ def init(
     directory: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="Where to write; made if it is not there.")
     ] = Path(),
-    topic: Annotated[str, typer.Option("--topic", help="The first topic to carry.")] = "orders",
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="A topic to carry; may be given several times. [orders]"),
+    ] = None,
     bootstrap_server: BootstrapServer = None,
 ) -> None:
     """Write penstock.yaml, my_transformations.py and a test of it. Never overwrites a file.
 
     Example: `penstock init shop --topic orders --bootstrap-server 127.0.0.1:9092`
     """
-    if not is_topic_name(topic):
-        raise UsageError(f"{topic!r} is not a topic's name; it has letters, digits, . _ -")
+    topics = list(dict.fromkeys(topic or ["orders"]))
+    for one in topics:
+        if not is_topic_name(one):
+            raise UsageError(f"{one!r} is not a topic's name; it has letters, digits, . _ -")
     files = {
-        "penstock.yaml": _settings(topic, bootstrap_server),
+        "penstock.yaml": _settings(topics, bootstrap_server),
         f"{MODULE}.py": _TRANSFORMATION,
         f"test_{MODULE}.py": _TEST,
     }
@@ -108,12 +116,14 @@ def init(
         raise PenstockError(f"Could not write to {directory}: {error.strerror}.") from error
     place = directory.absolute()
     say(f"Next, in {place}:")
+    say("  edit penstock.yaml           # how Kafka is reached: TLS and logins are its comments")
+    say(f"  edit {MODULE}.py   # your fields; another topic may need a function of its own")
     say(f"  export PYTHONPATH={place}   # where Python looks for {MODULE}")
     say("  pytest                       # the test of the transformation")
-    say(f"  penstock try {topic}          # the transformation on real records")
+    say(f"  penstock try {topics[0]}          # the transformation on real records")
 
 
-def _settings(topic: str, bootstrap_server: str | None) -> str:
+def _settings(topics: Sequence[str], bootstrap_server: str | None) -> str:
     secured = indent(_SECURITY, "  # ")
     kafka = f"\nkafka:\n  bootstrap_servers: {bootstrap_server}\n{secured}"
     if bootstrap_server is None:
@@ -121,5 +131,6 @@ def _settings(topic: str, bootstrap_server: str | None) -> str:
             "\n# Without this, `penstock up` starts a Kafka of its own.\n"
             "# kafka:\n#   bootstrap_servers: 127.0.0.1:9092\n" + indent(_SECURITY, "#   ")
         )
-    pattern = topic.replace(".", "[.]")
-    return _SETTINGS.format(kafka=kafka, pattern=pattern, topic=topic, module=MODULE)
+    patterns = ", ".join(f'"{topic.replace(".", "[.]")}"' for topic in topics)
+    tables = "".join(_TABLE.format(topic=topic, module=MODULE) for topic in topics)
+    return _SETTINGS.format(kafka=kafka, patterns=patterns, tables=tables)

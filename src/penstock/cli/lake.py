@@ -60,9 +60,9 @@ def tables(
 ) -> None:
     """Show the tables that this group writes: files, log, compaction, orphans.
 
-    `waits` are the log entries since the newest checkpoint, which every reader reads. Orphans are
-    files that no commit names and none will; consumers remove them. To find them, every file of
-    the lake is listed. What compaction did counts from the table's beginning.
+    `since checkpoint` are the log entries that every reader reads beside the newest checkpoint.
+    `orphans` are files that no commit names and none will; consumers remove them. To find them,
+    every file of the lake is listed. What compaction did counts from the table's beginning.
 
     Example: `penstock lake tables -o json`
     """
@@ -77,7 +77,9 @@ def tables(
             remedy="Check that it exists and may be read.",
         )
     answers = [one.answer() for one in found.tables]
-    shown = Table("table", "files", "size", "mean", "log", "waits", "orphans", box=None)
+    shown = Table(
+        "table", "files", "size", "mean", "log entries", "since checkpoint", "orphans", box=None
+    )
     for one in found.tables:
         sizes = one.file_sizes
         shown.add_row(

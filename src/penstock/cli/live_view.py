@@ -9,6 +9,7 @@ from rich.text import Text
 from penstock.cli.consumer_bar import consumer_bar, topic_colours
 from penstock.cli.group_status import is_stale, silence_text
 from penstock.controller.core.told_status import (
+    NOT_FRESH,
     backlog_text,
     consumer_counts,
     decision_text,
@@ -42,7 +43,10 @@ def live_view(
     carried_bytes_per_s: float | None = None,
 ) -> Group:
     """`height` limits how many consumers are shown: the fullest ones, in the order of their ids."""
-    parts: list[Any] = [_headline(found), _figures(found, carried_bytes_per_s)]
+    parts: list[Any] = [
+        headline(found, carried_bytes_per_s).append(seen_text(found), style="dim"),
+        _figures(found, carried_bytes_per_s),
+    ]
     parts += [
         Text(f"{one['condition']}: {one['reason']}", style="bold red")
         for one in found["conditions"]
@@ -66,7 +70,8 @@ def _place(consumer: int | None) -> str:
     return "nobody" if consumer is None else str(consumer)
 
 
-def _headline(found: dict[str, Any]) -> Text:
+def headline(found: dict[str, Any], carried_bytes_per_s: float | None = None) -> Text:
+    """How the group is, before anything else. The speed is shown in place of the status's own."""
     text = Text()
     if found.get("group"):
         text.append(f"group {found['group']}  ", style="bold")
@@ -76,9 +81,19 @@ def _headline(found: dict[str, Any]) -> Text:
         names = shortened_list([one["condition"] for one in found["conditions"]], 3)
         text.append(f"not well: {names}", style="bold red")
     else:
-        text.append(progress_text(found), style="bold green")
+        progress = progress_text(found, carried_bytes_per_s)
+        text.append(
+            progress, style="bold yellow" if progress.startswith(NOT_FRESH) else "bold green"
+        )
+    return text
+
+
+def seen_text(found: dict[str, Any]) -> str:
+    """How old it is, and where it was found; empty where the first line says that already."""
+    if is_stale(found):
+        return ""
     where = " in Kafka" if found.get("source") == "kafka" else ""
-    return text.append(f"  seen {duration_text(found['age_s'])} ago{where}", style="dim")
+    return f"  seen {duration_text(found['age_s'])} ago{where}"
 
 
 def _figures(found: dict[str, Any], carried_bytes_per_s: float | None) -> Table:

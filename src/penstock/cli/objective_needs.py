@@ -1,75 +1,125 @@
-"""What a load that was watched needs with an objective, and with a tighter and a looser one. Pure.
+"""What a load needs with an objective, and with a tighter and a looser one. Pure.
 
-The same measurements are led through an imaginary group once more for each objective, with what
-follows from it and from how far the loads rose.
+Each objective has an imaginary group of its own, which is led while the load is watched and learns
+as a running group does: every ten minutes it goes on with what follows from the rises and the peaks
+that it has seen. So a calm load is not charged for a spare that the group would end.
 """
 
-from penstock.cli.imaginary_group import ImaginaryGroup
-from penstock.cli.recommendation import ObjectiveNeed, Watched, drawn
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.cli.imaginary_group import ImaginaryGroup, take
+from penstock.cli.known_capacities import KnownCapacities, known_capacities
+from penstock.cli.recommendation import ObjectiveNeed
+from penstock.cli.watched import OverTime, Watched
+from penstock.controller.core.capacity import speeds_by_topic
+from penstock.controller.core.objective_changes import FOLLOW_EVERY_MS, learned
 from penstock.controller.core.settings import ControllerSettings, controller_settings
+from penstock.model import TopicPartition
 from penstock.packing import algorithm_named
-from penstock.packing.objective import Measured, reaction_s
+from penstock.packing.objective import Measured, compared_freshness_s, reaction_s
+from penstock.packing.peaks import Peaks, note
 from penstock.packing.rises import Rises, look
 from penstock.settings import Settings, changed_settings
 from penstock.settings.objective import objective_of, with_objective
 from penstock.settings.units import format_duration
 
-# The objective itself comes first.
-_FACTORS = (1.0, 0.5, 2.0)
-_FRESHNESS_S_MIN = 1.0
 
+@dataclass(slots=True)
+class ObjectiveGroup:
+    """The imaginary group of one objective, and what it has learned of the load."""
 
-def objective_needs(watched: Watched, settings: Settings) -> tuple[ObjectiveNeed, ...]:
-    """Of the objective, of half of it and of twice as much."""
-    measured = Measured(rise=_rise(watched, settings))
-    own_s = settings.objective.freshness
-    return tuple(
-        _need(watched, settings, max(_FRESHNESS_S_MIN, own_s * factor), measured)
-        for factor in _FACTORS
-    )
+    settings: Settings
+    group: ImaginaryGroup
+    consumers: OverTime = field(default_factory=OverTime)
+    rises: Rises = field(default_factory=Rises)
+    peaks: Peaks = field(default_factory=Peaks)
+    # How much the load of each topic counts, as the topics are written now.
+    weights: Mapping[str, float] = field(default_factory=dict)
+    followed_ms: int | None = None
 
+    @property
+    def measured(self) -> Measured:
+        return learned(objective_of(self.settings), self.rises, self.peaks, self.weights)
 
-def _need(
-    watched: Watched, settings: Settings, freshness_s: float, measured: Measured
-) -> ObjectiveNeed:
-    changed = changed_settings(settings, {"objective.freshness": format_duration(freshness_s)})
-    chosen = controller_settings(with_objective(changed, measured)[0])
-    counts = _consumers(watched, chosen)
-    return ObjectiveNeed(
-        freshness_s=freshness_s,
-        target_utilisation=chosen.policy.target_utilisation,
-        spare_consumers=chosen.spare_consumers,
-        consumers_mean=sum(counts) / len(counts),
-        consumers_highest=max(counts),
-        consumers_over_time=drawn(counts),
-        rise=measured.rise,
-    )
+    @property
+    def chosen(self) -> ControllerSettings:
+        """With what follows from all that is known until now."""
+        return controller_settings(with_objective(self.settings, self.measured)[0])
 
-
-def _consumers(watched: Watched, chosen: ControllerSettings) -> list[int]:
-    """How many have partitions after each measurement."""
-    group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
-    found = []
-    for sample, at_ms in zip(watched.samples, watched.times_ms, strict=True):
-        group.measured(sample, at_ms)
-        found.append(len(group.assignment))
-    return found
-
-
-def _rise(watched: Watched, settings: Settings) -> float | None:
-    """How far loads rise before a plan helps; None after a short watch."""
-    chosen, objective = controller_settings(settings), objective_of(settings)
-    group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
-    rises = Rises()
-    for sample, at_ms in zip(watched.samples, watched.times_ms, strict=True):
-        group.measured(sample, at_ms)
-        rises = look(
-            rises,
-            sample,
+    def learn(self, speeds: Mapping[TopicPartition, float], now_ms: int) -> None:
+        """After the group was given a measurement."""
+        group, objective = self.group, objective_of(self.settings)
+        self.consumers.add(len(group.assignment))
+        by_topic = speeds_by_topic(speeds, speeds)
+        usual = group.known.weighed(by_topic)
+        self.rises = look(
+            self.rises,
+            speeds,
             group.speeds,
             group.assignment,
-            chosen.policy.capacity_bytes_per_s,
-            at_ms,
+            usual.usual_bytes_per_s,
+            now_ms,
             round(reaction_s(objective) * 1_000),
+            usual.weights,
         )
-    return rises.not_exceeded(objective.rises_covered)
+        self.peaks = note(self.peaks, by_topic, now_ms)
+        self.weights = usual.weights
+        if self.followed_ms is None:
+            self.followed_ms = now_ms
+        elif now_ms - self.followed_ms >= FOLLOW_EVERY_MS:
+            self.followed_ms = now_ms
+            group.policy = self.chosen.policy
+
+    def need(self) -> ObjectiveNeed:
+        chosen = self.chosen
+        return ObjectiveNeed(
+            freshness_s=self.settings.objective.freshness,
+            target_utilisation=chosen.policy.target_utilisation,
+            spare_consumers=chosen.spare_consumers,
+            consumers_mean=self.consumers.mean,
+            consumers_highest=int(self.consumers.highest),
+            consumers_over_time=self.consumers.drawn(),
+            rise=self.measured.rise,
+        )
+
+
+class ObjectiveGroups:
+    """The group of the objective itself, which is the one that is told about, and the others."""
+
+    def __init__(self, settings: Settings, known: KnownCapacities | None = None) -> None:
+        known = known or known_capacities(controller_settings(settings))
+        self._own, *self._others = [
+            _group_of(settings, freshness_s, known)
+            for freshness_s in compared_freshness_s(settings.objective.freshness)
+        ]
+
+    @property
+    def chosen(self) -> ControllerSettings:
+        """The settings, and what follows from the objective and from what was learned."""
+        return self._own.chosen
+
+    def take(
+        self, watched: Watched, speeds: Mapping[TopicPartition, float], now_ms: int
+    ) -> tuple[str, bool]:
+        """One measurement: what the group does with it."""
+        told = take(watched, self._own.group, speeds, now_ms)
+        self._own.learn(speeds, now_ms)
+        for one in self._others:
+            one.group.measured(speeds, now_ms)
+            one.learn(speeds, now_ms)
+        return told
+
+    def needs(self) -> tuple[ObjectiveNeed, ...]:
+        """Of the objective, then of a tighter and a looser one."""
+        return tuple(one.need() for one in (self._own, *self._others))
+
+
+def _group_of(settings: Settings, freshness_s: float, known: KnownCapacities) -> ObjectiveGroup:
+    changed = settings
+    if freshness_s != settings.objective.freshness:
+        changes = {"objective.freshness": format_duration(freshness_s)}
+        changed = changed_settings(settings, changes)
+    chosen = controller_settings(with_objective(changed)[0])
+    group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm), known)
+    return ObjectiveGroup(changed, group)

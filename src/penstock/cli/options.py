@@ -1,6 +1,6 @@
 """Options that many commands share, and how they become settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -10,8 +10,10 @@ import typer
 from penstock.errors import UsageError
 from penstock.metrics import Process, Sample
 from penstock.metrics.of_every_process import READY
+from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 from penstock.settings import LoadedSettings, load_settings
 from penstock.settings.sections import Settings
+from penstock.settings.units import parse_speed
 from penstock.telemetry import Health, HealthServer, MetricStore, configure_logs
 from penstock.telemetry.exposition import MetricsText
 from penstock.telemetry.metric_targets import named_target
@@ -52,6 +54,28 @@ HealthPort: TypeAlias = Annotated[
         help="Serve /healthz, /readyz and /metrics on this port of every interface. Default: off.",
     ),
 ]
+Calibrated: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TOPIC=SPEED",
+        help="What one consumer carries of a topic until it is measured, such as orders=20MB/s; "
+        "`penstock try --calibrate` finds it out.",
+    ),
+]
+
+
+def calibrated_topics(given: Sequence[str] | None) -> dict[str, float]:
+    """`orders=20MB/s`, once for each topic."""
+    found = {}
+    for text in given or ():
+        topic, _, speed = text.partition("=")
+        try:
+            found[topic] = parse_speed(speed)
+        except ValueError as error:
+            raise UsageError(f"--calibrated {text}: {error}.") from None
+        if found[topic] < CAPACITY_BYTES_PER_S_MIN:
+            raise UsageError(f"--calibrated {text}: no consumer carries so little.")
+    return found
 
 
 def named_values(overrides: list[str] | None, given_to: str = "--set") -> dict[str, str]:

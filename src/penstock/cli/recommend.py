@@ -4,7 +4,6 @@ It only reads write speeds from the brokers, and leads an imaginary group by the
 settings, trigger, trend and packing. No topic is created, no message sent, no consumer started.
 """
 
-import csv
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -18,27 +17,38 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.group_status import ledger_offsets
-from penstock.cli.imaginary_group import ImaginaryGroup, take
-from penstock.cli.objective_needs import objective_needs
-from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.cli.recommendation import Watched, recommendation
+from penstock.cli.group_status import NoStatusError, ledger_offsets, read_status
+from penstock.cli.known_capacities import KnownCapacities, known_capacities
+from penstock.cli.objective_needs import ObjectiveGroups
+from penstock.cli.options import (
+    BootstrapServer,
+    Calibrated,
+    Overrides,
+    SettingsFile,
+    calibrated_topics,
+    effective_settings,
+)
+from penstock.cli.recommendation import recommendation
+from penstock.cli.recorded_speeds import Record
 from penstock.cli.report_html import report_html
 from penstock.cli.speeds import duration_of
+from penstock.cli.told_progress import ToldProgress
+from penstock.cli.watched import Watched
 from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.errors import PenstockError, UsageError
 from penstock.kafka_io.broker_questions import BrokerQuestions
 from penstock.model import TopicPartition
-from penstock.model.sentences import duration_text
+from penstock.model.sentences import age_text, counted, duration_text
 from penstock.monitor.core.measurement import measured_rows
 from penstock.monitor.included_topics import require_included
 from penstock.monitor.process import SpeedMeasuring
-from penstock.packing import algorithm_named
 from penstock.settings import Settings
 from penstock.settings.units import format_duration
 
 # How often a calm group is reported.
 REPORT_EVERY_MS = 10_000
+# What takes longer is told.
+TOLD_AFTER_S = 2.0
 
 
 def recommend(
@@ -56,6 +66,7 @@ def recommend(
             help="Also write the recommendation as one page with pictures, for any browser.",
         ),
     ] = None,
+    calibrated: Calibrated = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -67,43 +78,48 @@ def recommend(
     controller's own rules, so it also says how often such a group would move partitions. Progress
     goes to stderr, the recommendation to stdout. Ctrl-C ends it early, with what was seen.
 
+    What one consumer carries decides all figures. Where a group of these settings has run, it is
+    what that has measured; else what `--calibrated` says; else it is assumed, and the
+    recommendation says so.
+
     Examples:
     `penstock recommend --for 10m --record speeds.csv`
 
     `penstock recommend --for 1h --report needed.html --set objective.freshness=30s`
 
+    `penstock recommend --calibrated orders=20MB/s --calibrated clicks=800kB/s`
+
     `penstock simulate --stream speeds.csv --interval 1s --trigger --algorithm all`
 
     """
     loaded = effective_settings(settings, overrides, bootstrap_server)
-    watch_s = duration_of("--for", watch_for)
-    if watch_s <= 0:
-        raise UsageError("--for must be longer than 0s.")
-    for flag, file in (("--record", record), ("--report", report)):
-        if file is not None and not file.absolute().parent.is_dir():
-            raise UsageError(f"{flag}: there is no directory {file.absolute().parent}.")
+    watch_s = _checked_arguments(watch_for, {"--record": record, "--report": report})
+    given, recorded = calibrated_topics(calibrated), Record(record)
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     chosen = controller_settings(loaded.settings)
     require_included(loaded.settings)
-    watched = _watch(loaded.settings, chosen, watch_s, stop)
-    if not watched.samples:
+    known = _known_to_carry(loaded.settings, chosen, given)
+    groups = ObjectiveGroups(loaded.settings, known)
+    with recorded:
+        watched = _watch(loaded.settings, groups, watch_s, recorded, stop)
+    if not watched.measurements:
         raise PenstockError(
             f"No speed is known after {duration_text(round(watched.seconds))}.",
             remedy="Watch longer (--for 1m), or run `penstock doctor`; `monitor.include` says "
             "which topics count.",
         )
-    if record is not None:
-        write_stream(record, watched.samples)
+    _tell_unseen(given, watched)
+    if record is not None and recorded.fault is None:
         period = format_duration(loaded.settings.monitor.period)
         say(f"Wrote {record}: `penstock simulate --stream {record} --interval {period} --trigger`.")
-    is_default = ("packing", "capacity") not in loaded.origin
-    ledger = _ledger(loaded.settings, watched.rows)
-    needs = objective_needs(watched, loaded.settings)
-    found = recommendation(
-        watched, chosen, capacity_is_default=is_default, ledger=ledger, needs=needs
-    )
+    with ToldProgress(first_after_s=TOLD_AFTER_S) as tell:
+        tell.if_long("reading what the lake has")
+        ledger = _ledger(loaded.settings, watched.rows)
+        tell.if_long("counting the consumers of a plain group")
+        chosen = groups.chosen
+        found = recommendation(watched, chosen, ledger=ledger, needs=groups.needs(), known=known)
     if report is not None:
         _write(report, report_html(found, chosen, datetime.now(UTC)))
         say(f"Wrote {report}.")
@@ -111,10 +127,29 @@ def recommend(
         typer.echo(found.text(chosen))
     else:
         print_data(asdict(found), output)
+    if recorded.fault is not None:
+        raise recorded.fault
 
 
-def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop: Event) -> Watched:
-    group = ImaginaryGroup(chosen.policy, algorithm_named(chosen.algorithm))
+def _tell_unseen(given: Mapping[str, float], watched: Watched) -> None:
+    for topic in sorted(given.keys() - watched.written_by_topic.keys()):
+        say(f"--calibrated {topic}: no such topic was seen.")
+
+
+def _checked_arguments(watch_for: str, files: Mapping[str, Path | None]) -> float:
+    """How long to watch."""
+    watch_s = duration_of("--for", watch_for)
+    if watch_s <= 0:
+        raise UsageError("--for must be longer than 0s.")
+    for flag, file in files.items():
+        if file is not None and not file.absolute().parent.is_dir():
+            raise UsageError(f"{flag}: there is no directory {file.absolute().parent}.")
+    return watch_s
+
+
+def _watch(
+    settings: Settings, groups: ObjectiveGroups, watch_s: float, recorded: Record, stop: Event
+) -> Watched:
     watched = Watched()
     how_long = duration_text(watch_s)
     say(f"Watching for {how_long}: nothing is created, sent or started. Ctrl-C ends it early.")
@@ -128,8 +163,9 @@ def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop:
             speeds = _known(watched.rows)
             if not speeds:
                 continue
+            recorded.add(speeds)
             now_ms = time.monotonic_ns() // 1_000_000
-            text, is_change = take(watched, group, speeds, now_ms)
+            text, is_change = groups.take(watched, speeds, now_ms)
             if is_change or reported_ms is None or now_ms - reported_ms >= REPORT_EVERY_MS:
                 reported_ms = now_ms
                 left_s = max(0.0, watch_s - watched.seconds)
@@ -137,16 +173,28 @@ def _watch(settings: Settings, chosen: ControllerSettings, watch_s: float, stop:
     return watched
 
 
-def write_stream(file: Path, samples: Sequence[Mapping[TopicPartition, float]]) -> None:
-    """The speeds as `simulate` reads them; 0 before a partition was there."""
-    names = sorted({partition for sample in samples for partition in sample})
-    try:
-        with file.open("w", encoding="utf-8", newline="") as opened:
-            rows = csv.writer(opened)
-            rows.writerow([str(name) for name in names])
-            rows.writerows([sample.get(name, 0.0) for name in names] for sample in samples)
-    except OSError as error:
-        raise UsageError(f"--record: cannot write {file}: {error.strerror}.") from error
+def _known_to_carry(
+    settings: Settings, chosen: ControllerSettings, calibrated: dict[str, float]
+) -> KnownCapacities:
+    """What one consumer carries: as it is set, as this group has measured it, as it is given."""
+    if not chosen.capacity_is_measured:
+        if calibrated:
+            say("--calibrated has no effect: packing.capacity is set, and wins.")
+        return known_capacities(chosen)
+    status: dict[str, Any] | None = None
+    with ToldProgress(first_after_s=TOLD_AFTER_S) as tell:
+        tell.if_long("asking whether a group runs")
+        try:
+            status = read_status(settings)
+        except NoStatusError:
+            pass  # nothing runs yet: that is why people ask
+        except PenstockError as error:
+            say(f"Whether a group has measured what one consumer carries is not known: {error}")
+    known = known_capacities(chosen, status, calibrated)
+    if status is not None and (measured := known_capacities(chosen, status).by_topic):
+        topics, age = counted(len(measured), "topic"), age_text(status["age_s"])
+        say(f"Group {settings.lake.group} said {age} ago what one consumer carries of {topics}.")
+    return known
 
 
 def _write(file: Path, page: str) -> None:

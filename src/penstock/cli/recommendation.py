@@ -1,11 +1,16 @@
 """What a watch says about the group that a load needs: figures, settings, and why. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from penstock.cli.catch_up import CatchUp, catch_up
+from penstock.cli.known_capacities import KnownCapacities, known_capacities
+from penstock.cli.plain_group import plain_group
+from penstock.cli.watched import Watched
+from penstock.controller.core.capacity import Source
+from penstock.controller.core.capacity_text import capacity_text
 from penstock.controller.core.settings import ControllerSettings
 from penstock.model import TopicPartition
 from penstock.model.sentences import counted, duration_text, speed_text
@@ -14,38 +19,46 @@ from penstock.settings.units import format_speed
 SHORT_WATCH_S = 600
 # How much higher than what was seen the load may be.
 LOAD_RESERVE = 0.5
-POINTS_DRAWN = 240
 FASTEST_SHOWN = 12
-_BUSIEST_LOOKED_AT = 60
+_MOST = "controller.consumers_max"
 _CAPACITY_AS_SET = "what one consumer carries, in bytes of log a second, as you have set it."
-_CAPACITY_BY_DEFAULT = (
-    "what one consumer carries, in bytes of log a second. This default is low on purpose; with "
-    "your own figure the group is probably smaller. docs/sizing.md says how to measure it."
+_RESTS_ON_IT = (
+    "What is assumed decides all these figures: of small or compressed records, or with a slow "
+    "transformation, one may carry a tenth of it, and of plain ones ten times as much. "
+    "`penstock try --calibrate` finds it out, and --calibrated TOPIC=SPEED gives it to this "
+    "command."
 )
-
-
-@dataclass(slots=True)
-class Watched:
-    """What was seen: speeds, and what the imaginary group did with them."""
-
-    seconds: float = 0.0
-    samples: list[dict[TopicPartition, float]] = field(default_factory=list)
-    # When each was taken.
-    times_ms: list[int] = field(default_factory=list)
-    consumers: list[int] = field(default_factory=list)
-    at_least: list[int] = field(default_factory=list)
-    changes: int = 0
-    moves: int = 0
-    # The newest measurement, row by row.
-    rows: list[dict[str, Any]] = field(default_factory=list)
+_CAPACITY_STAYS_OPEN = (
+    "Leave packing.capacity at auto: the group measures what its consumers carry of each topic and "
+    "plans with that, so it may need fewer consumers or more."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class HotPartition:
-    """A partition that one consumer cannot carry."""
+    """A partition that one consumer cannot carry, if it carries no more than this."""
 
     partition: str
     highest_bytes_per_s: float
+    capacity_bytes_per_s: float
+    capacity_is_assumed: bool
+
+    def text(self) -> str:
+        written, carried = (
+            speed_text(self.highest_bytes_per_s),
+            speed_text(self.capacity_bytes_per_s),
+        )
+        if self.capacity_is_assumed:
+            return (
+                f"Hot: {self.partition} alone is written at {written}. That may be more than one "
+                f"consumer carries, if one carries {carried} (assumed). Then more partitions, or a "
+                "key that spreads the records, would help; more consumers would not."
+            )
+        return (
+            f"Hot: {self.partition} alone is written at {written}, more than one consumer carries "
+            f"({carried}). More partitions, or a key that spreads the records, help; more "
+            "consumers do not."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,10 @@ class Recommendation:
     written_mean_bytes_per_s: float
     written_highest_bytes_per_s: float
     capacity_bytes_per_s: float
-    capacity_is_default: bool
+    # Whether it is, of any topic that is written.
+    capacity_is_assumed: bool
+    # With its source, of each topic as well; as in `penstock status -o json`.
+    capacity: dict[str, Any]
     consumers_at_the_end: int
     consumers_mean: float
     consumers_highest: int
@@ -97,11 +113,17 @@ class Recommendation:
     consumers_over_time: tuple[float, ...]
     # The fastest partitions, with the highest speed of each.
     fastest_bytes_per_s: dict[str, float]
-    # Of the objective, of half of it and of twice as much.
+    # What one consumer carries of the topic of each.
+    fastest_capacity_bytes_per_s: dict[str, float]
+    # Of the objective, then of a tighter and a looser one.
     objective_needs: tuple[ObjectiveNeed, ...]
+    # What to start with, where it must be another than now.
     settings: dict[str, Any]
     # Why, by the name of the setting.
     reasons: dict[str, str]
+    # The `controller.consumers_max` that is enough; None while the capacity is assumed.
+    consumers_max_enough: int | None
+    consumers_max_reason: str
     # What waits in the logs, and how long the consumers at the end would need for it.
     waiting: CatchUp
 
@@ -117,8 +139,6 @@ class Recommendation:
         )
         partitions = counted(self.partitions, "partition")
         seen = f"{mean} written on average, {highest} at most"
-        capacity = speed_text(self.capacity_bytes_per_s)
-        source = "the default, which nobody measured" if self.capacity_is_default else "as set"
         now = counted(self.consumers_at_the_end, "consumer")
         needed = (
             f"{now} now, {self.consumers_mean:.3g} on average, {self.consumers_highest} at most"
@@ -129,7 +149,7 @@ class Recommendation:
                 f"Watched {partitions} for {duration_text(round(self.watched_s))}: {seen}, "
                 "counted in bytes of the broker's log (after compression)."
             ),
-            f"One consumer carries {capacity} (packing.capacity, {source}).",
+            self.capacity_line(),
             f"Needed: {needed}. No packing could do with fewer than {self.consumers_at_least}.",
             (
                 f"Of their capacity {self.capacity_used:.0%} is used on average. Up to "
@@ -149,27 +169,32 @@ class Recommendation:
             lines.append(
                 "This was a short look: watch a busy hour (--for 1h) before you rely on it."
             )
-        lines += [
-            f"Hot: {hot.partition} alone is written at {speed_text(hot.highest_bytes_per_s)}, more "
-            "than one consumer carries. More partitions, or a key that spreads the records, help; "
-            "more consumers do not."
-            for hot in self.hot_partitions
-        ]
-        return lines
+        return [*lines, *(hot.text() for hot in self.hot_partitions)]
+
+    def capacity_line(self) -> str:
+        """What one consumer carries, and how that is known."""
+        carried, topics = speed_text(self.capacity_bytes_per_s), self.capacity["topics"]
+        if self.capacity["source"] == Source.SET:
+            return f"One consumer carries {carried} (packing.capacity, as set)."
+        if all(row["source"] == Source.ASSUMED for row in topics.values()):
+            return (
+                f"One consumer carries {carried} (packing.capacity, assumed, until a group "
+                f"measures it). {_RESTS_ON_IT}"
+            )
+        known = capacity_text({"capacity": self.capacity})
+        line = f"{known[0].upper()}{known[1:]}."
+        return f"{line} {_RESTS_ON_IT}" if self.capacity_is_assumed else line
 
     def _objective_lines(self) -> list[str]:
         if not self.objective_needs:
             return []
-        own, tighter, looser = self.objective_needs
+        own, *others = self.objective_needs
         return [
             (
                 f"To be fresh within {duration_text(own.freshness_s)} (objective.freshness): "
                 f"{own.text()}."
             ),
-            (
-                f"Within {duration_text(tighter.freshness_s)}: {tighter.text()}. Within "
-                f"{duration_text(looser.freshness_s)}: {looser.text()}."
-            ),
+            " ".join(f"Within {duration_text(one.freshness_s)}: {one.text()}." for one in others),
         ]
 
     def _changes_line(self) -> str:
@@ -182,21 +207,22 @@ class Recommendation:
         )
 
     def _set_lines(self, chosen: ControllerSettings) -> list[str]:
-        to_set = dict(self.settings)
-        most, now = "controller.consumers_max", chosen.consumers_max
-        if now >= self.settings[most]:
-            del to_set[most]
+        to_set, now = self.settings, chosen.consumers_max
         lines = [f"Set {name} to {value}: {self.reasons[name]}" for name, value in to_set.items()]
-        if most in to_set:
-            lines.append(f"{most} is {now} now, which is too few: raise it.")
+        if self.consumers_max_enough is None:
+            lines.append(
+                f"{_MOST} is {now} now. How many are enough is not known while the capacity is "
+                "assumed, so no other number is recommended."
+            )
+        elif _MOST in to_set:
+            lines.append(f"{_MOST} is {now} now, which is too few: raise it.")
         else:
             lines.append(
-                f"{most} is {now} now, which is enough; {self.settings[most]} would limit what the "
-                f"group may cost: {self.reasons[most]}"
+                f"{_MOST} is {now} now, which is enough; {self.consumers_max_enough} would limit "
+                f"what the group may cost: {self.consumers_max_reason}"
             )
-        if self.capacity_is_default:
-            capacity = format_speed(self.capacity_bytes_per_s)
-            lines.append(f"Leave packing.capacity at {capacity} for now: {_CAPACITY_BY_DEFAULT}")
+        if self.capacity_is_assumed:
+            lines.append(_CAPACITY_STAYS_OPEN)
         start = "".join(f" --set {name}={value}" for name, value in to_set.items())
         return [*lines, f"To start with: penstock up{start}"]
 
@@ -205,97 +231,88 @@ def recommendation(
     watched: Watched,
     chosen: ControllerSettings,
     *,
-    capacity_is_default: bool,
     ledger: Mapping[TopicPartition, int | None],
     needs: tuple[ObjectiveNeed, ...] = (),
+    known: KnownCapacities | None = None,
 ) -> Recommendation:
     """What the watch says; `ledger` is how far the lake is."""
-    policy = chosen.policy
-    written = [sum(sample.values()) for sample in watched.samples]
-    highest: dict[TopicPartition, float] = {}
-    for sample in watched.samples:
-        for partition, speed in sample.items():
-            highest[partition] = max(speed, highest.get(partition, 0.0))
-    capacity = policy.capacity_bytes_per_s
-    used = sum(written) / (capacity * max(1, sum(watched.consumers)))
-    most = max(watched.consumers)
+    known = known or known_capacities(chosen)
+    highest, usual = watched.highest, known.weighed(watched.written_by_topic)
+    is_assumed = known.source(watched.written_by_topic) is Source.ASSUMED
+    most = int(watched.consumers.highest)
     more = ceil(LOAD_RESERVE * most)
+    enough = None if is_assumed else most + more + chosen.spare_consumers
+    reason = (
+        f"the most consumers at a time: {most} that were needed at most, {more} for a load that is "
+        f"{LOAD_RESERVE:.0%} higher, and {chosen.spare_consumers} for spares."
+    )
+    settings, reasons = _to_set(chosen, enough, reason)
+    fastest = sorted(highest, key=lambda p: (-highest[p], p))[:FASTEST_SHOWN]
     return Recommendation(
         watched_s=round(watched.seconds, 1),
-        measurements=len(watched.samples),
+        measurements=watched.measurements,
         partitions=len(highest),
-        written_mean_bytes_per_s=sum(written) / len(written),
-        written_highest_bytes_per_s=max(written),
-        capacity_bytes_per_s=capacity,
-        capacity_is_default=capacity_is_default,
-        consumers_at_the_end=watched.consumers[-1],
-        consumers_mean=sum(watched.consumers) / len(watched.consumers),
+        written_mean_bytes_per_s=watched.written.mean,
+        written_highest_bytes_per_s=watched.written.highest,
+        capacity_bytes_per_s=usual.usual_bytes_per_s,
+        capacity_is_assumed=is_assumed,
+        capacity=known.rows(watched.written_by_topic),
+        consumers_at_the_end=int(watched.consumers.newest),
+        consumers_mean=watched.consumers.mean,
         consumers_highest=most,
-        consumers_at_least=max(watched.at_least),
-        capacity_used=used,
+        consumers_at_least=watched.consumers_at_least,
+        capacity_used=watched.load.total / max(1.0, watched.consumers.total),
         consumers_of_a_fixed_group=most,
         changes=watched.changes,
         moves=watched.moves,
         hot_partitions=tuple(
-            HotPartition(str(partition), speed)
+            HotPartition(
+                str(partition),
+                speed,
+                usual.of(partition.topic),
+                known.source_of(partition.topic) is Source.ASSUMED,
+            )
             for partition, speed in sorted(highest.items())
-            if speed > capacity
+            if speed > usual.of(partition.topic)
         ),
-        consumers_of_a_plain_group=plain_group(watched.samples, capacity, most),
-        written_over_time_bytes_per_s=drawn(written),
-        consumers_over_time=drawn(watched.consumers),
-        fastest_bytes_per_s={
-            str(p): highest[p]
-            for p in sorted(highest, key=lambda p: (-highest[p], p))[:FASTEST_SHOWN]
-        },
+        consumers_of_a_plain_group=plain_group(
+            [
+                {p: speed / usual.of(p.topic) for p, speed in sample.items()}
+                for sample in watched.busiest
+            ],
+            1.0,
+            most,
+        ),
+        written_over_time_bytes_per_s=watched.written.drawn(),
+        consumers_over_time=watched.consumers.drawn(),
+        fastest_bytes_per_s={str(p): highest[p] for p in fastest},
+        fastest_capacity_bytes_per_s={str(p): usual.of(p.topic) for p in fastest},
         objective_needs=needs,
-        settings={
-            **({} if capacity_is_default else {"packing.capacity": format_speed(capacity)}),
-            "controller.consumers_max": most + more + chosen.spare_consumers,
-        },
-        reasons={
-            **({} if capacity_is_default else {"packing.capacity": _CAPACITY_AS_SET}),
-            "controller.consumers_max": f"the most consumers at a time: {most} that were needed "
-            f"at most, {more} for a load that is {LOAD_RESERVE:.0%} higher, and "
-            f"{chosen.spare_consumers} for spares.",
-        },
+        settings=settings,
+        reasons=reasons,
+        consumers_max_enough=enough,
+        consumers_max_reason=reason,
         waiting=catch_up(
             watched.rows,
             ledger,
-            consumers=watched.consumers[-1],
-            capacity_bytes_per_s=capacity,
+            consumers=int(watched.consumers.newest),
+            capacity_bytes_per_s=usual.usual_bytes_per_s,
         ),
     )
 
 
-def drawn(values: Sequence[float]) -> tuple[float, ...]:
-    """At most `POINTS_DRAWN` values: the highest of each even part."""
-    number = min(len(values), POINTS_DRAWN)
-    ends = [len(values) * (place + 1) // number for place in range(number)]
-    return tuple(
-        max(values[begin:end]) for begin, end in zip([0, *ends], ends, strict=False) if end > begin
-    )
-
-
-def plain_group(
-    samples: Sequence[Mapping[TopicPartition, float]], capacity: float, at_least: int
-) -> int:
-    """The fewest consumers whose partitions, dealt out by number, never exceed the capacity.
-
-    A partition that no consumer can carry counts as much as one consumer carries. The busiest
-    measurements decide.
-    """
-    busiest = sorted(samples, key=lambda sample: -sum(sample.values()))[:_BUSIEST_LOOKED_AT]
-    names = sorted({partition for sample in busiest for partition in sample})
-    rows = [[min(sample.get(p, 0.0), capacity) for p in names] for sample in busiest]
-    low, high = max(1, at_least), max(1, at_least, len(names))
-    while low < high:
-        middle = (low + high) // 2
-        if all(sum(row[n::middle]) <= capacity for row in rows for n in range(middle)):
-            high = middle
-        else:
-            low = middle + 1
-    return high
+def _to_set(
+    chosen: ControllerSettings, enough: int | None, reason: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What to start with, and why; what is well as it is need not be set."""
+    settings: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    if not chosen.capacity_is_measured:
+        settings["packing.capacity"] = format_speed(chosen.policy.capacity_bytes_per_s)
+        reasons["packing.capacity"] = _CAPACITY_AS_SET
+    if enough is not None and chosen.consumers_max < enough:
+        settings[_MOST], reasons[_MOST] = enough, reason
+    return settings, reasons
 
 
 def kept_besides(chosen: ControllerSettings) -> str:

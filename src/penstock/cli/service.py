@@ -253,7 +253,7 @@ def ask(settings: Settings, request: ServiceRequest, wait: str) -> ServiceAnswer
             "not answered again.",
         )
     raise PenstockError(
-        f"{request.request_id} is not done within {wait}: {last.outcome}, {last.detail}.",
+        f"{request.request_id} is not done within {wait}: {step_text(last)}.",
         remedy="It goes on; `penstock history` shows when it is done.",
     )
 
@@ -275,10 +275,17 @@ def _followed(
         last = found
         if found.outcome in _FINAL:
             break
-        progress = f" {found.done} of {found.of}" if found.of else ""
-        tell(f"{found.outcome}{progress} {found.detail}".rstrip())
+        tell(step_text(found))
         tell.if_long("waiting for the group to follow")
     return last
+
+
+def step_text(answer: ServiceAnswer) -> str:
+    """`in progress: 2 of 3; 1 consumer of the old version is left`."""
+    told = [f"{answer.done} of {answer.of}"] if answer.of else []
+    told += [answer.detail] if answer.detail else []
+    name = answer.outcome.replace("_", " ")
+    return f"{name}: {'; '.join(told)}" if told else name
 
 
 def _send(settings: Settings, topic: str, request: ServiceRequest) -> None:

@@ -9,15 +9,11 @@ from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
 from penstock.cli.consumer_bar import consumer_bar, topic_colours
-from penstock.cli.group_status import (
-    is_stale,
-    read_status,
-    silence_text,
-    with_ledger,
-)
+from penstock.cli.group_status import is_stale, read_status, with_ledger
+from penstock.cli.live_view import headline, seen_text
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.controller.core.capacity_text import capacity_text
-from penstock.controller.core.told_status import backlog_text, doing_text, plain_text, progress_text
+from penstock.controller.core.told_status import backlog_text, doing_text, plain_text
 from penstock.model.sentences import age_text, counted, duration_text, load_of_capacity, speed_text
 
 BAR_WIDTH = 20
@@ -39,16 +35,19 @@ def status(
 ) -> None:
     """Show the group: the controller's state, consumers with their load, moves, last decisions.
 
-    A bar is a consumer's capacity, filled with its partitions, in one colour per topic. `behind` is
-    what is written and not in the lake yet: in records, and how long it takes to write as much at
-    the present speed. That is no time to wait: `catching up` says how long that is.
+    A bar is a consumer's capacity, filled with its partitions, in one colour per topic: `load` is
+    what is written to them, whatever the consumer carries now. `behind` is what is written and not
+    in the lake yet: in records, and how long it takes to write as much at the present speed. That
+    is no time to wait: `catching up` says how long that is.
 
     It counts every partition, also those that nobody reads: there the end of the log and the
     ledger in the lake say it.
 
     Conditions say what is not well, and why: `blind`, `unread`, `stopped`, `falling behind`, `at
-    maximum`, `oversize`, `held`, `unsaved`. Exit code 0: all is well. 9: a condition holds. 1: it
-    cannot be told, because there is no controller, or it is silent; what was last known is shown.
+    maximum`, `oversize`, `held`, `unsaved`. Without one the first line says how the group is:
+    `not fresh` when the lake is later than `objective.freshness`. Exit code 0: no condition holds.
+    9: one does. 1: it cannot be told, because there is no controller, or it is silent; what was
+    last known is shown.
 
     It works from any machine: the controller writes the status to the control topic
     `<prefix>-status` every second (in large groups every four), and to a file in
@@ -79,7 +78,7 @@ def status(
 
 def rendered(found: dict[str, Any]) -> Group:
     """The status as a table."""
-    parts: list[Any] = [_headline(found), _totals(found)]
+    parts: list[Any] = [headline(found), _totals(found), _controller(found)]
     if found.get("source_problem"):
         problem = (
             f"From the file in this folder; Kafka could not be asked: {found['source_problem']}"
@@ -135,20 +134,12 @@ def _deployment(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _headline(found: dict[str, Any]) -> Text:
-    text = Text(f"The controller {doing_text(found)}", style="bold")
+def _controller(found: dict[str, Any]) -> Text:
+    text = Text(f"The controller {doing_text(found)}")
     text.append(f"  plan {found['plan_number']}  epoch {found['controller_epoch']}", style="dim")
     age = found["measurement_age_ms"]
     speeds = "no measurement yet" if age is None else f"speeds {duration_text(age / 1000)} old"
-    text.append(f"  {speeds}")
-    if found.get("source") == "kafka":
-        text.append(f"  seen {duration_text(found['age_s'])} ago in Kafka", style="dim")
-    if is_stale(found):
-        text = Text(f"{silence_text(found)} ", style="bold red")
-        text.append("What was known then:")
-    elif not found["conditions"]:
-        text.append(f"  {progress_text(found)}", style="green")
-    return text
+    return text.append(f"  {speeds}{seen_text(found)}", style="dim")
 
 
 def _totals(found: dict[str, Any]) -> Text:

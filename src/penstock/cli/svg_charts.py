@@ -50,23 +50,28 @@ def line_chart(
     return "".join([*parts, "</svg>"])
 
 
-def bar_chart(values: Mapping[str, float], limit: float, text: Callable[[float], str]) -> str:
-    """One bar for each name; what is over the limit has a colour of its own."""
+def bar_chart(
+    values: Mapping[str, float],
+    limits: Mapping[str, float],
+    title: str,
+    text: Callable[[float], str],
+) -> str:
+    """One bar for each name; what is over its limit has a colour of its own."""
     height = _ROW * len(values) + 12
-    high = max([limit, *values.values()]) * 1.02
+    high = max([0.0, *limits.values(), *values.values()]) * 1.02
     width = _WIDTH - _NAMES - 110
-    parts = [_begin(f"the fastest of them, and {text(limit)}, which one consumer carries", height)]
+    parts = [_begin(title, height)]
     for row, (name, value) in enumerate(values.items()):
         y, long = _ROW * row + 4, width * value / high
-        tone = "hot" if value > limit else "bar"
+        tone = "hot" if value > limits[name] else "bar"
+        x, begin = _NAMES + width * limits[name] / high, _ROW * row
         shown = name if len(name) <= 26 else f"{name[:23]}..."
         parts.append(f'<text x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{escape(shown)}</text>'
                      f'<rect class="{tone}" x="{_NAMES}" y="{y}" width="{long:.1f}" height="16"/>'
                      f'<text x="{_NAMES + long + 6:.1f}" y="{y + 13}">{escape(text(value))}</text>'
-                     )  # fmt: skip
-    x = _NAMES + width * limit / high
-    parts.append(f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/></svg>')
-    return "".join(parts)
+                     f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{begin}" '
+                     f'y2="{begin + _ROW}"/>')  # fmt: skip
+    return "".join([*parts, "</svg>"])
 
 
 def axis_marks(highest: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""`penstock topics`: makes and checks the seven control topics."""
+"""`penstock topics`: makes and checks the control topics."""
 
 import time
 from typing import Annotated
@@ -11,8 +11,13 @@ from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.control_topics import findings_for, make_control_topics
-from penstock.topics import TopicState, control_topics
+from penstock.kafka_io.control_topics import (
+    findings_for,
+    make_control_topics,
+    needed_topics,
+    optional_findings,
+)
+from penstock.topics import TopicState
 from penstock.topics.control_topics import ControlTopic, TopicFinding
 
 app = typer.Typer(
@@ -36,14 +41,21 @@ def create(
 ) -> None:
     """Make the control topics, or grow them. Safe to repeat; nothing is shrunk or deleted."""
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    for line in make_control_topics(loaded, highest_consumer_id=consumers):
+    done = make_control_topics(loaded, highest_consumer_id=consumers)
+    for line in done:
         say(line)
-    wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
+    wanted = needed_topics(loaded, highest_consumer_id=consumers)
     found = _once_visible(Administration(loaded.kafka), wanted, loaded.kafka.answer_timeout)
     unusable = [one for one in found if one.verdict is not TopicState.OK]
     if unusable:
         raise PenstockError("; ".join(f"{one.topic} {one.explanation}" for one in unusable) + ".")
-    say("All seven control topics are usable.")
+    optional = optional_findings(Administration(loaded.kafka), loaded)
+    lacking = [one for one in optional if one.verdict is not TopicState.OK]
+    for one in lacking:
+        if not any(line.startswith(f"{one.topic}: ") for line in done):
+            say(f"{one.topic} {one.explanation}. Until it is usable each consumer commits alone.")
+    needed = " that are needed" if lacking else ""
+    say(f"All control topics{needed} are usable.")
 
 
 def _once_visible(
@@ -69,16 +81,21 @@ def check(
     consumers: Consumers = 0,
     output: OutputFormat = OUTPUT_OPTION,
 ) -> None:
-    """Report whether each control topic is usable, and what to change if not (exit code 1)."""
+    """Report whether each control topic is usable, and what to change if not (exit code 1).
+
+    The topic <prefix>-commit does not count where lake.commits is auto: it is used if it is there.
+    """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
-    wanted = control_topics(loaded.topics, highest_consumer_id=consumers)
-    found = findings_for(Administration(loaded.kafka), wanted)
+    wanted = needed_topics(loaded, highest_consumer_id=consumers)
+    administration = Administration(loaded.kafka)
+    found = findings_for(administration, wanted)
+    optional = optional_findings(administration, loaded)
     table = Table("topic", "state", "", box=None)
-    for one in found:
+    for one in (*found, *optional):
         table.add_row(one.topic, one.verdict, Text(one.explanation))
     rows = [
         {"topic": one.topic, "state": str(one.verdict), "explanation": one.explanation}
-        for one in found
+        for one in (*found, *optional)
     ]
     print_data(rows, output, table)
     if any(one.verdict is not TopicState.OK for one in found):

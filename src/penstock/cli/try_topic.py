@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,19 +20,18 @@ from penstock.cli.console import (
 )
 from penstock.cli.jars import fetch_with_progress
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
-from penstock.cli.quiet_start import quiet_start
+from penstock.cli.quiet_spark import quiet_session
 from penstock.cli.told_progress import ToldProgress
-from penstock.errors import PenstockError, UsageError
+from penstock.cli.trial_of_group import calibrations, findings, show_findings
+from penstock.errors import UsageError
 from penstock.jars import spark_sets
 from penstock.model.sentences import counted
-from penstock.monitor.core.partitions_of_interest import TopicsOfInterest
 from penstock.settings import Settings, changed_settings
 from penstock.settings.sections import SparkSettings
 
 if TYPE_CHECKING:
-    from penstock.pipeline.calibration import Calibration
     from penstock.pipeline.far_times import FarTime
-    from penstock.pipeline.trial import Finding, TopicTrial
+    from penstock.pipeline.trial import TableChange, TopicTrial
 
 OWN_SPARK = "local[2]"
 # A record's own columns: a topic without keys or headers is no mistake.
@@ -60,7 +58,7 @@ def try_topic(
     ] = False,
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="The records as they are in Kafka, without a transformation."),
+        typer.Option("--raw", help="The records as they are in Kafka, read without Spark."),
     ] = False,
     without_spark: Annotated[
         bool,
@@ -76,6 +74,9 @@ def try_topic(
             "consumer carries.",
         ),
     ] = False,
+    known: Annotated[
+        list[str] | None, typer.Option(hidden=True, help="With --calibrate: not this topic.")
+    ] = None,
     settings: SettingsFile = None,
     overrides: Overrides = None,
     bootstrap_server: BootstrapServer = None,
@@ -103,130 +104,68 @@ def try_topic(
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
     if topic is None:
-        found = _findings(loaded, without_spark=without_spark)
+        found = findings(loaded, without_spark=without_spark)
         is_well = all(one.error is None for one in found)
-        timed = _calibrations(loaded) if calibrate and is_well and not without_spark else []
-        _show_findings(found, timed, output)
+        times = calibrate and is_well and not without_spark
+        timed = calibrations(loaded, frozenset(known or ())) if times else []
+        show_findings(found, timed, output)
         return
-    # PySpark and deltalake are slow to import.
-    from penstock.pipeline.trial import require_topic  # noqa: PLC0415 -- see above
-    from penstock.pipeline.trial import try_topic as tried  # noqa: PLC0415 -- see above
-
     if without_spark:
         raise UsageError("--without-spark does not try a topic.")
     if raw:
-        loaded = changed_settings(loaded, {"lake.tables": {}})
-    require_topic(loaded, topic)
-    spark = _spark_here(loaded.spark)
-    if not spark.uses_connect_server:
-        fetch_with_progress(spark_sets(spark.object_store))
-    with foreign_output_to_stderr(), ToldProgress("starting Spark") as tell:
-        session = _quietly_started(spark)
-        try:
-            with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
-                trial = tried(
-                    loaded,
-                    session,
-                    topic,
-                    Path(folder),
-                    count=count,
-                    is_oldest=oldest,
-                    on_progress=tell,
-                )
-        finally:
-            session.stop()
+        trial = _raw(changed_settings(loaded, {"lake.tables": {}}), topic, count, is_oldest=oldest)
+    else:
+        trial = _tried(loaded, topic, count, is_oldest=oldest)
     if output is OutputFormat.TABLE:
         show(trial, is_oldest=oldest, is_whole=whole_values)
     else:
         print_data(_as_data(trial), output)
-    if trial.refuses_everything or trial.change.refusal is not None or _far_columns(trial):
+    is_refused = trial.change is not None and trial.change.refusal is not None
+    if trial.refuses_everything or is_refused or (not raw and _far_columns(trial)):
         raise typer.Exit(1)
 
 
-def _quietly_started(spark: SparkSettings) -> Any:
-    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
+def _raw(settings: Settings, topic: str, count: int, *, is_oldest: bool) -> "TopicTrial":
+    # PySpark and deltalake are slow to import.
+    from penstock.pipeline.raw_records import raw_records  # noqa: PLC0415 -- see above
+    from penstock.pipeline.trial import require_topic  # noqa: PLC0415 -- see above
 
-    with quiet_start():
-        return start_session(spark)
+    require_topic(settings, topic)
+    with ToldProgress(f"reading records of {topic}"):
+        return raw_records(settings, topic, count=count, is_oldest=is_oldest)
+
+
+def _tried(settings: Settings, topic: str, count: int, *, is_oldest: bool) -> "TopicTrial":
+    # PySpark and deltalake are slow to import.
+    from penstock.pipeline.trial import require_topic  # noqa: PLC0415 -- see above
+    from penstock.pipeline.trial import try_topic as tried  # noqa: PLC0415 -- see above
+
+    require_topic(settings, topic)
+    spark = _spark_here(settings.spark)
+    if not spark.uses_connect_server:
+        fetch_with_progress(spark_sets(spark.object_store))
+    with foreign_output_to_stderr(), ToldProgress("starting Spark") as tell:
+        session = quiet_session(spark)
+        try:
+            with tempfile.TemporaryDirectory(prefix="penstock-try-") as folder:
+                return tried(
+                    settings,
+                    session,
+                    topic,
+                    Path(folder),
+                    count=count,
+                    is_oldest=is_oldest,
+                    on_progress=tell,
+                )
+        finally:
+            session.stop()
 
 
 def _spark_here(spark: SparkSettings) -> SparkSettings:
     """A Spark that sees this machine's folders: a Connect server here, or one in this process."""
     if spark.server_port is not None:
         return spark
-    # What fails is shown with its reason; Spark would log its stack several times as well.
-    options = {**spark.options, "spark.log.level": "FATAL"}
-    return spark.model_copy(update={"master": OWN_SPARK, "options": options})
-
-
-def _findings(settings: Settings, *, without_spark: bool) -> "list[Finding]":
-    """What `up` and the controller want to know before consumers start."""
-    from penstock.pipeline.trial import try_out  # noqa: PLC0415 -- slow: PySpark
-
-    with foreign_output_to_stderr(), ToldProgress() as tell:
-        session = None if without_spark else partial(_quietly_started, settings.spark)
-        return list(try_out(settings, session, tell))
-
-
-def _calibrations(settings: Settings) -> "list[Calibration]":
-    """What could not be timed is measured later: it holds nothing up."""
-    from penstock.pipeline.calibration import Calibration, calibrated  # noqa: PLC0415 -- PySpark
-
-    interest = TopicsOfInterest.from_settings(settings.monitor, settings.topics)
-    with foreign_output_to_stderr(), ToldProgress() as tell:
-        try:
-            return list(
-                calibrated(
-                    settings,
-                    partial(_quietly_started, settings.spark),
-                    lambda topic: interest.includes(topic, is_internal=False),
-                    tell,
-                )
-            )
-        except PenstockError as error:
-            return [Calibration("", None, f"nothing was timed: {error.message}")]
-
-
-def _show_findings(
-    found: "list[Finding]", timed: "list[Calibration]", output: OutputFormat
-) -> None:
-    table = Table("", "check", "", box=None, show_header=False)
-    rows = []
-    for one in found:
-        remedy = "" if one.error is None else one.error.remedy
-        mark = "[green]ok[/]" if one.error is None else "[red]!![/]"
-        mark = "[yellow]??[/]" if one.is_doubtful else mark
-        table.add_row(mark, one.name, escape(f"{one.explanation} {remedy}".rstrip()))
-        code = 0 if one.error is None else one.error.exit_code
-        rows.append(
-            {
-                "check": one.name,
-                "ok": one.error is None,
-                "explanation": one.explanation,
-                "remedy": remedy,
-                "exit_code": code,
-                "is_doubtful": one.is_doubtful,
-            }
-        )
-    for one_timed in timed:
-        name = f"capacity of {one_timed.topic}".removesuffix(" of ")
-        table.add_row("[green]ok[/]", name, escape(one_timed.explanation))
-        rows.append(
-            {
-                "check": name,
-                "ok": True,
-                "explanation": one_timed.explanation,
-                "remedy": "",
-                "exit_code": 0,
-                "is_doubtful": False,
-                "topic": one_timed.topic,
-                "bytes_per_s": one_timed.bytes_per_s,
-            }
-        )
-    print_data(rows, output, table)
-    wrong = [one.error.exit_code for one in found if one.error is not None]
-    if wrong:
-        raise typer.Exit(wrong[0])
+    return spark.model_copy(update={"master": OWN_SPARK})
 
 
 def _as_data(trial: "TopicTrial") -> dict[str, Any]:
@@ -242,7 +181,9 @@ def _as_data(trial: "TopicTrial") -> dict[str, Any]:
             {"partition": str(place), "explanation": error.message, "remedy": error.remedy}
             for place, error in trial.failures.items()
         ],
-        "table": {
+        "table": None
+        if change is None
+        else {
             "name": change.table,
             "exists": change.exists,
             "columns_added": list(change.columns_added),
@@ -276,7 +217,10 @@ def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> Non
     else:
         say(f"{trial.topic} has no records; these are the columns that they would have:")
     names = list(trial.schema)
-    width = sum(max(len(name), len(kind)) + 2 for name, kind in trial.schema.items())
+    width = sum(
+        2 + max(len(name), len(kind), *(len(_text(row.get(name))) for row in trial.rows))
+        for name, kind in trial.schema.items()
+    )
     if trial.rows and (is_whole or width > console.width):
         _show_one_by_one(console, "row", trial.rows, trial.schema, is_whole=is_whole)
     else:
@@ -300,8 +244,12 @@ def show(trial: "TopicTrial", *, is_oldest: bool, is_whole: bool = False) -> Non
             f"Values are cut after {_VALUE_CHARACTERS_MAX} characters; --whole (or -o json) shows "
             "them whole."
         )
+    if trial.change is None:
+        return
+    if trial.rows and not trial.dead_letters:
+        say("No record would be a dead letter.")
     _say_what_is_odd(trial)
-    say(_change_said(trial))
+    say(_change_said(trial, trial.change))
 
 
 def _say_what_is_odd(trial: "TopicTrial") -> None:
@@ -369,8 +317,7 @@ def _cell(value: Any, *, is_whole: bool = False) -> str:
     return escape(_text(value, is_whole=is_whole))
 
 
-def _change_said(trial: "TopicTrial") -> str:
-    change = trial.change
+def _change_said(trial: "TopicTrial", change: "TableChange") -> str:
     columns = ", ".join(f"{name} {trial.schema[name]}" for name in change.columns_added)
     if change.refusal is not None:
         return f"The table would refuse these rows: {change.refusal}"

@@ -64,6 +64,8 @@ def verify(
     for name, reason in verdict.unchecked.items():
         say(f"{name} was not checked: {reason}")
     if verdict.partitions and output is OutputFormat.TABLE:
+        if not offsets_only and any(one.changed is None for one in verdict.partitions):
+            say("Offsets are compared; content only where a table has both key and value.")
         exact = "exact: what the ledger counts as carried is in the lake, once"
         say(exact if verdict.is_exact else "NOT exact")
     if not verdict.is_exact:
@@ -74,7 +76,7 @@ def _as_table(verdict: VerificationResult) -> Table:
     found = [
         name
         for name in _COLUMNS_OF_DIFFERENCES
-        if any(getattr(one, name) != 0 for one in verdict.partitions)
+        if any(getattr(one, name) for one in verdict.partitions)
     ]
     columns = (*_COLUMNS, *found)
     table = Table(*columns, box=None)

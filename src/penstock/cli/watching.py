@@ -107,8 +107,10 @@ class ChangesInLines:
             self._say(at, decision_text(one))
         counts = consumer_counts(found)
         conditions = [f"{one['condition']}: {one['reason']}" for one in found["conditions"]]
-        # The reason of a condition has figures, which change all the time.
-        now = (counts, *(one["condition"] for one in found["conditions"]), found["is_stale"])
+        progress = progress_text(found)
+        # Reasons and progress have figures, which change all the time; how they begin does not.
+        names = [one["condition"] for one in found["conditions"]] or [progress.partition(":")[0]]
+        now = (counts, *names, found["is_stale"])
         if now == self._before:
             return
         self._before = now
@@ -116,7 +118,7 @@ class ChangesInLines:
             self._say(at, silence_text(found))
             return
         written = speed_text(found["written_bytes_per_s"])
-        state = "; ".join(conditions) or progress_text(found)
+        state = "; ".join(conditions) or progress
         self._say(at, f"{written} written; {counts}; behind {whole_backlog_text(found)}; {state}")
 
     def _say(self, at: datetime, text: str) -> None:

@@ -126,16 +126,20 @@ class TrialOutcome:
     """Whether consumers of a template could work, tried before there are any.
 
     `refusal` says why they could not, and `exit_code` whose fault that is. `note` says why it was
-    not tried. `doubt` says what works and is hardly meant (no record would become a row), or that
-    the trial did not come to its end. `capacities` is what one consumer carries of topics, in bytes
-    of log a second, where that was asked for and found out.
+    not tried. `doubt` says what works but is probably a mistake (no record would become a row), or
+    that the trial did not come to its end. `warning` says that some partitions would stop, which
+    is no reason against a roll-out: they may not be carried now either. `capacities` is what one
+    consumer carries of topics, in bytes of log a second, where that was asked for and found out;
+    of those `at_least` it carries so much or more.
     """
 
     refusal: str = ""
     exit_code: int = 0
     note: str = ""
     doubt: str = ""
+    warning: str = ""
     capacities: Mapping[str, float] = field(default_factory=dict)
+    at_least: frozenset[str] = frozenset()
 
 
 class DeploymentBackend(Protocol):

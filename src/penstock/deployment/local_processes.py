@@ -122,6 +122,8 @@ class LocalProcesses:
         self._owner = owner
         self._monotonic = monotonic
         self._starts_lock = threading.Lock()
+        # Found while another consumer was created, and not told yet.
+        self._incidents: list[Incident] = []
         self._locks: dict[ConsumerId, threading.Lock] = {}
         self._locks_lock = threading.Lock()
 
@@ -158,7 +160,7 @@ class LocalProcesses:
             with self._not_started(consumer):
                 self._folder(consumer).mkdir(parents=True, exist_ok=True)
                 self._write(waiting)
-        _, failures = self._start_who_is_due()
+        failures = self._start_who_is_due()
         if consumer in failures:
             raise failures[consumer]
 
@@ -175,17 +177,18 @@ class LocalProcesses:
         return self._trial(template)
 
     def repair(self) -> Sequence[Incident]:
-        incidents, failures = self._start_who_is_due()
+        failures = self._start_who_is_due()
+        with self._starts_lock:
+            incidents, self._incidents = self._incidents, []
         # Who could not be started has no process.
         not_started = [Incident(one, str(e), has_ended=True) for one, e in failures.items()]
         return [*incidents, *not_started]
 
-    def _start_who_is_due(self) -> tuple[list[Incident], dict[ConsumerId, DeploymentError]]:
+    def _start_who_is_due(self) -> dict[ConsumerId, DeploymentError]:
         """Start waiting and dead consumers, the longest waiting first, as many as may start now.
 
-        A death is reported at once, even if its restart must wait.
+        A death is reported by the next repair, even if its restart must wait.
         """
-        incidents: list[Incident] = []
         failures: dict[ConsumerId, DeploymentError] = {}
         with self._starts_lock:
             notes = self._notes()
@@ -198,13 +201,13 @@ class LocalProcesses:
                     continue  # it is being created or deleted right now
                 try:
                     if self._read(consumer) == note:
-                        incidents += self._start_again(note, may_start=free_starts > 0)
+                        self._incidents += self._start_again(note, may_start=free_starts > 0)
                         free_starts -= 1
                 except DeploymentError as error:
                     failures[consumer] = error
                 finally:
                     lock.release()
-        return incidents, failures
+        return failures
 
     def _free_starts(self, notes: Sequence[_Note]) -> int:
         if (self._directory / SERVERS_RESTARTING_NAME).exists():

@@ -61,15 +61,21 @@ def _answered(found: Any) -> TrialOutcome:
         return TrialOutcome(cut_at_word(reason, _REASON_CHARACTERS_MAX), int(one["exit_code"]))
     for one in wrong:
         return TrialOutcome(note=cut_at_word(str(one["explanation"]), _REASON_CHARACTERS_MAX))
-    doubts = [str(one["explanation"]) for one in found if one.get("is_doubtful")]
+    doubtful = [one for one in found if one.get("is_doubtful")]
     return TrialOutcome(
-        doubt=cut_at_word(doubts[0], _REASON_CHARACTERS_MAX) if doubts else "",
+        doubt=_first([one for one in doubtful if not one.get("stops_some")]),
+        warning=_first([one for one in doubtful if one.get("stops_some")]),
         capacities={
             str(one["topic"]): float(one["bytes_per_s"])
             for one in found
             if 1 <= (one.get("bytes_per_s") or 0) <= _BYTES_PER_S_MAX
         },
+        at_least=frozenset(str(one["topic"]) for one in found if one.get("is_at_least")),
     )
+
+
+def _first(found: Sequence[Mapping[str, Any]]) -> str:
+    return cut_at_word(str(found[0]["explanation"]), _REASON_CHARACTERS_MAX) if found else ""
 
 
 def _without_an_answer(exit_code: int, errors: str) -> TrialOutcome:

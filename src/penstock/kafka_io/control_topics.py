@@ -1,5 +1,6 @@
 """Compares the control topics of a cluster with what they must be; makes and grows them."""
 
+from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.model.sentences import counted
 from penstock.settings import Settings
@@ -27,11 +28,51 @@ def findings_for(
     return found
 
 
+def needed_topics(settings: Settings, *, highest_consumer_id: int = 0) -> tuple[ControlTopic, ...]:
+    """All but the topic for commits of many together, unless the settings ask for them."""
+    found = control_topics(settings.topics, highest_consumer_id=highest_consumer_id)
+    left_out = "" if settings.lake.commits == "together" else settings.topics.names.commit
+    return tuple(topic for topic in found if topic.name != left_out)
+
+
+def optional_topics(settings: Settings) -> tuple[ControlTopic, ...]:
+    """The topic for commits of many together, where they are made only if it is there (`auto`)."""
+    if settings.lake.commits != "auto" or not settings.lake.commits_together:
+        return ()
+    commit = settings.topics.names.commit
+    return tuple(topic for topic in control_topics(settings.topics) if topic.name == commit)
+
+
+def optional_findings(administration: Administration, settings: Settings) -> list[TopicFinding]:
+    """As `findings_for`, for topics that stop nothing when they cannot even be looked at."""
+    wanted = optional_topics(settings)
+    try:
+        return findings_for(administration, wanted) if wanted else []
+    except PenstockError as error:
+        return [TopicFinding(one.name, TopicState.UNUSABLE, error.message) for one in wanted]
+
+
 def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> list[str]:
-    """Create missing topics, grow small ones; returns what was done. Safe to repeat."""
+    """Create missing topics, grow small ones; returns what was done. Safe to repeat.
+
+    A cluster that refuses an optional topic stops nothing: each consumer then commits for itself.
+    """
     administration = Administration(settings.kafka)
-    wanted = control_topics(settings.topics, highest_consumer_id=highest_consumer_id)
-    done = []
+    wanted = needed_topics(settings, highest_consumer_id=highest_consumer_id)
+    done = _made(administration, settings, wanted)
+    for topic in optional_topics(settings):
+        try:
+            done += _made(administration, settings, (topic,))
+        except PenstockError as error:
+            told = "could not be made or looked at, so each consumer commits for itself"
+            done.append(f"{topic.name}: {told}: {error.message}")
+    return done
+
+
+def _made(
+    administration: Administration, settings: Settings, wanted: tuple[ControlTopic, ...]
+) -> list[str]:
+    done: list[str] = []
     verdicts = {(one.topic, one.verdict) for one in findings_for(administration, wanted)}
     for topic in wanted:
         if (topic.name, TopicState.MISSING) in verdicts:

@@ -23,6 +23,9 @@ Answer = TypeVar("Answer")
 
 # Until the client is asked what it has been told; a refusal comes within a second or two.
 _FIRST_LOOK_S = 1.0
+# Of the whole wait for an answer, so much goes to looks that end early; each is twice as long as
+# the one before. A machine that is busy may need seconds to be refused.
+_SHARE_FOR_LOOKS = 1 / 2
 _TEXTS_MAX = 50
 # How long a refusal is believed without another question: settings may be mended at the broker.
 _KNOWN_S = 1.0
@@ -62,15 +65,16 @@ class ToldErrors:
         timeout_s = timeout_s or self._kafka.answer_timeout
         if not self._has_answered:
             deadline_s = time.monotonic() + timeout_s
-            for look_s, is_first in ((_FIRST_LOOK_S, True), (2 * _FIRST_LOOK_S, False)):
-                if time.monotonic() + look_s >= deadline_s:
-                    break
+            looks_until_s = time.monotonic() + timeout_s * _SHARE_FOR_LOOKS
+            look_s = _FIRST_LOOK_S
+            while time.monotonic() + look_s < looks_until_s:
                 try:
                     return self._answered(ask(look_s))
                 except KafkaException as raised:
                     if raised.args[0].code() not in _SILENT:
                         raise
-                    self._raise_refusal(poll, doing, is_first=is_first)
+                    self._raise_refusal(poll, doing, is_first=look_s == _FIRST_LOOK_S)
+                look_s *= 2
             timeout_s = max(deadline_s - time.monotonic(), 0.0)
         try:
             return self._answered(ask(timeout_s))

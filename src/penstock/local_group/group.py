@@ -37,10 +37,11 @@ from penstock.errors import PenstockError
 from penstock.extras import Extra, has_extra, install_command
 from penstock.kafka_io.control_topics import make_control_topics
 from penstock.local_group.page_address import free_address
-from penstock.local_group.start_checks import as_flags, is_first_start, try_imports, try_out
+from penstock.local_group.start_checks import as_flags, known_topics, try_imports, try_out
 from penstock.local_group.taken_folder import take_folder
 from penstock.model.sentences import counted
 from penstock.pipeline.connect_server import ConnectServer
+from penstock.pipeline.pass_through_tables import all_pass_through
 from penstock.pipeline.trial import require_folder
 from penstock.pipeline.warm_up import warm_up_command, warm_up_environment
 from penstock.processes import (
@@ -93,7 +94,7 @@ class OwnBroker(Protocol):
     def bootstrap_servers(self) -> str: ...
     @property
     def nodes(self) -> Mapping[int, BrokerNode]: ...
-    def restart(self, number: int) -> object: ...
+    def restart(self, number: int, meanwhile: Callable[[], None], /) -> object: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
 
@@ -180,10 +181,9 @@ class LocalGroup:
             wanted = self._require_wanted
             try_imports(trial, self.settings, self._flags, self._on_progress, wanted)
             self._on_progress("starting a Spark Connect server")
-            server = self._parts.enter_context(
-                ConnectServer(self.settings.spark, folder=self.directory / "spark")
-            )
-            self.spark_server = server
+            quick, folder = all_pass_through(self.settings), self.directory / "spark"
+            server = ConnectServer(self.settings.spark, folder=folder, compiles_once=quick)
+            self.spark_server = self._parts.enter_context(server)
             spark = self.settings.spark.model_copy(update={"master": server.master})
             self._use("spark", spark, "spark.master", server.master)
             self._parts.callback(self._end_warm_up)
@@ -194,7 +194,8 @@ class LocalGroup:
             self._flags,
             self._on_progress,
             self._require_wanted,
-            calibrates=is_first_start(self.settings),
+            calibrates=self.settings.packing.is_capacity_measured,
+            known=known_topics(self.settings),
         )
         for line in make_control_topics(self.settings):
             self._on_progress(line)
@@ -273,25 +274,25 @@ class LocalGroup:
         return restarted
 
     def _restart_dead_servers(self) -> list[str]:
-        """Spark is begun first, so that it starts while the broker is waited for."""
-        broken = self._begin_spark()
-        brokers = self._dead_brokers()
+        """Spark is begun first, or while the broker is waited for if it dies only then."""
+        told = self._begin_spark()
+        brokers = self._dead_brokers(lambda: told.extend(self._begin_spark()))
         if brokers or self.is_spark_starting:
             self._servers_restarting.touch()
         try:
-            told = [*broken, *(self._restarted(name, start) for name, start in brokers.items())]
-            return [*told, *self._look_at_spark()]
+            restarted = [self._restarted(name, start) for name, start in brokers.items()]
+            return [*told, *restarted, *self._look_at_spark()]
         finally:
             if not self.is_spark_starting:
                 self._servers_restarting.unlink(missing_ok=True)
 
-    def _dead_brokers(self) -> dict[str, Callable[[], object]]:
-        """By name: how to start each that is due again."""
+    def _dead_brokers(self, meanwhile: Callable[[], None]) -> dict[str, Callable[[], object]]:
+        """By name: how to start each that is due again; `meanwhile` is done until it answers."""
         if self.broker is None:
             return {}
         nodes = self.broker.nodes
         return {
-            name: partial(self.broker.restart, number)
+            name: partial(self.broker.restart, number, meanwhile)
             for number, node in nodes.items()
             if not node.is_alive
             and self._may_be_tried(name := "broker" if len(nodes) == 1 else f"broker {number}")

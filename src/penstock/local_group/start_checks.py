@@ -3,9 +3,10 @@
 What is wrong without Spark is told before a Spark server is started.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from penstock.controller.process.saved_states import topics_with_a_capacity
 from penstock.deployment.interface import TrialOutcome
 from penstock.errors import PenstockError, SettingsError
 from penstock.model.sentences import speed_text
@@ -43,24 +44,27 @@ def try_out(
     require_wanted: Callable[[], None],
     *,
     calibrates: bool = False,
+    known: Collection[str] = (),
 ) -> dict[str, float]:
     """The lake, and each transformation on a few records.
 
-    With `calibrates` also what one consumer carries of the largest topics, in bytes a second.
+    With `calibrates` also what one consumer carries of the largest topics, in bytes a second, but
+    for those of which that is known.
     """
     require_wanted()
     tell("trying the lake and the transformations")
-    asked = ["--calibrate", *flags] if calibrates else flags
-    found = dict(_try(trial, asked, tell, require_wanted).capacities)
-    for topic, bytes_per_s in found.items():
-        tell(f"one consumer carries about {speed_text(bytes_per_s)} of {topic}")
-    return found
+    but = (word for topic in sorted(known) for word in ("--known", topic))
+    asked = ["--calibrate", *but, *flags] if calibrates else flags
+    found = _try(trial, asked, tell, require_wanted)
+    for topic, bytes_per_s in found.capacities.items():
+        about = "at least" if topic in found.at_least else "about"
+        tell(f"one consumer carries {about} {speed_text(bytes_per_s)} of {topic}")
+    return dict(found.capacities)
 
 
-def is_first_start(settings: Settings) -> bool:
-    """Whether nothing is known of the capacity: a group that ran before has kept it."""
-    ran_before = (Path(settings.controller.directory) / "controller").is_dir()
-    return settings.packing.is_capacity_measured and not ran_before
+def known_topics(settings: Settings) -> frozenset[str]:
+    """Of which a group that ran in this folder before has kept what one consumer carries."""
+    return topics_with_a_capacity(Path(settings.controller.directory), settings.lake.group)
 
 
 def as_flags(capacities: Mapping[str, float]) -> list[str]:
@@ -80,6 +84,6 @@ def _try(
         raise kind(f"The group was not started: {found.refusal}")
     if found.note:
         tell(f"not tried: {found.note}")
-    if found.doubt:
-        tell(f"warning: the group starts all the same, but {found.doubt}")
+    for doubt in filter(None, (found.doubt, found.warning)):
+        tell(f"warning: the group starts all the same, but {doubt}")
     return found

@@ -16,6 +16,7 @@ from penstock.messages.commands import (
     StateQuery,
     StopConsumingCommand,
 )
+from penstock.messages.commits import CommitAnswer, CommitterPresence, OfferedBatch
 from penstock.messages.events import (
     CommandRefusedEvent,
     OwnedPartition,
@@ -71,6 +72,8 @@ __all__ = [
     "SCHEMA_VERSION",
     "ChangeSettings",
     "CommandRefusedEvent",
+    "CommitAnswer",
+    "CommitterPresence",
     "ConsumerPhase",
     "ConsumerReport",
     "ControllerHeartbeat",
@@ -84,6 +87,7 @@ __all__ = [
     "LeadershipClaim",
     "LeadershipEnd",
     "Message",
+    "OfferedBatch",
     "OwnedPartition",
     "PartAssembler",
     "PartitionSpeed",

@@ -1,6 +1,7 @@
 """Every type of message. The codec refuses any other type."""
 
 from penstock.messages.commands import StartConsumingCommand, StateQuery, StopConsumingCommand
+from penstock.messages.commits import CommitAnswer, CommitterPresence, OfferedBatch
 from penstock.messages.events import (
     CommandRefusedEvent,
     StartConsumingEvent,
@@ -39,5 +40,8 @@ MESSAGE_TYPES: tuple[type[Message], ...] = (
     Pause,
     Resume,
     ServiceAnswer,
+    OfferedBatch,
+    CommitterPresence,
+    CommitAnswer,
 )
 TYPE_BY_NAME: dict[str, type[Message]] = {kind.__name__: kind for kind in MESSAGE_TYPES}

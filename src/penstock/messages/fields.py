@@ -4,6 +4,7 @@ Everything is strict: a quoted number is not a number, NaN is not a speed, and a
 Kafka's alphabet. An unknown value is absent, never zero.
 """
 
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -18,6 +19,7 @@ PARTITIONS_PER_MESSAGE_MAX = 1_000
 # Kafka's own default for message.max.bytes is 1,048,588, headers and framing included.
 MESSAGE_BYTES_MAX = 1_000_000
 PARTS_MAX = 1_000
+PARTITIONS_REMEMBERED = 16_384
 _CONSUMER_HEADERS = ("consumer_id", "incarnation", "controller_epoch", "plan_number")
 
 _TOPIC_PATTERN = r"^(?:\.{0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\.{3}[a-zA-Z0-9._-]*)$"
@@ -43,6 +45,11 @@ AnswerText = Annotated[str, StringConstraints(pattern=_ONE_LINE, max_length=ANSW
 RequestName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
 
+# The same few partitions and epochs are named in every report, and read from it several times.
+_partition_named = lru_cache(maxsize=PARTITIONS_REMEMBERED)(TopicPartition)
+_epoch_named = lru_cache(maxsize=PARTITIONS_REMEMBERED)(Epoch.parse)
+
+
 class Value(BaseModel):
     """A frozen, strict value: the base of messages and of the rows in them."""
 
@@ -59,7 +66,7 @@ class PartitionRow(Value):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
+        return _partition_named(self.topic, self.partition)
 
 
 class EpochRow(PartitionRow):
@@ -69,7 +76,7 @@ class EpochRow(PartitionRow):
 
     @property
     def partition_epoch(self) -> Epoch:
-        return Epoch.parse(self.epoch)
+        return _epoch_named(self.epoch)
 
 
 class Message(Value):

@@ -38,7 +38,12 @@ BYTES = _counter(
 )
 FILES = _counter("written_files_total", "Data files that were committed.", "consumer")
 FILE_BYTES = _counter("written_file_bytes_total", "The size of these files.", "consumer")
-COMMITS = _counter("commits_total", "Commits to the table.", "consumer", "table")
+COMMITS = _counter(
+    "commits_total",
+    "Batches of the consumer that were committed to the table, by itself or by another one.",
+    "consumer",
+    "table",
+)
 CONFLICTS = _counter(
     "commit_conflicts_total",
     "How often another writer was quicker with a version of the table, so that the commit was "
@@ -73,20 +78,22 @@ OWNED = _gauge("consumer_owned_partitions", "Partitions that the consumer owns."
 
 TABLE_FILES = _gauge(
     "table_files",
-    "Data files of the table, counted when it was last kept up. Absent before.",
+    "Data files of the table, counted when it was last kept up. Absent before, and some minutes "
+    "after another consumer has begun to keep the table up.",
     "consumer",
     "table",
 )
 TABLE_VERSION = _gauge(
     "table_version",
-    "The version of the table that this consumer committed last.",
+    "The version of the table that this consumer committed last. Absent some minutes after it has "
+    "given the table up, and an hour after the commit.",
     "consumer",
     "table",
 )
 TABLE_LOG_ENTRIES = _gauge(
     "table_log_entries",
     "Versions of the table since its newest checkpoint, as seen at this consumer's last commit: "
-    "what a reader has to read.",
+    "what a reader has to read. Absent when the version is.",
     "consumer",
     "table",
 )

@@ -125,7 +125,10 @@ _FRESHNESS = (
 )
 PARTITION_FRESHNESS = _gauge("partition_freshness_seconds", f"{_FRESHNESS}.", "topic", "partition")
 TOPIC_FRESHNESS = _gauge(
-    "topic_freshness_seconds", f"The worst of the topic's partitions. {_FRESHNESS}.", "topic"
+    "topic_freshness_seconds",
+    f"The worst of the topic's partitions. {_FRESHNESS}. Absent too while it is unknown of a "
+    "partition in which records wait, unless another one is older than the objective.",
+    "topic",
 )
 FRESHNESS_OBJECTIVE = _gauge(
     "freshness_objective_seconds", "`telemetry.freshness_objective`, which alerts compare with."

@@ -1,4 +1,4 @@
-"""The names of the seven control topics. No other place puts them together.
+"""The names of the control topics. No other place puts them together.
 
     <prefix>-monitor      write speeds, from the monitor
     <prefix>-controller   the controller's commands to consumers, its claims and heartbeats
@@ -7,6 +7,8 @@
     <prefix>-service      operators' requests and the answers to them
     <prefix>-state        what a new controller must know and no consumer can tell it
     <prefix>-status       what people see of the group: the controller's newest status
+    <prefix>-commit       batches that one consumer commits for several; only where they
+                          commit together (`lake.commits`)
 
 `TopicsSettings.names` gives the names of a group.
 """
@@ -47,6 +49,10 @@ class ControlTopicNames:
         return self.of_role("status")
 
     @property
+    def commit(self) -> str:
+        return self.of_role("commit")
+
+    @property
     def all(self) -> tuple[str, ...]:
         return (
             self.monitor,
@@ -56,6 +62,7 @@ class ControlTopicNames:
             self.service,
             self.state,
             self.status,
+            self.commit,
         )
 
     def of_role(self, role: str) -> str:

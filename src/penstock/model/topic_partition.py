@@ -4,8 +4,7 @@ Topic names must use Kafka's alphabet, so that a name is safe in a file path or 
 """
 
 import re
-from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 TOPIC_NAME_LENGTH_MAX = 249
 PARTITION_MAX = 2**31 - 1
@@ -21,26 +20,22 @@ def is_topic_name(text: str) -> bool:
     )
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class TopicPartition:
+class _Named(NamedTuple):
     topic: str
     partition: int
-    # Cached, because a step of the controller looks up each partition many times.
-    _hash: int = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if not is_topic_name(self.topic):
-            raise ValueError(f"not a Kafka topic name: {self.topic!r}")
-        if not 0 <= self.partition <= PARTITION_MAX:
-            raise ValueError(f"not a Kafka partition number: {self.partition!r}")
-        object.__setattr__(self, "_hash", hash((self.topic, self.partition)))
 
-    def __hash__(self) -> int:
-        return self._hash
+class TopicPartition(_Named):
+    """A tuple: it is the key of most mappings, and tuples are hashed and compared quickly."""
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str, int]]:
-        """Pickle without the hash: string hashes differ between processes."""
-        return type(self), (self.topic, self.partition)
+    __slots__ = ()
+
+    def __new__(cls, topic: str, partition: int) -> Self:
+        if not is_topic_name(topic):
+            raise ValueError(f"not a Kafka topic name: {topic!r}")
+        if not 0 <= partition <= PARTITION_MAX:
+            raise ValueError(f"not a Kafka partition number: {partition!r}")
+        return super().__new__(cls, topic, partition)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -13,6 +13,8 @@ from math import log2, sqrt
 from penstock.model.sentences import duration_text
 
 FRESHNESS_S_DEFAULT = 10.0
+# The settings take no other.
+FRESHNESS_S_MIN, FRESHNESS_S_MAX = 1.0, 86_400.0
 SHARE_DEFAULT = 0.99
 
 # Before anything was measured: a local consumer starts within this, and a move takes this long
@@ -26,7 +28,7 @@ NOTICED_S = 5.0
 # fifth, and three fifths are left for waits, moves and overloads. Short batches carry less, so a
 # tight objective gives them three tenths, up to so many seconds.
 _BATCH_PART = 5
-_TIGHT_BATCH_SHARE, _TIGHT_BATCH_S_MAX = 0.3, 1.5
+_TIGHT_BATCH_SHARE, _TIGHT_BATCH_S_MAX = 0.3, 1.0
 _BATCH_S_MAX = 10.0
 _PERIOD_PART = 10
 _PERIOD_S_MIN, _PERIOD_S_MAX = 0.1, 10.0
@@ -36,13 +38,21 @@ _IDLE_S_MIN, _IDLE_S_MAX = 0.05, 0.5
 _OVER_CAPACITY_S_MIN, _OVER_CAPACITY_S_MAX = 1.0, 10.0
 _CATCH_UP = 12
 _CATCH_UP_S_MIN, _CATCH_UP_S_MAX = 30.0, 1800.0
-_SCALE_DOWN_S_SHORT, _SCALE_DOWN_S_LONG = 90.0, 300.0
+_SCALE_DOWN_S_SHORT, _SCALE_DOWN_S_LONG = 60.0, 300.0
+# A job may run a little late, and the peaks of a window are forgotten in tenths of it.
+_RETURN_LATE_S = 60.0
 UTILISATION_MIN, UTILISATION_MAX = 0.5, 0.95
 # Before rises are measured: 5 % more for an objective twice as loose as the default, and less for a
 # tighter one, within narrower bounds.
 _UNMEASURED_AT_DEFAULT = 0.85
 _UNMEASURED_MIN, _UNMEASURED_MAX = 0.7, 0.9
 _UTILISATION_STEP = 0.05
+# A load that rises by no more than the least head room in nearly all of the time is calm: nobody
+# must start in a hurry, unless starts take minutes. Nearly all is so much that one job in some
+# hours makes a load restless: otherwise each one would bring the spare back for a while.
+CALM_RISE_MAX = 1 - UTILISATION_MAX
+NEARLY_ALL = 0.999
+_CALM_START_S_MAX = 60.0
 # A rise makes records late until a plan helps, and until the backlog is gone.
 _LATE_LOOKS_OF_A_RISE = 2
 # An objective of this many starts needs no consumer that waits warm.
@@ -59,7 +69,9 @@ class Objective:
     @property
     def rises_covered(self) -> float:
         """The share of the rises that head room must cover: each makes several looks late."""
-        return 1 - (1 - self.share) / _LATE_LOOKS_OF_A_RISE
+        started_s = reaction_s(self) + START_S_ASSUMED
+        looks = max(_LATE_LOOKS_OF_A_RISE, started_s / self.freshness_s)
+        return 1 - (1 - self.share) / looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,10 @@ class Measured:
     # How far a consumer's load rises above the highest of its window before a plan helps, as a
     # share of its capacity: not exceeded in the objective's share of the time.
     rise: float | None = None
+    # The same, not exceeded in nearly all of the time.
+    rare_rise: float | None = None
+    # After how long the peak of the group comes again, where it does.
+    peak_returns_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,16 @@ class DerivedOption:
     option: str
     value: float
     reason: str
+
+
+def compared_freshness_s(own_s: float) -> tuple[float, ...]:
+    """The objective itself, then the tighter and the looser one whose price is told beside it.
+
+    Half of it and twice as much, as far as the settings take such an objective. Where they take no
+    tighter or no looser one, there is none.
+    """
+    others = (max(FRESHNESS_S_MIN, own_s / 2), min(FRESHNESS_S_MAX, own_s * 2))
+    return (own_s, *(other_s for other_s in others if other_s != own_s))
 
 
 def derived_options(
@@ -152,8 +178,23 @@ def _for_the_packing(objective: Objective, measured: Measured) -> tuple[DerivedO
 
 
 def _scale_down_period(objective: Objective, measured: Measured) -> DerivedOption:
-    """How long a peak is kept: growing again makes records late, unless they may wait for it."""
+    """How long a peak is kept: until the next one, where it comes again and again."""
+    usual, returns_s = _kept_without_a_next_one(objective, measured), measured.peak_returns_s
+    if returns_s is None or returns_s + _RETURN_LATE_S <= usual.value:
+        return usual
+    reason = (
+        f"the peak comes again within {duration_text(returns_s)}, so it is kept until then and for "
+        f"{duration_text(_RETURN_LATE_S)} more: else consumers would start and end with each one"
+    )
+    return DerivedOption(usual.option, returns_s + _RETURN_LATE_S, reason)
+
+
+def _kept_without_a_next_one(objective: Objective, measured: Measured) -> DerivedOption:
+    """Growing again makes records late, unless they may wait for it."""
     name, reaction = "packing.scale_down_period", reaction_s(objective)
+    if is_calm(measured):
+        reason = "the load is calm, so peaks are kept for a short time"
+        return DerivedOption(name, _SCALE_DOWN_S_SHORT, reason)
     if measured.rise is not None and objective.freshness_s >= reaction:
         reason = (
             f"records may wait the {duration_text(reaction)} until a plan helps, and how far loads "
@@ -202,16 +243,18 @@ def _for_the_controller(objective: Objective, measured: Measured) -> tuple[Deriv
     start_s = max(START_S_ASSUMED, measured.start_s or 0.0)
     known = "assumed" if measured.start_s is None else "measured"
     starts = f"a consumer starts in {duration_text(start_s)} ({known})"
-    needs_none = fresh_s >= _STARTS_WITHOUT_SPARES * start_s
-    waits = f"the objective can wait for {_STARTS_WITHOUT_SPARES} of them"
+    spares, reason = 1, f"{starts}, which the objective cannot wait for"
+    if fresh_s >= _STARTS_WITHOUT_SPARES * start_s:
+        spares = 0
+        reason = f"{starts}, the objective can wait for {_STARTS_WITHOUT_SPARES} of them"
+    elif is_calm(measured) and start_s <= _CALM_START_S_MAX:
+        spares = 0
+        reason = (
+            f"the load is calm: it rises by {measured.rare_rise:.0%} of a consumer's capacity at "
+            "most until a plan helps, which the consumers have room for"
+        )
     return (
-        DerivedOption(
-            "controller.spare_consumers",
-            0 if needs_none else 1,
-            f"{starts}, {waits}"
-            if needs_none
-            else f"{starts}, which the objective cannot wait for",
-        ),
+        DerivedOption("controller.spare_consumers", spares, reason),
         DerivedOption(
             "controller.catch_up",
             catch_up_s,
@@ -223,6 +266,11 @@ def _for_the_controller(objective: Objective, measured: Measured) -> tuple[Deriv
             f"half of {duration_text(fresh_s)}: a smaller group must not be late at once",
         ),
     )
+
+
+def is_calm(measured: Measured) -> bool:
+    """Whether loads rise so little that every consumer has room for it; unknown is not calm."""
+    return measured.rare_rise is not None and measured.rare_rise <= CALM_RISE_MAX
 
 
 def _in_steps(share: float) -> float:

@@ -54,10 +54,12 @@ def look(
     now_ms: int,
     every_ms: int,
     weights: Mapping[str, float] | None = None,
+    strengths: Mapping[ConsumerId, float] | None = None,
 ) -> Rises:
     """The rises after one more measurement; `every_ms` is how long a plan takes to help.
 
-    `weights` say how much the load of a topic counts for the capacity.
+    `weights` say how much the load of a topic counts for the capacity, and `strengths` how much a
+    consumer carries of what a usual one does, where it is not 1.
     """
     if rises.looked_ms is not None and now_ms - rises.looked_ms < every_ms:
         return rises
@@ -66,11 +68,11 @@ def look(
         return Rises(began_ms, now_ms, memory.highest)
     kept = 0.5 ** ((now_ms - rises.looked_ms) / _HALVED_AFTER_MS)
     counted = [number * kept for number in rises.counted]
-    before, counts = rises.highest_bytes_per_s, weights or {}
-    for held in held_by.values():
+    before, counts, strong = rises.highest_bytes_per_s, weights or {}, strengths or {}
+    for consumer, held in held_by.items():
         known = [partition for partition in held if partition in before]
         if known:
             over = sum((speeds.get(p, 0.0) - before[p]) * counts.get(p.topic, 1.0) for p in known)
-            share = max(0.0, over / capacity_bytes_per_s)
+            share = max(0.0, over / (capacity_bytes_per_s * strong.get(consumer, 1.0)))
             counted[min(_BINS - 1, ceil(share / _BIN))] += 1
     return Rises(began_ms, now_ms, memory.highest, tuple(counted))

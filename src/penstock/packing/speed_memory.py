@@ -7,6 +7,7 @@ does not make the group grow and shrink with it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from penstock.model import TopicPartition
 
@@ -26,7 +27,7 @@ class HighestSpeeds:
     bytes_per_s: Speeds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpeedMemory:
     """What is remembered between measurements. Starts empty."""
 
@@ -37,8 +38,8 @@ class SpeedMemory:
     # The highest established speeds in pieces of the longer window, the oldest first.
     pieces: tuple[HighestSpeeds, ...] = ()
 
-    @property
-    def highest(self) -> dict[TopicPartition, float]:
+    @cached_property
+    def highest(self) -> Speeds:
         """The highest established speed of each partition within the longer window."""
         found = dict(self.established)
         for piece in self.pieces:

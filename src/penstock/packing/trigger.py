@@ -155,20 +155,39 @@ def load_of_assignment(
     write_speed_bytes_per_s: Mapping[TopicPartition, float],
     assignment: Assignment,
     memory: SpeedMemory | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> GroupLoad:
-    """A group without faults or backlogs, as simulations and `recommend` imagine it."""
+    """A group without faults or backlogs, as simulations and `recommend` imagine it.
+
+    `weights` say how much the load of a topic counts for the capacity, where it is not 1.
+    """
     owners = assignment.owners
-    loads = loads_bytes_per_s(assignment, write_speed_bytes_per_s)
+    counts = weights or {}
+    weighted = weighted_speeds(write_speed_bytes_per_s, counts)
+    loads = loads_bytes_per_s(assignment, weighted)
+    real = loads_bytes_per_s(assignment, write_speed_bytes_per_s) if counts else loads
     working = [consumer for consumer, held in assignment.items() if held]
     return GroupLoad(
         current=assignment,
-        load_bytes_per_s=write_speed_bytes_per_s if memory is None else memory.established,
-        highest_bytes_per_s={} if memory is None else memory.highest,
+        load_bytes_per_s=weighted
+        if memory is None
+        else weighted_speeds(memory.established, counts),
+        highest_bytes_per_s={} if memory is None else weighted_speeds(memory.highest, counts),
         load_by_consumer={consumer: loads[consumer] for consumer in working},
         capacity_by_consumer=dict.fromkeys(working, policy.capacity_bytes_per_s),
         unread=tuple(p for p in write_speed_bytes_per_s if p not in owners),
         vanished=tuple(p for p in owners if p not in write_speed_bytes_per_s),
+        weight_by_consumer={c: loads[c] / real[c] for c in working if counts and real[c]},
     )
+
+
+def weighted_speeds(
+    speeds: Mapping[TopicPartition, float], weights: Mapping[str, float]
+) -> Mapping[TopicPartition, float]:
+    """As they count for the capacity; `weights` are by topic, where it is not 1."""
+    if not weights:
+        return speeds
+    return {p: speed * weights.get(p.topic, 1.0) for p, speed in speeds.items()}
 
 
 def decide(

@@ -43,6 +43,7 @@ from penstock.pipeline.failures import (
     UnforeseenError,
     WorkerDiedError,
 )
+from penstock.pipeline.joint_table import HandOver, JointTable
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.ledger import LedgerView, ledger_not_read, next_offsets, read_ledger
 from penstock.pipeline.narrowing import OF_ONE_RECORD, Narrowing, add_dead_letter
@@ -81,8 +82,13 @@ class Pipeline:
         clock: Callable[[], float] = time.monotonic,
         source: RecordSource | None = None,
         watch: CommitWatch = UNWATCHED,
+        hand_over: HandOver | None = None,
     ) -> None:
-        """Records come from Kafka, unless a test gives another `source`."""
+        """Records come from Kafka, unless a test gives another `source`.
+
+        Without `hand_over` every batch is committed here.
+        """
+        self._hand_over = hand_over
         self._settings = settings
         self._clock = clock
         self._session = session
@@ -105,7 +111,7 @@ class Pipeline:
     def _open_table(self, name: str) -> LakeTable:
         lake, note = self._settings.lake, self._checkpoints.committed
         fenced = name == lake.dead_letter_table
-        return LakeTable(lake, name, has_fences=fenced, on_commit=note, watch=self._watch)
+        return JointTable(lake, name, has_fences=fenced, on_commit=note, watch=self._watch)
 
     def next_offsets(
         self, topic_ids: Mapping[TopicPartition, str]
@@ -231,7 +237,7 @@ class Pipeline:
     ) -> TableBatch:
         lake, number = self._settings.lake, next(self._numbers)
         folder = batch_folder(lake.group, writer, number, reference_range_of(planned))
-        return TableBatch(lake, self.table(name), planned, folder)
+        return TableBatch(lake, self.table(name), planned, folder, hand_over=self._hand_over)
 
     def _failed(
         self, writer: Writer, way: Way, tables: Sequence[TableBatch], error: BaseException

@@ -62,9 +62,15 @@ class ConnectServer:
         detached: bool = False,
         listen_on: str = HOST,
         writes_archive: Path | None = None,
+        compiles_once: bool = False,
     ) -> None:
-        """`writes_archive`: the archive of Spark's classes that it writes when it ends."""
+        """`writes_archive`: the archive of Spark's classes that it writes when it ends.
+
+        `compiles_once`: Java starts in half the time and stays slower. It is for a server that only
+        starts Python workers; a transformation needs Java's whole speed.
+        """
         self._spark = spark
+        self._compiles_once = compiles_once
         self._writes_archive = writes_archive
         self._listen_on = listen_on
         self._given_folder = folder
@@ -136,6 +142,7 @@ class ConnectServer:
                 self._spark_port,
                 HOST if self._has_tls else self._listen_on,
                 self._writes_archive,
+                self._compiles_once,
             ),
             log_file=self.log_file,
             environment={**server_environment(), SERVER_VARIABLE: self._token.reveal()},
@@ -229,12 +236,16 @@ def spark_home() -> Path:
 
 
 def server_command(
-    spark: SparkSettings, port: int, listen_on: str = HOST, writes_archive: Path | None = None
+    spark: SparkSettings,
+    port: int,
+    listen_on: str = HOST,
+    writes_archive: Path | None = None,
+    compiles_once: bool = False,
 ) -> list[str]:
     """`spark-submit` becomes the JVM by `exec`, so its number is the server's."""
     local = spark.master if not spark.uses_connect_server else f"local[{spark.tasks}]"
     options = {
-        **start_options(spark, writes_archive=writes_archive),
+        **start_options(spark, writes_archive=writes_archive, compiles_once=compiles_once),
         "spark.driver.memory": f"{spark.server_memory // 2**20}m",
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,

@@ -6,6 +6,7 @@ the topic was made again, the transformation failed, or the lake is full.
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 
@@ -86,6 +87,10 @@ _UNREADABLE = re.compile(
 # A line of a stack trace: the name of a class in it is no reason.
 _FRAME = re.compile(r"^\s+at .*\n?", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by: |pyspark\.errors\S*: )?(\S.*)$", re.MULTILINE)
+# What a transformation's own Python raised, and where. The reason comes last.
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t].*\n)+)(\S.*)")
+_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_LIBRARY = re.compile(r"/site-packages/|/lib/python")
 QUOTED_CHARACTERS = 500
 
 
@@ -195,8 +200,23 @@ def _failure_of_records(
             remedy="Its partitions are tried again. Please report this.",
         )
     return TransformationFailedError(
-        f"The records could not be made into rows of table {table}: {_quoted(text, _CAUSE)}"
+        f"The records could not be made into rows of table {table}: {_reason(text)}"
     )
+
+
+def _reason(text: str) -> str:
+    """Why a transformation failed. Of a traceback its last line, and the user's line it is about.
+
+    The traceback itself is longer than what reports quote, so that the reason would be cut off.
+    """
+    raised = _TRACEBACK.findall(text)
+    if not raised:
+        return _quoted(text, _CAUSE)
+    frames, reason = raised[-1]
+    places = [(Path(file), line, name) for file, line, name in _PLACE.findall(frames)]
+    own = [one for one in places if not _LIBRARY.search(str(one[0]))]
+    where = [f" ({file.name}, line {line}, in {name})" for file, line, name in (own or places)[-1:]]
+    return "".join([" ".join(reason.split())[:QUOTED_CHARACTERS], *where])
 
 
 def what_workers_lack(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Times that no reader in Python shows, because they are after the year 9999 or before the year 1.
 
-They are hardly ever meant: mostly milliseconds were taken for seconds. They must not stop who looks
-at the rows, and whoever tries a transformation should hear of them.
+They are hardly ever meant: mostly milliseconds were taken for seconds. `penstock try` shows the
+other values of such a row and names the columns; a start and a roll-out are refused.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,37 +4,48 @@ Its memory grows with the list of files, and goes with it. It has a low priority
 bounded time: when that is used, it ends after the file that it makes, and the next child goes on.
 
 The request is one JSON object on stdin. The answer is one JSON object a line on stdout: one for
-each table, and a last one for the run.
+each table, and a last one for the run. A request with `orphans_of` is another one: to remove what
+earlier incarnations of that consumer left behind, in all tables; its answer is one line.
 """
 
-import contextlib
 import json
-import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.pipeline.compaction import ProcessorClock
+from penstock.pipeline.failures import LakeRefusedError
 from penstock.pipeline.join_plan import next_finish_ms
 from penstock.pipeline.lake_commit import LakeTable
-from penstock.pipeline.upkeep import UpkeepWork, is_written_by, join_rules, keep_up_table
+from penstock.pipeline.upkeep import (
+    UpkeepWork,
+    is_written_by,
+    join_rules,
+    keep_up_table,
+    remove_orphans_of,
+)
+from penstock.processes.low_priority import come_after_batches
 from penstock.settings.sections import LakeSettings
-
-_NICENESS = 10  # batches come first
 
 
 def main() -> None:
     request = json.load(sys.stdin)
-    os.nice(_NICENESS)
-    _be_ended_first()
+    come_after_batches()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     lake = LakeSettings.model_validate(request["lake"])
+    if "orphans_of" in request:
+        _say(_removed(lake, request["orphans_of"]))
+    else:
+        _keep(lake, request)
+
+
+def _keep(lake: LakeSettings, request: Mapping[str, Any]) -> None:
     longest_s = float(request["processor_s_max"])
 
     def may_go_on() -> bool:
@@ -56,10 +67,12 @@ def main() -> None:
     _say({"processor_s": time.process_time()})
 
 
-def _be_ended_first() -> None:
-    """When memory is short, this process goes and not the consumer."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+def _removed(lake: LakeSettings, consumer_id: int) -> dict[str, Any]:
+    """How many orphans there were, or which tables could not be searched."""
+    try:
+        return {"orphans": remove_orphans_of(lake, consumer_id)}
+    except LakeRefusedError as error:
+        return {"error": error.message, "remedy": error.remedy}
 
 
 def _kept(lake: LakeSettings, name: str, work: UpkeepWork) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from penstock.pipeline.ledger_moves import (
     all_are_in,
     stored_claim,
 )
-from penstock.pipeline.log_commit import commit_entry, entry_for, is_committed
+from penstock.pipeline.log_commit import NextEntry, commit_entry, entry_for, is_committed
 from penstock.pipeline.log_entries import BATCH_KEY, LogNotUnderstoodError, added_files_entry
 from penstock.pipeline.table_files import active_files, has_deletion_vectors
 from penstock.pipeline.table_reading import TableReading
@@ -84,7 +84,7 @@ class LakeTable(TableReading):
         """Remove a batch's files, unless a version names them. Reads the list of files."""
         with self._lock:
             named = {file.path for file in self.active()}
-            self._files.release()  # a consumer does not need it again
+            self._files.release()
         found = self.storage.files_below(folder)
         self.storage.delete_files(file.path for file in found if file.path not in named)
 
@@ -194,11 +194,11 @@ class LakeTable(TableReading):
         """By an entry of our own, without the list of files."""
         at_ms = time.time_ns() // 1_000_000
 
-        def entry_after(found: TableState | None) -> tuple[int, bytes]:
+        def entry_after(found: TableState | None) -> NextEntry:
             state = self._require_there(found)
             self._require_current(state, moves)
             self._columns.require_fit(state)
-            return state.version + 1, added_files_entry(
+            content = added_files_entry(
                 files,
                 self._transactions(state, moves),
                 partition_by=state.metadata.partition_columns,
@@ -206,12 +206,11 @@ class LakeTable(TableReading):
                 notes=notes,
                 at_ms=at_ms,
             )
+            return NextEntry(state.version + 1, content, moves)
 
         try:
             with entry_for(self.storage) as waiting:
-                return commit_entry(
-                    self._log, waiting, moves, batch, entry_after, self._met_another
-                )
+                return commit_entry(self._log, waiting, batch, entry_after, self._met_another)
         except LogNotUnderstoodError:
             added = [_add_action(file, changes_data=True) for file in files]
             return self._commit_by_deltalake(moves, (), added, batch, notes)
@@ -328,12 +327,14 @@ class LakeTable(TableReading):
             name, epoch = leader_epoch_id(move.application_id), stored_epoch(move.leader_epoch)
             if epoch != (state.transactions.get(name) or 0):
                 entries.append((name, epoch))
-        return entries + [entry for move in moves for entry in self._claim_entries(move)]
+        return entries + [entry for move in moves for entry in self._claim_entries(state, move)]
 
-    def _claim_entries(self, move: LedgerMove) -> list[tuple[str, int]]:
+    def _claim_entries(self, state: TableState, move: LedgerMove) -> list[tuple[str, int]]:
         """The epoch is written by the first commit under a claim, and stays in the ledger."""
         claim = move.claim
         if claim is None or self._claims.get(move.application_id) == claim:
+            return []
+        if stored_claim(state.transactions, move.application_id, claim.authority) == claim.epoch:
             return []
         names = epoch_ids(move.application_id, claim.authority)
         parts = (claim.epoch.controller_epoch, claim.epoch.number)

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -23,6 +24,10 @@ from penstock.pipeline.table_state import TableState
 FAILURES_MAX = 5
 # How often other writers may be quicker. Each time one of them has made a commit.
 RACES_MAX = 1000
+# After more of them in a row this writer may be far behind. Then it reads the log to its end: one
+# version for each lost race would never reach writers that together are quicker. Not sooner: in an
+# object store with many writers a longer look costs more than a race.
+RACES_CLOSE_MAX = 16
 # The longest wait after a lost race: a request may have been slow for other reasons.
 WAIT_S_MAX = 1.0
 # As deltalake once named them: readers of a log pass over names they do not know.
@@ -118,6 +123,15 @@ class StoredEntry:
             self._storage.delete_files([entry_path(version)])
 
 
+@dataclass(frozen=True, slots=True)
+class NextEntry:
+    """What is to be put at which version, and what it does to the ledger."""
+
+    version: int
+    content: bytes
+    moves: Sequence[LedgerMove]
+
+
 @contextmanager
 def entry_for(storage: TableStorage) -> Iterator[EntryToPut]:
     if storage.is_local:
@@ -130,30 +144,32 @@ def entry_for(storage: TableStorage) -> Iterator[EntryToPut]:
 def commit_entry(
     log: TableLog,
     waiting: EntryToPut,
-    moves: Sequence[LedgerMove],
     batch: str,
-    entry_after: Callable[[TableState | None], tuple[int, bytes]],
+    entry_after: Callable[[TableState | None], NextEntry],
     on_conflict: Callable[[], None],
 ) -> int:
     """Commit on top of the newest version; the version that has it.
 
-    `entry_after` makes version and content of the entry that follows a state, or raises if none
-    may follow. It is asked again after each version that another writer has made meanwhile, and
-    `on_conflict` is called each time. Who lost a race waits as long as the attempt took, divided
-    by the races it has lost: who lost more often comes first.
+    `entry_after` makes the entry that follows a state, or raises if none may follow. It is asked
+    again after each version that another writer has made meanwhile, and `on_conflict` is called
+    each time. Who lost a race waits as long as the attempt took, divided by the races it has lost:
+    who lost more often comes first.
     Raises OSError when the storage does not take the entry or the outcome is unknown, and
     LogNotUnderstoodError only before anything was tried.
     """
     failed: OSError = TimeoutError(f"other writers were quicker {RACES_MAX} times")
     failures, taken = 0, 0
     tried: int | None = None
+    moves: Sequence[LedgerMove] = ()
     for _ in range(RACES_MAX):
-        state = log.newest() if tried is None else _newest(log, tried if taken else None)
+        is_close = 0 < taken <= RACES_CLOSE_MAX
+        state = log.newest() if tried is None else _newest(log, tried if is_close else None)
         if tried is not None and is_committed(log, moves, batch, tried, state):
             return tried if state is None else state.version
         if failures == FAILURES_MAX:
             break
-        tried, content = entry_after(state)
+        entry = entry_after(state)
+        tried, content, moves = entry.version, entry.content, entry.moves
         try:
             waiting.write(content)
             asked_s = time.monotonic()
@@ -181,8 +197,8 @@ def is_committed(
     An entry that was cleaned away cannot be asked any more. Then the ledger tells it: offsets only
     grow, and once they are at or behind those of the batch, all its records are in the table.
     """
-    if state is None:
-        return False
+    if state is None or (moves and not all_are_in(state.transactions, moves)):
+        return False  # no entry need be read for what the ledger says
     found = log.holds_batch(batch, since=since, until=state.version)
     return all_are_in(state.transactions, moves) if found is None else found
 
@@ -200,8 +216,9 @@ def _stands(
     have gone on and have cleaned up entries that a checkpoint includes, this version among them.
     Or the table was replaced. In both cases the entry would be seen by nobody.
     """
-    is_covered = (log.checkpoint_version() or 0) >= version
-    if log.is_newest(version - 1) and not is_covered:
+    checkpointed, is_next = log.after_put(version)
+    is_covered = (checkpointed or 0) >= version
+    if is_next and not is_covered:
         return True
     if not is_covered:
         # The table was replaced: an entry without the one before it would make it unreadable.

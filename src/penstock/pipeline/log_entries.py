@@ -16,6 +16,8 @@ from penstock.pipeline.table_state import TableMetadata, TableProtocol, features
 from penstock.pipeline.written_files import WrittenFile
 
 BATCH_KEY = "penstockBatch"
+# Of a commit for several writers: every batch in it. Its own name is under `BATCH_KEY`.
+BATCHES_KEY = "penstockBatches"
 ENGINE = "penstock"
 # Only lines with one of these are parsed.
 _OF_INTEREST = (b'"txn"', b'"metaData"', b'"protocol"', b'"commitInfo"')
@@ -35,8 +37,14 @@ class LogEntry:
     protocol: TableProtocol | None = None
     metadata: TableMetadata | None = None
     transactions: Mapping[str, int] = field(default_factory=dict)
-    # Of our own commits.
+    # Of our own commits: what the commit is called, and the batches of others in it.
     batch: str | None = None
+    together: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the commit is called, and every batch in it."""
+        return self.together if self.batch is None else (self.batch, *self.together)
 
 
 def entry_path(version: int) -> str:
@@ -48,6 +56,7 @@ def parse_entry(content: bytes) -> LogEntry:
     metadata: TableMetadata | None = None
     transactions: dict[str, int] = {}
     batch: str | None = None
+    together: tuple[str, ...] = ()
     try:
         for line in content.splitlines():
             if not any(key in line for key in _OF_INTEREST):
@@ -63,9 +72,12 @@ def parse_entry(content: bytes) -> LogEntry:
             if action.get("commitInfo") is not None:
                 named = action["commitInfo"].get(BATCH_KEY)
                 batch = named if isinstance(named, str) else None
+                listed = action["commitInfo"].get(BATCHES_KEY)
+                names = listed if isinstance(listed, list) else []
+                together = tuple(name for name in names if isinstance(name, str))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LogNotUnderstoodError(f"an entry is damaged: {error}") from error
-    return LogEntry(protocol, metadata, transactions, batch)
+    return LogEntry(protocol, metadata, transactions, batch, together)
 
 
 def _require_whole(line: bytes) -> None:

@@ -1,18 +1,20 @@
 """Makes a checkpoint of one table and cleans up its log; the program of a child process.
 
 deltalake reads the list of files for it: the memory goes with the process. It is run as a file and
-imports nothing of Penstock, so that it does not load modules of Spark. Its request is one JSON
-object on stdin and not its arguments: options of an object store may be secret, arguments are not.
+imports hardly anything of this package, so that it loads no module of Spark. Its request is one
+JSON object on stdin and not its arguments: options of an object store may be secret, arguments are
+not.
 """
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+
+from penstock.processes.low_priority import come_after_batches
 
 # A commit has its temporary file for milliseconds. If one is removed all the same, that commit is
 # tried again.
@@ -43,7 +45,7 @@ def remove_temporary_files(log: Path, older_than_s: float, now_s: float) -> None
 
 def main() -> None:
     request = json.load(sys.stdin)
-    os.nice(10)  # batches come first
+    come_after_batches()
     try:
         make_checkpoint(request["uri"], request["options"])
     except (DeltaError, OSError) as error:

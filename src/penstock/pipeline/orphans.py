@@ -8,6 +8,7 @@ by age, or by a file lock that another node may not see, would delete files that
 later, and the table could not be read any more.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from penstock.pipeline.batch import Writer
 from penstock.pipeline.table_reading import TableReading
 
 COMPACTION = "compaction"
+_WRITER = re.compile(r"\d+-\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,14 @@ class FoundOrphans:
 def find_orphans(
     table: TableReading, group: str, *, of_consumer: int | None = None
 ) -> FoundOrphans:
-    """Files are listed before the log is read: a batch that commits in between is in the log."""
+    """Files are listed before the log is read: a batch that commits in between is in the log.
+
+    If there is one, the list of files is read.
+    """
     paths = tuple(
         file.path
-        for file in table.storage.files_below(f"data/{group}")
-        if of_consumer is None or _is_of(file.path, of_consumer)
+        for folder in _folders(table, group, of_consumer)
+        for file in table.storage.files_below(folder)
     )
     if not paths:
         return FoundOrphans()
@@ -106,13 +111,16 @@ def remove_orphans(table: TableReading, group: str, *, of_consumer: int | None =
     return len(found.orphans)
 
 
-def _is_of(path: str, consumer_id: int) -> bool:
-    origin = Provenance.of(path)
-    return (
-        origin is not None
-        and origin.writer is not None
-        and (origin.writer.consumer_id == consumer_id)
-    )
+def _folders(table: TableReading, group: str, of_consumer: int | None) -> list[str]:
+    """Where files are looked for: a table of many consumers has many files of others."""
+    root = f"data/{group}"
+    if of_consumer is None:
+        return [root]
+    return [
+        f"{root}/{name}"
+        for name in table.storage.folder_names(root)
+        if _WRITER.fullmatch(name) and int(name.partition("-")[0]) == of_consumer
+    ]
 
 
 def batch_of(path: str) -> str:

@@ -10,22 +10,23 @@ Workers write to the lake themselves, each file where it stays. So the lake must
 that they see, or in an object store for which their environment has the credentials.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 from deltalake import Schema
 
 from penstock.kafka_io.client_properties import librdkafka_properties
 from penstock.model import TopicPartition
-from penstock.pipeline.batch import PlannedRange, Timings
+from penstock.pipeline.batch import Timings
 from penstock.pipeline.failures import PartitionsUnreadableError
 from penstock.pipeline.pass_through_session import Answer, PassThroughSession
+from penstock.pipeline.pass_through_tables import columns_of
 from penstock.pipeline.read_range import reader_name, shares_of
 from penstock.pipeline.run_batch import TableBatch, Written
 from penstock.pipeline.written_files import WrittenFile, describe_file
 from penstock.settings import Settings
-from penstock.settings.sections import LakeSettings, TableSettings
-from penstock.spark_worker.record_columns import DATE_COLUMN, RECORD_COLUMNS, TABLE_COLUMNS
+from penstock.settings.sections import TableSettings
+from penstock.spark_worker.record_columns import TABLE_COLUMNS
 from penstock.spark_worker.task import task_of
 from penstock.spark_worker.work import (
     PassThroughWork,
@@ -33,29 +34,6 @@ from penstock.spark_worker.work import (
     UnreadablePartition,
     WrittenPart,
 )
-
-
-def pass_through_tables(
-    lake: LakeSettings, by_table: Mapping[str, Sequence[PlannedRange]]
-) -> list[str]:
-    """The tables whose records pass through, each from one topic. Pure."""
-    return [
-        name
-        for name in sorted(by_table)
-        if len({(one.partition.topic, one.topic_id) for one in by_table[name]}) == 1
-        and _passes_through(lake.table_of(by_table[name][0].partition.topic))
-    ]
-
-
-def _passes_through(table: TableSettings) -> bool:
-    is_known = set(table.columns) <= set(TABLE_COLUMNS)
-    return not table.transformation and is_known and table.partition_by in ([], [DATE_COLUMN])
-
-
-def columns_of(table: TableSettings) -> list[str]:
-    """The table's columns in order, the same as through a DataFrame."""
-    dated = [DATE_COLUMN] if table.partition_by else []
-    return list(table.columns) or [*RECORD_COLUMNS, *dated]
 
 
 class PassThroughWriter:

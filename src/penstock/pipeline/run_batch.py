@@ -25,7 +25,8 @@ from penstock.pipeline.failures import (
     LakeRefusedError,
     StaleWriterError,
 )
-from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
+from penstock.pipeline.joint_table import HandOver, JointTable
+from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove, StaleLedgerError
 from penstock.pipeline.record_source import RecordSource
 from penstock.pipeline.written_files import WrittenFile
 from penstock.settings.sections import LakeSettings
@@ -52,7 +53,11 @@ class TableBatch:
     planned: Sequence[PlannedRange]
     folder: str
     dead_letters: list[PendingDeadLetters] = field(default_factory=list)
+    # How many of them are in their table, or may be.
+    letters_tried: int = 0
     is_committing: bool = False
+    # To who commits for all writers of the table; None where everyone commits for itself.
+    hand_over: HandOver | None = None
 
     @property
     def moves(self) -> list[LedgerMove]:
@@ -76,15 +81,26 @@ class TableBatch:
     def commit(self, files: Sequence[WrittenFile], at_point: Callable[[str], None]) -> None:
         """Dead letters first: a crash in between must not lose them."""
         for letters in self.dead_letters:
-            letters.table.commit(letters.moves, letters.files, batch=letters.folder)
+            self.letters_tried += 1
+            try:
+                letters.table.commit(letters.moves, letters.files, batch=letters.folder)
+            except StaleLedgerError:
+                self.letters_tried -= 1
+                raise
             at_point("dead-letters-committed")
         at_point("before-commit")
         self.is_committing = True
         ranges = {
-            one.application_id(self.lake.group): [one.range.start, one.range.end]
+            one.application_id(self.lake.group): (one.range.start, one.range.end)
             for one in self.planned
         }
-        self.table.commit(self.moves, files, batch=self.folder, notes={RANGES_KEY: ranges})
+        if self.hand_over is not None and isinstance(self.table, JointTable):
+            self.table.commit_with_others(
+                self.moves, files, batch=self.folder, ranges=ranges, hand_over=self.hand_over
+            )
+        else:
+            notes = {RANGES_KEY: {name: list(one) for name, one in ranges.items()}}
+            self.table.commit(self.moves, files, batch=self.folder, notes=notes)
         at_point("committed")
 
     def drop(self, error: BaseException) -> None:
@@ -96,8 +112,8 @@ class TableBatch:
         if self.is_committing and not isinstance(error, StaleWriterError):
             return
         self.table.storage.delete_folder(self.folder)
-        for letters in self.dead_letters:
-            letters.table.drop_uncommitted(letters.folder)
+        for letters in self.dead_letters[self.letters_tried :]:
+            letters.table.storage.delete_folder(letters.folder)
 
 
 @dataclass(frozen=True, slots=True)

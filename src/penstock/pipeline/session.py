@@ -37,7 +37,11 @@ _JAVA_OPTIONS = (
     "-XX:ParallelGCThreads=2",
     "-XX:-UsePerfData",
 )
-REDACTION = "(?i)secret|password|token|access[.]?key|credential|jaas"
+_COMPILES_ONCE = "-XX:TieredStopAtLevel=1"
+_OF_SECRETS = "secret|password|token|access[.]?key|credential|jaas"
+REDACTION = f"(?i){_OF_SECRETS}"
+# Spark Connect shows each plan as a text of names and values, on its web page and in event logs.
+REDACTION_OF_TEXTS = f'(?i)key: "[^"]*(?:{_OF_SECRETS})[^"]*"\\s+value: "(?:[^"\\\\]|\\\\.)*"'
 
 
 def session_options() -> dict[str, str]:
@@ -50,6 +54,7 @@ def session_options() -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
         "spark.sql.redaction.options.regex": REDACTION,
+        "spark.sql.redaction.string.regex": REDACTION_OF_TEXTS,
         "spark.sql.files.maxRecordsPerFile": "0",
     }
 
@@ -61,13 +66,18 @@ def spark_class_archive() -> Path:
 
 
 def start_options(
-    spark: SparkSettings, *, reads_kafka: bool = True, writes_archive: Path | None = None
+    spark: SparkSettings,
+    *,
+    reads_kafka: bool = True,
+    writes_archive: Path | None = None,
+    compiles_once: bool = False,
 ) -> dict[str, str]:
-    """Options that only the start of a JVM accepts."""
+    """Options that only the start of a JVM accepts. `compiles_once`: see ConnectServer."""
     if writes_archive is None:
         archive_options = options_to_use(spark_class_archive())
     else:
         archive_options = options_to_write(writes_archive)
+    quick = (_COMPILES_ONCE,) if compiles_once else ()
     scratch = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getuid()}"
     sets = spark_sets(spark.object_store) if reads_kafka else []
     return {
@@ -76,7 +86,7 @@ def start_options(
         "spark.log.level": "ERROR",
         "spark.driver.memory": f"{spark.driver_memory // 2**20}m",
         "spark.driver.extraJavaOptions": " ".join(
-            [*_JAVA_OPTIONS, *(f'"{option}"' for option in archive_options)]
+            [*_JAVA_OPTIONS, *quick, *(f'"{option}"' for option in archive_options)]
         ),
         "spark.jars": ",".join(str(path) for jar_set in sets for path in jar_paths(jar_set)),
         "spark.redaction.regex": REDACTION,

@@ -7,10 +7,11 @@ deltalake's, and serve both. Spark has its own under `spark.options`.
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 _Input = TypeVar("_Input")
 _Output = TypeVar("_Output")
-# Requests to an object store that wait for their answers side by side.
-_REQUESTS_AT_ONCE = 8
+# Requests to an object store that wait for their answers side by side, of all tables together.
+_REQUESTS_AT_ONCE = 16
+_REQUEST_THREAD = "penstock-store"
 
 _SPARK_SCHEMES = {"s3": "s3a", "gs": "gs", "az": "abfss"}
 
@@ -121,11 +123,16 @@ class TableStorage:
     def for_each(
         self, function: Callable[[_Input], _Output], some: Iterable[_Input]
     ) -> list[_Output]:
-        """Call it for each, side by side where each call waits for an object store."""
-        if self.is_local:
-            return [function(one) for one in some]
-        with ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix="penstock-store") as pool:
-            return list(pool.map(function, some))
+        """Call it for each, side by side where each call waits for an object store.
+
+        One call has nothing beside it. A call that makes others makes them itself: if it waited for
+        a thread, all threads could wait for each other.
+        """
+        every = list(some)
+        is_request = threading.current_thread().name.startswith(_REQUEST_THREAD)
+        if self.is_local or len(every) <= 1 or is_request:
+            return [function(one) for one in every]
+        return list(_request_threads(os.getpid()).map(function, every))
 
     def _local_files(self, path: str) -> Iterator[StoredFile]:
         # `walk` ignores folders that vanish meanwhile.
@@ -237,6 +244,12 @@ def _mark_of_object(found: "StoredObject") -> FileMark:
 
 def _stored_file(found: "StoredObject") -> StoredFile:
     return StoredFile(found.path, found.size_bytes, found.modified_at_ms)
+
+
+@lru_cache(1)
+def _request_threads(_process: int) -> ThreadPoolExecutor:
+    """They last: threads for each look cost more than the look. A forked process makes its own."""
+    return ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix=_REQUEST_THREAD)
 
 
 def table_names(lake: LakeSettings) -> list[str]:

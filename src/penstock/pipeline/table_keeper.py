@@ -2,11 +2,15 @@
 
 A child joins files (`keep_tables`), for a bounded processor time. A table that has no new version
 since the last look, and no folder that has become quiet, is left out, so that tables without
-records cost one look at their log; when nothing is left, no child is started.
+records cost one look at their log; when nothing is left, no child is started. In an object store
+that look is one request for each table.
 
 Nothing here is in a batch's way: the child has a lock on nothing, this process only waits for it
 in a thread of its own, and `close` ends it at once. What it was writing is an orphan then, which a
 later sweep removes.
+
+The search for what earlier incarnations of the consumer left behind is made by such a child, too:
+it reads the list of files, which a consumer has no memory for.
 """
 
 import json
@@ -53,8 +57,33 @@ class _Known:
     due_unix_ms: int | None
 
 
+class _Looks:
+    """Which tables have new entries. Each is asked for once.
+
+    One after another: the threads that ask an object store side by side are for batches. When
+    the lake does not answer, all others count as changed: a child finds out why, and says so.
+    """
+
+    def __init__(self, lake: LakeSettings) -> None:
+        self._lake = lake
+        self._found: dict[tuple[str, int], bool] = {}
+        self._is_silent = False
+
+    def has_entry_after(self, name: str, version: int) -> bool:
+        if (name, version) not in self._found:
+            self._found[name, version] = self._is_silent or self._look(name, version)
+        return self._found[name, version]
+
+    def _look(self, name: str, version: int) -> bool:
+        try:
+            return TableStorage(self._lake, name).mark_of(entry_path(version + 1)) is not None
+        except OSError:
+            self._is_silent = True
+            return True
+
+
 class TableKeeper:
-    """One thread at a time may call `keep`; `close` may be called by another."""
+    """One thread at a time may call `keep`, another `remove_orphans`, and any `close`."""
 
     def __init__(self, lake: LakeSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._lake = lake
@@ -64,14 +93,15 @@ class TableKeeper:
         self._swept: dict[str, tuple[float, int | None]] = {}
         # Tables that the last run did not reach: they come first.
         self._unseen: list[str] = []
+        # There is one child at a time: each may need the memory of the largest table.
+        self._one_child = threading.Lock()
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._is_closed = False
 
     def keep(self, tables: Sequence[str]) -> TablesKept:
         """Keep those of the tables that need it."""
-        sweeps = [name for name in tables if self._is_sweep_due(name)]
-        due = [name for name in tables if name in sweeps or self._needs_it(name)]
+        sweeps, due = self._due(tables)
         due.sort(key=lambda name: (name not in self._unseen, name))
         if not due:
             return TablesKept()
@@ -81,12 +111,28 @@ class TableKeeper:
             "sweeps": sweeps,
             "processor_s_max": PROCESSOR_S_MAX,
         }
-        began_s = time.monotonic()
-        answers, failed = self._run_child(request)
+        with self._one_child:
+            began_s = time.monotonic()
+            answers, failed = self._run_child(request)
+            # A child that fails does not say how long it worked.
+            longest_s = time.monotonic() - began_s
         if self._is_closed:
             return TablesKept()
-        # A child that fails does not say how long it worked.
-        return self._taken(answers, failed, sweeps, time.monotonic() - began_s)
+        return self._taken(answers, failed, sweeps, longest_s)
+
+    def remove_orphans(self, consumer_id: int) -> int:
+        """Remove what earlier incarnations of a consumer left behind, in all tables; how much."""
+        request = {"lake": self._lake.model_dump(mode="json"), "orphans_of": consumer_id}
+        with self._one_child:
+            answers, failed = self._run_child(request)
+        if self._is_closed:
+            return 0
+        if failed is not None:
+            raise LakeRefusedError(f"{failed.rstrip('.')}.", remedy="It is tried again later.")
+        (answer,) = answers
+        if "error" in answer:
+            raise LakeRefusedError(answer["error"], remedy=answer["remedy"])
+        return int(answer["orphans"])
 
     def close(self) -> None:
         """End the child, if one runs. No other is started."""
@@ -95,24 +141,26 @@ class TableKeeper:
             if self._child is not None:
                 self._child.kill()
 
-    def _is_sweep_due(self, name: str) -> bool:
+    def _due(self, tables: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The tables that are to be swept, and all that need anything."""
+        looks = _Looks(self._lake)
+        sweeps = [name for name in tables if self._is_sweep_due(name, looks)]
+        return sweeps, [name for name in tables if name in sweeps or self._needs_it(name, looks)]
+
+    def _is_sweep_due(self, name: str, looks: "_Looks") -> bool:
         if name not in self._swept:
             return True
         at_s, version = self._swept[name]
         periods = (self._clock() - at_s) / self._lake.sweep_period
-        is_changed = version is None or self._has_entry_after(name, version)
-        return periods >= (1 if is_changed else QUIET_SWEEPS)
+        if not 1 <= periods < QUIET_SWEEPS:
+            return periods >= 1
+        return version is None or looks.has_entry_after(name, version)
 
-    def _needs_it(self, name: str) -> bool:
+    def _needs_it(self, name: str, looks: "_Looks") -> bool:
         known = self._known.get(name)
         if known is None or (known.due_unix_ms or 2**63) <= time.time_ns() // 1_000_000:
             return True
-        return self._has_entry_after(name, known.version)
-
-    def _has_entry_after(self, name: str, version: int) -> bool:
-        storage = TableStorage(self._lake, name)
-        # A store is not asked from here: while it is silent, nothing else in this process goes on.
-        return not storage.is_local or storage.mark_of(entry_path(version + 1)) is not None
+        return looks.has_entry_after(name, known.version)
 
     def _taken(
         self,

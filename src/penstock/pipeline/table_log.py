@@ -25,6 +25,7 @@ from penstock.pipeline.log_entries import (
     entry_path,
     parse_entry,
 )
+from penstock.pipeline.recent_batches import RecentBatches
 from penstock.pipeline.storage import FileMark, TableStorage
 from penstock.pipeline.table_state import TableMetadata, TableProtocol, TableState
 
@@ -34,7 +35,7 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parque
 _OTHER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
 # A log without a checkpoint may have any number of entries: they are not held together.
 _ENTRIES_AT_ONCE = 1000
-# Entries of a log in an object store that are asked for together.
+# Entries of a log in an object store that are asked for together, at most.
 ENTRIES_SIDE_BY_SIDE = 8
 # The log may be cleaned up or the table replaced while it is read: then it is read again.
 LOADS_MAX = 5
@@ -95,8 +96,10 @@ class TableLog:
         self._held: _Progress | None = None
         # The version of the newest checkpoint, when it was looked up last.
         self._checkpointed: int | None = None
+        # A version that somebody has seen, or says so.
+        self._expected = -1
         # Of entries that were read lately: whose they are.
-        self._batches: dict[int, str | None] = {}
+        self._batches = RecentBatches()
         self.round = CommitRound()
 
     def newest(self, *, known: int | None = None) -> TableState | None:
@@ -116,17 +119,31 @@ class TableLog:
         self._held = progress
         return state
 
-    def _note(self, version: int, batch: str | None) -> None:
+    def _note(self, version: int, entry: LogEntry) -> None:
         """An entry is new: another writer's, or our own."""
-        self.round.seen(batch)
-        self._batches[version] = batch
-        if len(self._batches) > _ENTRIES_AT_ONCE:
-            del self._batches[next(iter(self._batches))]
+        self.round.seen(entry.batch, entry.together)
+        self._batches.note(version, entry.names)
 
     def forget(self) -> None:
         """Read everything again at the next look."""
         self._held = None
         self._batches.clear()
+
+    def expect(self, version: int) -> None:
+        """The log may reach this version: up to there entries are asked for side by side.
+
+        Nothing is believed. If it is not there, the next look asks for some entries in vain.
+        """
+        self._expected = version
+
+    def entry(self, version: int) -> LogEntry | None:
+        """What the log has at this version now; None if nothing. Raises LogNotUnderstoodError.
+
+        The held state stays what it is. An entry that is later than a state which was the newest is
+        part of the table: it could only be left out if the log had gone on beyond it before.
+        """
+        found = self._storage.read_marked(entry_path(version))
+        return None if found is None else parse_entry(found[0])
 
     def is_newest(self, version: int) -> bool:
         """Whether the held state is of this version, and the log is still the one it is from."""
@@ -144,7 +161,7 @@ class TableLog:
             self._held = None
             return
         entry = parse_entry(content)
-        self._note(version, entry.batch)
+        self._note(version, entry)
         self._held = held.after([entry], _Anchor(entry_path(version), mark))
 
     def checkpoint_version(self) -> int | None:
@@ -152,40 +169,50 @@ class TableLog:
         self._checkpointed = hinted_version(self._storage)
         return self._checkpointed
 
+    def after_put(self, version: int) -> tuple[int | None, bool]:
+        """The newest checkpoint, and whether the held state is still the one before this version.
+
+        Both are looked at when the version has been put, in an object store side by side: what
+        would take it out of the table happened before that, so no order is needed.
+        """
+        looks: list[Callable[[], int | None]]
+        looks = [self.checkpoint_version, lambda: self.is_newest(version - 1)]
+        checkpointed, is_next = self._storage.for_each(lambda look: look(), looks)
+        return checkpointed, bool(is_next)
+
     def entries_up_to(self, version: int) -> int:
         """How many entries a reader of this version reads after the newest checkpoint we saw."""
         return version - (-1 if self._checkpointed is None else self._checkpointed)
 
     def holds_batch(self, batch: str, *, since: int, until: int) -> bool | None:
-        """Whether an entry from `since` on is of this batch; None when one was cleaned away."""
+        """Whether an entry from `since` on has this batch; None when one was cleaned away."""
         for version in range(since, until + 1):
-            if version in self._batches:
-                if self._batches[version] == batch:
-                    return True
-                continue
-            found = self._storage.read_marked(entry_path(version))
-            if found is None:
-                return None
-            if parse_entry(found[0]).batch == batch:
+            names = self._batches.of(version)
+            if names is None:
+                found = self._storage.read_marked(entry_path(version))
+                if found is None:
+                    return None
+                names = parse_entry(found[0]).names
+            if batch in names:
                 return True
         return False
 
     def _caught_up(
         self,
         progress: _Progress,
-        note: Callable[[int, str | None], None] = lambda *_: None,
+        note: Callable[[int, LogEntry], None] = lambda *_: None,
         known: int | None = None,
     ) -> _Progress | None:
         """With all entries that came since; None if the log is no longer the one that was read.
 
         The anchor is looked at after the entries were read: a table that is deleted and made
         again has new files, so entries of the new one are never put on top of the old one.
-        `note` is told the batch of each entry.
+        `note` is told each entry.
         """
         newest, entries = progress, list[LogEntry]()
         for version, content, mark in self._entries_after(progress.version, known):
             entries.append(parse_entry(content))
-            note(version, entries[-1].batch)
+            note(version, entries[-1])
             anchor = _Anchor(entry_path(version), mark)
             if len(entries) == _ENTRIES_AT_ONCE:
                 newest, entries = newest.after(entries, anchor), []
@@ -196,14 +223,21 @@ class TableLog:
     def _entries_after(
         self, version: int, known: int | None
     ) -> Iterator[tuple[int, bytes, FileMark]]:
-        """Until one is not there. If there is one in an object store, more are asked for at once.
+        """Until one is not there. In an object store several are asked for at once.
 
-        Many writers make many entries, and each takes a request.
+        Those up to an expected version, and then one, two, four, ...: many writers make many
+        entries, and what is asked for in vain costs as much as what is there.
         """
         end = None if known is None or known <= version else known + 1
         next_version, at_once = version + 1, 1
+        expected = self._expected if known is None else known
         while end is None or next_version < end:
-            stop = next_version + at_once
+            wanted = at_once
+            if expected >= next_version:
+                wanted = min(expected + 1 - next_version, ENTRIES_SIDE_BY_SIDE)
+            elif not self._storage.is_local:
+                at_once = min(2 * at_once, ENTRIES_SIDE_BY_SIDE)
+            stop = next_version + wanted
             asked = range(next_version, stop if end is None else min(stop, end))
             found = self._storage.for_each(self._storage.read_marked, map(entry_path, asked))
             for number, one in zip(asked, found, strict=True):
@@ -211,7 +245,6 @@ class TableLog:
                     return
                 yield number, *one
             next_version = asked.stop
-            at_once = 1 if self._storage.is_local else ENTRIES_SIDE_BY_SIDE
 
     def _is_there(self, anchor: _Anchor) -> bool:
         return anchor.mark is not None and self._storage.mark_of(anchor.path) == anchor.mark

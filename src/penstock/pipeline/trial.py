@@ -81,7 +81,8 @@ class TopicTrial:
     records: int
     partitions: int
     schema: Mapping[str, str]
-    change: TableChange
+    # None for records as they are in Kafka, of which no row is made.
+    change: TableChange | None
     rows: Sequence[Mapping[str, Any]] = ()
     dead_letters: Sequence[Mapping[str, Any]] = ()
     # Partitions that would stop, and why.
@@ -99,13 +100,15 @@ class TopicTrial:
 class Finding:
     """What was tried and how it went; `error` says what to mend.
 
-    `is_doubtful` is whether it works and yet is hardly meant: all records would be dead letters.
+    `is_doubtful`: it works but is probably a mistake, as where all records would be dead letters.
+    `stops_some`: so it is because some partitions would stop. Those may not be carried now either.
     """
 
     name: str
     explanation: str
     error: PenstockError | None = None
     is_doubtful: bool = False
+    stops_some: bool = False
 
 
 def try_topic(
@@ -205,8 +208,7 @@ def require_topic(settings: Settings, topic: str) -> None:
             remedy=f"There are {', '.join(near)}." if near else "This user sees no topic there.",
         )
     transformation = settings.lake.table_of(topic).transformation
-    missing = _missing(transformation) if transformation else None
-    if missing is not None:
+    if transformation and (missing := _missing(transformation)) is not None:
         raise missing
 
 
@@ -239,8 +241,7 @@ def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     """How the newest records fare; raises if the topic would stop as a whole."""
     name = _name_of(topic)
     table = settings.lake.table_of(topic)
-    schema = schema_of_rows(session, table)
-    change = _change(settings.lake, topic, schema)
+    change = _change(settings.lake, topic, schema_of_rows(session, table))
     if change.refusal is not None:
         raise change.refusal
     source = KafkaSource(settings, session)
@@ -262,7 +263,7 @@ def _transformation(settings: Settings, session: Any, topic: str) -> Finding:
     if failures:
         place, failure = next(iter(failures.items()))
         which = f"{counted(len(failures), 'partition')} would stop, as {place}: {failure}"
-        return Finding(name, f"{tried}; {which}")
+        return Finding(name, f"{tried}; {which}", is_doubtful=True, stops_some=True)
     if len(dead) == sample.records:
         why = f"all would be dead letters, the first because: {dead[0]['reason']}"
         return Finding(name, f"{tried}; {why}", is_doubtful=True)

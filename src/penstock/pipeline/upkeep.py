@@ -219,6 +219,7 @@ def remove_orphans_of(lake: LakeSettings, consumer_id: int) -> int:
 
     A lock on the state directory does not prove that an earlier incarnation is dead: on a volume
     that two nodes see it may still write. So only the ledger decides, as for all other orphans.
+    Reads the list of files of every table in which this consumer has files.
     """
     removed = 0
     failures: dict[str, BaseException] = {}

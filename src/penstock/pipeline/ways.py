@@ -19,7 +19,7 @@ from penstock.pipeline.failures import (
     TableNotServedError,
     WorkerDiedError,
 )
-from penstock.pipeline.pass_through_writer import pass_through_tables
+from penstock.pipeline.pass_through_tables import pass_through_tables
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 

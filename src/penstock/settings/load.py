@@ -184,11 +184,16 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_SourcedValue]
             continue
         if name.startswith(ENVIRONMENT_RESERVED_PREFIX):
             continue
-        path = tuple(part.lower() for part in name.split("__"))
+        path = option_of_variable(variable)
         value = environment[variable]
         yield _SourcedValue(
             path, _typed(path, value), f"environment {variable}", may_be_secret=True
         )
+
+
+def option_of_variable(variable: str) -> OptionPath:
+    """`PENSTOCK_LAKE__ROOT` sets `lake.root`, if there is such an option."""
+    return tuple(part.lower() for part in variable.removeprefix(ENVIRONMENT_PREFIX).split("__"))
 
 
 def _from_flags(flags: Mapping[str, Any]) -> Iterator[_SourcedValue]:

@@ -75,18 +75,10 @@ class GuardedServer(ThreadingHTTPServer):
 
 
 class GuardedHandler(BaseHTTPRequestHandler):
+    """Whoever inherits it has a `do_...` for each method that is answered."""
+
     timeout = REQUEST_WITHIN_S
     server: GuardedServer
-
-    def answer(self) -> None:
-        """To GET and HEAD."""
-        raise NotImplementedError
-
-    def do_GET(self) -> None:
-        self.answer()
-
-    def do_HEAD(self) -> None:
-        self.answer()
 
     def parse_request(self) -> bool:
         is_whole = super().parse_request()

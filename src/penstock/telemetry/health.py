@@ -121,13 +121,16 @@ class _Handler(GuardedHandler):
     server_version = "penstock"
     sys_version = ""
 
-    def answer(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
         path = self.path.partition("?")[0]
         if path == "/metrics" and self.metrics is not None:
             self._send_metrics(self.metrics)
             return
         status, content = answer_to(path, self.health)
         self._send(status, "application/json", json.dumps(content).encode())
+
+    def do_HEAD(self) -> None:  # noqa: N802 -- as above
+        self.do_GET()
 
     def parse_request(self) -> bool:
         """Refuse every other method, whatever its name."""

@@ -1,4 +1,4 @@
-"""What the seven control topics must be, and what is wrong with those of a cluster. Pure."""
+"""What the control topics must be, and what is wrong with those of a cluster. Pure."""
 
 from penstock.topics.control_topics import (
     ControlTopic,

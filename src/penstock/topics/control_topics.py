@@ -1,4 +1,4 @@
-"""What the seven control topics must be, and what is wrong with those that a cluster has.
+"""What the control topics must be, and what is wrong with those that a cluster has.
 
     <prefix>-monitor      1 partition; limited by bytes, never by age: measurements
     <prefix>-controller   partition 0: the controller's own claims and heartbeats; n: commands to
@@ -8,6 +8,8 @@
     <prefix>-service      1 partition: operators' requests and their answers
     <prefix>-state        1 partition, compacted: what a new controller must know
     <prefix>-status       1 partition, compacted and limited by bytes: what people see
+    <prefix>-commit       16 partitions, limited by bytes: batches that one consumer commits for
+                          several; only where they commit together (`lake.commits`)
 
 `penstock topics` makes and grows topics by this. Kafka cannot shrink a topic, so partition counts
 only grow. A wrong topic setting is reported and never changed.
@@ -17,12 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from penstock.model.commit_lanes import COMMIT_PARTITIONS
 from penstock.model.consumer_id import CONSUMER_ID_MIN
 from penstock.settings.sections import TopicsSettings
 
 _COMPACTED_SEGMENT_BYTES = 4 * 2**20
 # Compaction keeps it far below; this holds where a broker's cleaner has stopped.
 _STATUS_BYTES_MAX = 32 * 2**20
+# Of each partition. What is older than some seconds is of no use.
+_COMMIT_BYTES_MAX, _COMMIT_SEGMENT_BYTES = 32 * 2**20, 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,11 @@ def control_topics(
         "retention.ms": "-1",
         "retention.bytes": str(_STATUS_BYTES_MAX),
     }
+    short = {
+        **deleted,
+        "retention.bytes": str(_COMMIT_BYTES_MAX),
+        "segment.bytes": str(_COMMIT_SEGMENT_BYTES),
+    }
     return (
         ControlTopic(names.monitor, 1, kept, exactly_one_partition=True),
         ControlTopic(names.controller, mailboxes, deleted, False),
@@ -82,6 +92,7 @@ def control_topics(
         ControlTopic(names.service, 1, deleted, exactly_one_partition=True),
         ControlTopic(names.state, 1, compacted, exactly_one_partition=True),
         ControlTopic(names.status, 1, replaced, exactly_one_partition=True),
+        ControlTopic(names.commit, COMMIT_PARTITIONS, short, False),
     )
 
 

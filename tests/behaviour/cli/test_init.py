@@ -33,6 +33,18 @@ def test_the_settings_are_those_that_were_asked_for(tmp_path: Path) -> None:
     assert named.settings.kafka.bootstrap_servers == "kafka.example:9092"
 
 
+def test_several_topics_have_a_table_each(tmp_path: Path) -> None:
+    """One who has two topics ran it twice, and the second was refused."""
+    asked = ("--topic", "web.orders", "--topic", "payments", "--topic", "payments")
+    assert invoked("init", str(tmp_path), *asked).exit_code == 0
+    settings = load_settings(tmp_path / "penstock.yaml", environment={}).settings
+    assert settings.monitor.include == ["web[.]orders", "payments"]
+    assert {name: one.transformation for name, one in settings.lake.tables.items()} == {
+        "web.orders": "my_transformations:decode",
+        "payments": "my_transformations:decode",
+    }
+
+
 def test_a_name_that_is_no_topic_is_refused(tmp_path: Path) -> None:
     """Before anything is written."""
     done = penstock("init", str(tmp_path / "new"), "--topic", "no/topic")
@@ -54,7 +66,7 @@ def test_the_ways_in_are_comments_that_can_be_used(tmp_path: Path, given: list[s
     """Without their `# ` the lines of a login, and those of a certificate, are settings."""
     assert invoked("init", str(tmp_path), *given).exit_code == 0
     text = (tmp_path / "penstock.yaml").read_text(encoding="utf-8")
-    login, certificate = _uncommented(text, "TLS, with a login"), _uncommented(text, "or TLS")
+    login, certificate = _uncommented(text, "TLS, with a login"), _uncommented(text, "in place of")
     for block, protocol in ((login, "SASL_SSL"), (certificate, "SSL")):
         kafka = yaml.safe_load("kafka:\n" + block)["kafka"]
         assert kafka["properties"]["security.protocol"] == protocol

@@ -13,6 +13,9 @@ import yaml
 
 from kit.program import penstock
 from penstock import __version__
+from penstock.cli import doctor
+from penstock.settings import Settings
+from penstock.settings.sections import KafkaSettings
 from penstock.telemetry import configure_logs, get_logger
 
 COMMANDS = [
@@ -152,6 +155,28 @@ def test_doctor_names_a_spark_server_that_others_reach(
     (found,) = [one for one in json.loads(done.stdout) if one["check"] == "spark server"]
     assert found["ok"] == is_ok
     assert said in found["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), "SSL: encrypted"),
+        (
+            ("ssl.certificate.location", "ssl.key.location"),
+            "SSL: encrypted, with a certificate of this client",
+        ),
+    ],
+)
+def test_doctor_says_whether_a_client_certificate_is_used(
+    names: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who set one up wants to see that it is used."""
+    file = tmp_path / "file.pem"
+    file.touch()
+    monkeypatch.setattr(doctor, "require_usable", lambda _: None)  # it would want a real one
+    properties = {"security.protocol": "SSL", **dict.fromkeys(names, str(file))}
+    kafka = KafkaSettings(bootstrap_servers="kafka.example:9093", properties=properties)
+    assert doctor._encryption(Settings(kafka=kafka)) == said
 
 
 def test_settings_in_three_forms(tmp_path: Path) -> None:

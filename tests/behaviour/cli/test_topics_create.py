@@ -36,3 +36,20 @@ def test_a_topic_that_never_shows_is_an_error(monkeypatch: pytest.MonkeyPatch) -
     result = invoked("topics", "create", "--set", "kafka.answer_timeout=100ms")
     assert result.exit_code != 0
     assert "data-engineering-service" in str(result.exception)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_topic_that_is_not_needed_is_not_called_usable(
+    monkeypatch: pytest.MonkeyPatch, *, is_told: bool
+) -> None:
+    """It is said once what lacks, by who tried to make it or by who looked."""
+    answers(monkeypatch, TopicState.OK)
+    lacks = TopicFinding("data-engineering-commit", TopicState.UNUSABLE, "has cleanup.policy x")
+    monkeypatch.setattr(topics, "optional_findings", lambda *_: [lacks])
+    if is_told:
+        told = "data-engineering-commit: could not be made"
+        monkeypatch.setattr(topics, "make_control_topics", lambda *_, **__: [told])
+    result = invoked("topics", "create")
+    assert result.exit_code == 0
+    assert "All control topics that are needed are usable." in result.output
+    assert result.output.count("data-engineering-commit") == 1

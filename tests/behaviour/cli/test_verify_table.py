@@ -1,5 +1,7 @@
 """The table of `penstock verify` fits a terminal and hides no difference."""
 
+from dataclasses import replace
+
 from rich.console import Console
 
 from penstock.cli.verify import _as_table
@@ -23,6 +25,15 @@ def test_an_exact_table_fits_80_columns() -> None:
     assert TOPIC in shown
     assert shown.split()[:6] == ["topic", "partition", "ledger", "kafka", "lake", "dead_letters"]
     assert "lost" not in shown
+
+
+def test_content_that_was_not_compared_has_no_column() -> None:
+    """A typed table has no key and value: a column of dashes said nothing."""
+    typed = replace(GOOD, topic="orders", changed=None)
+    assert "changed" not in _shown(typed)
+    header, *rows = _shown(typed, replace(typed, changed=2)).splitlines()
+    assert header.split()[6:] == ["changed"]
+    assert [row.split()[-1] for row in rows] == ["-", "2"]
 
 
 def test_a_difference_has_its_column() -> None:

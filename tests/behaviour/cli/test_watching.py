@@ -109,6 +109,21 @@ def test_lines_are_printed_for_changes_only() -> None:
     assert lines[told:][-1].endswith("The controller has not reported for 60 s.")
 
 
+def test_a_backlog_that_is_gone_is_a_change() -> None:
+    """The last line was that the group catches up, for minutes after it had caught up."""
+    lines: list[str] = []
+    changes = ChangesInLines(lines.append)
+    calm = seen(*TWO_CONSUMERS, carried_bytes_per_s=500.0)
+    catching_up = {"backlog": {"trend": "shrinking", "over_s": 30.0, "left_s": 40.0}}
+    changes.show(calm | catching_up)
+    changes.show(calm | {"backlog": {"trend": "shrinking", "over_s": 30.0, "left_s": 39.0}})
+    changes.show(calm)
+    assert [line.rpartition("; ")[2] for line in lines] == [
+        "catching up: 500 B/s carried, about 40 s left",
+        "all is well",
+    ]
+
+
 def _watching(folder: Path, *options: str, **streams: Any) -> subprocess.Popen[bytes]:
     where = ["--set", f"controller.directory={folder}"]
     command = [sys.executable, "-m", "penstock", "status", "--watch", *where, *options]

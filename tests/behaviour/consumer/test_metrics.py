@@ -3,7 +3,11 @@
 import pytest
 
 from penstock.consumer.process.batch_results import batch_ended
-from penstock.consumer.process.metrics import ConsumerMetrics
+from penstock.consumer.process.metrics import (
+    SEEN_WITHIN_S,
+    SEEN_WITHIN_S_OWNED,
+    ConsumerMetrics,
+)
 from penstock.metrics import Kind, Metric, Process
 from penstock.metrics import of_consumer as of
 from penstock.model import TopicPartition
@@ -15,6 +19,7 @@ from penstock.pipeline import (
     Timings,
 )
 from penstock.pipeline.upkeep import UpkeepReport
+from penstock.settings.sections import LakeSettings, TableSettings
 from penstock.telemetry import MetricStore
 
 A, B, C, D = (TopicPartition("orders", number) for number in range(4))
@@ -27,7 +32,7 @@ def store() -> MetricStore:
 
 @pytest.fixture
 def metrics(store: MetricStore) -> ConsumerMetrics:
-    return ConsumerMetrics("g", 3, store)
+    return ConsumerMetrics(LakeSettings(group="g"), 3, store)
 
 
 def values(store: MetricStore, metric: Metric) -> dict[tuple[str, ...], float]:
@@ -107,7 +112,7 @@ def test_commits_and_upkeep_are_told_by_table(store: MetricStore, metrics: Consu
     metrics.tables_kept([UpkeepReport("other", 5, 5, 0, 0, 0, left_alone="why")], 0.5)
     metrics.tables_not_kept()
     metrics.orphans_removed(6)
-    metrics.owned = 4
+    metrics.owned = (A, B, C, D)
     of_orders = ("orders",)
     assert values(store, of.COMMITS) == {of_orders: 1}
     assert values(store, of.CONFLICTS) == {of_orders: 1}
@@ -122,3 +127,30 @@ def test_commits_and_upkeep_are_told_by_table(store: MetricStore, metrics: Consu
     assert values(store, of.UPKEEPS) == {("done",): 1, ("left_alone",): 1, ("failed",): 1}
     assert values(store, of.UPKEEP_SECONDS) == {(): 2.0}
     assert values(store, of.OWNED) == {(): 4}
+
+
+def test_a_table_that_was_given_up_is_told_no_more(store: MetricStore) -> None:
+    """Its last figures would be the worst of the group for ever, and keep an alert on."""
+    now_s = [1_000.0]
+    lake = LakeSettings(group="g", tables={"orders": TableSettings(table="sales")})
+    metrics = ConsumerMetrics(lake, 3, store, clock=lambda: now_s[0])
+
+    def told() -> set[Metric]:
+        tables = (of.TABLE_VERSION, of.TABLE_LOG_ENTRIES, of.TABLE_FILES)
+        return {metric for metric in tables if ("sales",) in values(store, metric)}
+
+    metrics.owned = (A, B)
+    metrics.committed("sales", 17, 1_001)
+    metrics.tables_kept([UpkeepReport("sales", 100_001, 100_001, 0, 0, 0)], 0.5)
+    now_s[0] += SEEN_WITHIN_S + 1
+    assert told() == {of.TABLE_VERSION, of.TABLE_LOG_ENTRIES, of.TABLE_FILES}
+    metrics.owned = (B,)  # partition 0 has gone: another consumer keeps the table up
+    assert told() == {of.TABLE_VERSION, of.TABLE_LOG_ENTRIES}
+    metrics.owned = ()
+    assert told() == set()
+    metrics.owned = (A, B)
+    now_s[0] += SEEN_WITHIN_S_OWNED
+    assert told() == {of.TABLE_FILES}  # others have committed since, or nobody has
+    metrics.owned = ()
+    metrics.committed("sales", 18, 2)  # for another consumer
+    assert told() == {of.TABLE_VERSION, of.TABLE_LOG_ENTRIES}

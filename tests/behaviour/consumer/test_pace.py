@@ -162,3 +162,15 @@ def test_a_spark_without_memory_for_one_record_is_lost() -> None:
     assert end - start == 1
     script.batch_ends(failures={A: TOO_LARGE})
     assert script.did(Fail) == [Fail(TOO_LARGE.error)]
+
+
+def test_what_a_consumer_shows_while_it_warms_up_is_forgotten() -> None:
+    """A second batch that is much quicker takes the place of the first; later ones are chance."""
+    estimate = CapacityEstimate()
+    for seconds in (4.0, 2.0):
+        estimate = estimate.after(8e6, seconds, was_full=True)
+    assert estimate.log_bytes_per_s is None
+    estimate = estimate.after(8e6, 1.9, was_full=True)
+    assert estimate.log_bytes_per_s == pytest.approx(16e6 / 3.9)
+    estimate = estimate.after(8e6, 1.0, was_full=True)
+    assert estimate.log_bytes_per_s == pytest.approx(24e6 / 4.9)

@@ -20,25 +20,27 @@ PLAIN, OTHER = TopicPartition("plain", 0), TopicPartition("plain", 1)
 SLOW = TopicPartition("slow", 0)
 MUCH = Waiting(0, 10_000)
 LITTLE = Waiting(0, 10)
+# Longer than any session needs.
+WARM_UP_MS = 100_000
 WARM = TopicCapacities(warm=frozenset({"plain", "slow"}))
 
 
 def measured(topic: str, *batches: tuple[float, float]) -> TopicCapacities:
     found = WARM
     for size, seconds in batches:
-        found = found.after([topic], size, seconds, was_full=True)
+        found = found.after({topic: size}, seconds, was_full=True)
     return found
 
 
 def test_only_a_batch_of_one_warm_topic_shows_its_capacity() -> None:
     """The first batch of a topic is slower, and of two topics nobody knows which took the time."""
-    found = TopicCapacities().after(["slow"], 1e6, 100.0, was_full=True)
+    found = TopicCapacities().after({"slow": 1e6}, 100.0, was_full=True)
     assert found.by_topic == {}
-    found = found.after(["slow", "plain"], 1e6, 1.0, was_full=True)
+    found = found.after({"slow": 5e5, "plain": 5e5}, 1.0, was_full=True)
     assert found.by_topic == {}
-    found = found.after(["slow"], 1e6, 2.0, was_full=True).after(["slow"], 1e6, 2.0, was_full=True)
+    found = found.after({"slow": 1e6}, 2.0, was_full=True).after({"slow": 1e6}, 2.0, was_full=True)
     assert found.by_topic["slow"].log_bytes_per_s == 0.5e6
-    assert found.cold().after(["slow"], 1e6, 100.0, was_full=True).by_topic == found.by_topic
+    assert found.cold(0, 100).after({"slow": 1e6}, 100.0, was_full=True).by_topic == found.by_topic
 
 
 def test_a_batch_that_is_not_full_shows_a_lower_bound() -> None:
@@ -56,18 +58,32 @@ def test_a_batch_that_is_not_full_shows_a_lower_bound() -> None:
     assert (slowed.log_bytes_per_s, slowed.at_least_log_bytes_per_s) == (None, 3e6)
 
 
-def test_while_behind_each_topic_is_measured_alone_in_turn() -> None:
-    """Two such batches never follow each other."""
+def test_while_behind_one_topic_after_the_other_is_measured_alone() -> None:
+    """The least backlog first, which ends first; two such batches never follow each other."""
     waiting = {PLAIN: MUCH, OTHER: MUCH, SLOW: MUCH}
     found, chosen = WARM, []
-    for number in range(4):
+    for number in range(8):
         due = found.to_measure(waiting, BEHIND, number)
         assert due is not None
         chosen.append(due[0])
         found = found.begun(due[0], number)
         assert found.to_measure(waiting, BEHIND, number) is None
+        if number > 0:  # the first one was too short to tell
+            found = found.after({due[0]: 1e5}, 1.0, was_full=True)
         found = found.begun(None, number)
-    assert chosen == ["plain", "slow", "plain", "slow"]
+    assert chosen == ["slow", "slow", "slow", "plain", "plain", "plain", "slow", "plain"]
+
+
+def test_a_topic_that_shows_nothing_does_not_keep_others_from_being_measured() -> None:
+    """After a few batches alone that were too short to tell, the next topic has its turn."""
+    waiting = {PLAIN: MUCH, OTHER: MUCH, SLOW: MUCH}
+    found, chosen = WARM, []
+    for number in range(9):
+        due = found.to_measure(waiting, BEHIND, number)
+        assert due is not None
+        chosen.append(due[0])
+        found = found.begun(due[0], number).begun(None, number)
+    assert chosen == ["slow"] * 8 + ["plain"]
 
 
 def test_a_topic_is_measured_a_few_times_and_again_after_a_while() -> None:
@@ -102,11 +118,10 @@ def test_nothing_is_measured_alone_without_need(
 
 def test_the_size_of_a_batch_alone_follows_what_the_last_one_showed() -> None:
     """At first its share of an ordinary batch; then as much as takes the same time."""
-    waiting = {PLAIN: MUCH, OTHER: MUCH, SLOW: Waiting(0, 10**6)}
+    waiting = {PLAIN: LITTLE, OTHER: LITTLE, SLOW: Waiting(0, 10**6)}
 
     def size_after(*batches: tuple[float, float]) -> float:
-        known = measured("slow", *batches).begun("plain", 0).begun(None, 0)
-        due = known.to_measure(waiting, BEHIND, 0)
+        due = measured("slow", *batches).to_measure(waiting, BEHIND, 0)
         assert due is not None
         assert due[0] == "slow"
         return due[1]
@@ -116,6 +131,8 @@ def test_the_size_of_a_batch_alone_follows_what_the_last_one_showed() -> None:
     assert size_after((100_000, 0.1)) == 400_000
     assert size_after((900_000, 0.1)) == 1_000_000
     assert size_after((1_000, 10.0)) == pytest.approx(100_000 / 3)
+    slow_by_chance = measured("slow", (100_000, 10.0)).after({"slow": 40_000}, 0.1, was_full=False)
+    assert slow_by_chance.to_measure(waiting, BEHIND, 0) == ("slow", 160_000)
 
 
 C = TopicPartition("payments", 0)
@@ -125,6 +142,7 @@ def test_a_consumer_that_is_behind_reports_what_each_topic_costs() -> None:
     """Orders take a second for ten records, payments four."""
     script = Script(batch_bytes=2_000_000, measures_topics=True).owning(A, C).with_spark()
     script.sizes({A: 1_000.0, C: 1_000.0})
+    script.now_ms += WARM_UP_MS
     alone: list[str] = []
     for _ in range(14):
         script.ends({A: 100_000_000, C: 100_000_000})
@@ -134,15 +152,67 @@ def test_a_consumer_that_is_behind_reports_what_each_topic_costs() -> None:
         alone += topics if len(topics) == 1 else []
         script.now_ms += sizes.get("orders", 0) + 4 * sizes.get("payments", 0)
         script.batch_ends({one.range.partition: one.range.end for one in batch.ranges})
-    assert alone[:4] == ["orders", "payments", "orders", "payments"]
+    assert alone[:4] == ["orders", "orders", "payments", "payments"]
     reports = [m for m in script.wait(2_000) if isinstance(m, ConsumerReport)]
     shown = {one.topic: one.capacity_log_bytes_per_s for one in reports[0].topic_capacities}
     assert shown == {"orders": pytest.approx(1e6), "payments": pytest.approx(0.25e6)}
 
 
+def test_a_figure_for_all_topics_waits_until_one_is_known_alone() -> None:
+    """What waits is another mixture than what is written. Beside rows of topics it is not used."""
+    script = Script(batch_bytes=1_000_000_000, measures_topics=True).owning(A, C).with_spark()
+    script.sizes({A: 1_000.0, C: 1_000.0})
+    script.now_ms += WARM_UP_MS
+    of_all = []
+    for number in range(12):
+        script.ends({A: 100_000_000, C: 100_000_000})
+        (batch,) = script.did(CarryBatch)
+        is_too_short = len(batch.ranges) == 1 and number < 8
+        script.now_ms += 1_000 if is_too_short else 5_000
+        script.batch_ends({one.range.partition: one.range.end for one in batch.ranges})
+        figure, rows = told(script)
+        of_all.append((figure is not None, bool(rows)))
+    assert of_all[:8] == [(False, False)] * 8
+    assert of_all[-1] == (False, True), "the other topic is being measured"
+
+
+def test_nothing_is_measured_alone_before_spark_has_warmed_up() -> None:
+    """Nor is a figure for all topics told; one for a single topic, or where all are known, is."""
+    waiting = {PLAIN: MUCH, SLOW: MUCH}
+    cold = measured("plain", (1e5, 1.0), (1e5, 1.0)).cold(1_000, 4_000)
+    assert cold.cold(1_000, 600_000).warm_from_ms == 41_000, "however long batches may be"
+    assert cold.to_measure(waiting, BEHIND, 32_999) is None
+    assert cold.to_measure(waiting, BEHIND, 33_000) is not None
+    assert cold.is_measuring(["plain", "slow"], 32_999)
+    assert cold.is_measuring(["plain", "slow"], 33_000), "the first one is about to be measured"
+    assert not cold.is_measuring(["plain", "slow"], 65_000), "there was too little to measure one"
+    assert not cold.begun("plain", 33_000).is_measuring(["plain", "slow"], 33_001)
+    assert cold.begun("slow", 33_000).is_measuring(["plain", "slow"], 33_001)
+    assert cold.begun("slow", 500).is_measuring(["plain", "slow"], 33_001), "before this session"
+    assert not cold.is_measuring(["slow"], 32_999)
+    assert not cold.is_measuring(["plain"], 32_999)
+    both = cold.cold(0, 0)
+    for _ in range(3):
+        both = both.after({"slow": 1e5}, 1.0, was_full=True)
+    assert not both.cold(1_000, 4_000).is_measuring(["plain", "slow"], 32_999)
+
+
+def test_a_topic_that_was_not_tried_alone_lately_is_not_being_measured() -> None:
+    """Nor one that is known, or that showed nothing in all its batches."""
+    found = WARM.begun("plain", 1_000)
+    assert found.is_measuring(["plain", "slow"], 60_999)
+    assert not found.is_measuring(["plain", "slow"], 61_000)
+    assert not found.is_measuring(["slow"], 1_000)
+    known = measured("plain", (1e5, 1.0), (1e5, 1.0)).begun("plain", 1_000)
+    assert not known.is_measuring(["plain"], 1_000)
+    for _ in range(7):
+        found = found.begun("plain", 1_000)
+    assert not found.is_measuring(["plain"], 1_000)
+
+
 def test_no_topic_is_measured_alone_where_the_capacity_is_set() -> None:
     """Others would wait for nothing."""
-    script = Script(batch_bytes=2_000_000).owning(A, C).with_spark()
+    script = Script(batch_bytes=2_000_000, measures_topics=False).owning(A, C).with_spark()
     script.sizes({A: 1_000.0, C: 1_000.0})
     for _ in range(8):
         script.ends({A: 100_000_000, C: 100_000_000})

@@ -1,12 +1,14 @@
 """A group with long batches: its status is steady while it catches up, keeps up or falls behind."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kit.controller.story import Storyteller, after
 from kit.controller.story_state import state_of
+from penstock.controller.core.backlog_trend import BacklogDirection, backlog_trend
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.told_status import progress_text
+from penstock.controller.core.waiting import group_waiting
 
 ONE_CONSUMER = (
     "a controller starts with epoch 1",
@@ -89,6 +91,53 @@ def test_a_group_that_works_a_backlog_off_in_long_batches_catches_up_all_the_tim
     assert progress_text(later[-1]).startswith("catching up: 500 B/s carried, about 1 h")
 
 
+def test_the_time_left_does_not_jump_from_batch_to_batch() -> None:
+    """Batches of different size, little more than what is written: it said 20 min, then 2 h."""
+    group = LongBatches(batch_s=20, records=260, end=200_000)
+    group.seconds(300)
+    left = []
+    for number in range(30):
+        group.records = (300, 220)[number % 2]
+        left += [one["backlog"]["left_s"] for one in group.seconds(20)]
+    assert max(left) < 1.5 * min(left)
+
+
+def test_the_time_left_is_known_soon_after_a_backlog_began_to_shrink() -> None:
+    """The longer look has the time before in it, when the backlog grew."""
+    group = LongBatches(batch_s=20, records=100, end=50_000)
+    group.seconds(400)
+    group.records = 600
+    found = group.seconds(150)
+    assert found[-1]["backlog"]["trend"] == "shrinking"
+    # 600 records in 20 s, and 200 are written meanwhile.
+    assert abs(found[-1]["backlog"]["left_s"] - found[-1]["behind_records"] / 20) < 600
+
+
+def test_the_time_left_is_not_spoiled_by_a_rise_a_minute_ago() -> None:
+    """A backlog that rose and fell within the long look lost little: 50 min were told for one."""
+    group = LongBatches(batch_s=2, records=20, end=50_000)
+    group.seconds(200)
+    group.records = 0
+    group.seconds(50)
+    group.records = 160
+    for status in group.seconds(150)[20:]:
+        left_s = status["backlog"]["left_s"]
+        # 160 records in 2 s, and 20 are written meanwhile.
+        assert left_s is None or left_s < 3 * status["behind_records"] / 70
+
+
+def test_without_the_bytes_of_before_the_time_left_is_unknown() -> None:
+    """The monitor had not weighed the logs yet."""
+    group = LongBatches(batch_s=20, records=600, end=50_000)
+    group.seconds(150)
+    state = state_of(group.teller)
+    samples = tuple(replace(one, log_bytes=None) for one in state.backlog_samples)
+    waiting = group_waiting(state).total()
+    found = backlog_trend(replace(state, backlog_samples=samples), waiting)
+    assert (found.direction, found.left_s) == (BacklogDirection.SHRINKING, None)
+    assert waiting.log_bytes
+
+
 def test_a_group_that_carries_too_little_falls_behind_all_the_time() -> None:
     """Once it is known it is said in every second, not only between commits."""
     group = LongBatches(batch_s=40, records=100, end=50_000)
@@ -108,7 +157,11 @@ def test_what_long_batches_leave_is_no_backlog() -> None:
     found = group.seconds(300)
     assert names(found) == set()
     assert trends(found[60:]) == {"small"}
-    assert progress_text(found[-1]) == "all is well"
+    assert progress_text({**found[-1], "objective_freshness_s": 60.0}) == "all is well"
+    # They are too long for the objective all the same.
+    late = progress_text(found[-1])
+    assert late.startswith("not fresh: ")
+    assert late.endswith("; the objective is 10 s")
 
 
 def test_what_is_written_while_a_batch_runs_is_behind() -> None:
@@ -129,7 +182,13 @@ def test_a_first_batch_is_waited_for() -> None:
         group.teller.tell("tick +1000")
     found = group.seconds(120)
     assert "falling behind" not in names(found)
-    assert progress_text(found[-1]).startswith("all is well so far: 21,200 records wait")
+    waits = "21,200 records wait"
+    assert progress_text(found[-1]) == (
+        f"not fresh: {waits}, as much as is written in 35 min 20 s; the objective is 10 s; "
+        "whether they get fewer is not known yet"
+    )
+    patient = {**found[-1], "objective_freshness_s": 3_600.0}
+    assert progress_text(patient).startswith(f"too early to tell: {waits}")
 
 
 def test_a_group_at_the_limit_does_not_go_back_and_forth() -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from kit.controller.imagined_group import MB, ImaginedGroup, partitions
 from kit.controller.story import Storyteller, after
+from kit.controller.two_topics import TWO_TOPICS
 from penstock.controller.core.capacity import (
     Source,
+    alike,
     capacities_of,
     capacity_of_consumer,
     capacity_rows,
@@ -30,20 +32,6 @@ from penstock.settings.sections.packing import ASSUMED_CAPACITY_BYTES_PER_S
 from penstock.state_directory.state_file import BrokenState
 
 ONE, TWO = ConsumerId(1), ConsumerId(2)
-# Two topics: of `slow` one consumer carries a tenth of what it carries of `plain`.
-TWO_TOPICS = (
-    "settings capacity=auto calibrated.plain=100 calibrated.slow=10",
-    "a controller starts with epoch 1",
-    "deployed:",
-    "deployed:",
-    "speeds plain-0=40 plain-1=40 slow-0=4",
-    "tick +500",
-    "packed 1: plain-0 plain-1; 2: slow-0",
-    "consumer 1 reports",
-    "consumer 2 reports",
-    "consumer 1 started plain-0@1.1 plain-1@1.2",
-    "consumer 2 started slow-0@1.3",
-)
 FIRST = "consumer 1 reports plain-0@1.1 plain-1@1.2"
 SECOND = "consumer 2 reports slow-0@1.3"
 
@@ -158,10 +146,24 @@ def test_before_anything_is_known_a_figure_is_assumed() -> None:
 
 
 def test_a_topic_of_which_nothing_is_known_counts_like_the_middle_of_the_others() -> None:
-    """The lower of the two, as there are two."""
+    """Where three or more are known."""
+    state = state_of(
+        after(*TWO_TOPICS, "speeds plain-0=40 plain-1=40 slow-0=4 new-0=5", "tick +500")
+    )
+    third = {**state.capacities, "third": alike(50.0, Source.MEASURED)}
+    state = replace(state, capacities=third)
+    assert capacities_of(state).of("new") == pytest.approx(50)
+    assert source_of(state) is Source.ASSUMED
+
+
+def test_the_first_topics_that_are_known_do_not_make_the_others_look_slow() -> None:
+    """A new group would grow for nothing, and slow down what it measures."""
     teller = after(*TWO_TOPICS, "speeds plain-0=40 plain-1=40 slow-0=4 new-0=5", "tick +500")
-    assert capacities_of(state_of(teller)).of("new") == pytest.approx(10)
-    assert source_of(state_of(teller)) is Source.ASSUMED
+    state = state_of(teller)
+    assert capacities_of(state).of("new") == pytest.approx(ASSUMED_CAPACITY_BYTES_PER_S)
+    fast = {topic: alike(2 * ASSUMED_CAPACITY_BYTES_PER_S, Source.MEASURED) for topic in ("a", "b")}
+    quick = replace(state, capacities=fast)
+    assert capacities_of(quick).of("new") == pytest.approx(2 * ASSUMED_CAPACITY_BYTES_PER_S)
 
 
 def test_nothing_is_written_yet() -> None:
@@ -275,6 +277,16 @@ def test_a_topic_without_records_takes_no_time() -> None:
         f"{FIRST}, alone=plain:90",
         "speeds plain-0=40 plain-1=40 slow-0=0",
         f"{BOTH}, capacity_log_bytes_per_s=9.0",
+    )
+    assert capacities(state) == {"plain": (90, "measured"), "slow": (10, "calibrated")}
+
+
+def test_a_small_topic_does_not_answer_for_a_large_one() -> None:
+    """A slow minute of the large one was taken for the small one's: 1.7 kB/s, so `oversize`."""
+    state = told(
+        f"{FIRST}, alone=plain:90",
+        "speeds plain-0=40 plain-1=40 slow-0=0.01",
+        f"{BOTH}, capacity_log_bytes_per_s=60.0",
     )
     assert capacities(state) == {"plain": (90, "measured"), "slow": (10, "calibrated")}
 

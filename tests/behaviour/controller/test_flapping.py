@@ -9,13 +9,22 @@ from kit.controller.story import TWO_CONSUMERS, after
 
 
 @pytest.mark.slow
-def test_a_job_that_bursts_does_not_make_the_group_flap() -> None:
-    """10 s of each minute at ten times the speed: it grows once, and nobody is deleted."""
+@pytest.mark.parametrize(
+    ("chosen", "spares_deleted"), [({"controller__spare_consumers": 1}, 0), ({}, 1)]
+)
+def test_a_job_that_bursts_does_not_make_the_group_flap(
+    chosen: dict[str, Any], spares_deleted: int
+) -> None:
+    """10 s of each minute at ten times the speed: it grows once, and nobody is deleted.
+
+    But for the spare, once, where nobody has set how many to keep: such a load is calm.
+    """
     logs = {f"t-{n}": (lambda s: 0.8 * MB if 15 <= s % 60 < 25 else 0.08 * MB) for n in range(16)}
-    group = ImaginedGroup(logs).run(120)
-    moved, created = group.counts["moves"], group.counts["created"]
+    group = ImaginedGroup(logs, **chosen).run(120)
+    moved, created, working = group.counts["moves"], group.counts["created"], group.working
     group.run(2_400)
-    assert group.counts["deleted"] == 0
+    assert group.counts["deleted"] == spares_deleted
+    assert group.working == working
     assert group.counts["moves"] - moved <= 16
     assert group.counts["created"] == created
 

@@ -97,10 +97,14 @@ def test_a_scrape_tells_it_for_partitions_and_topics() -> None:
     )
     story.now_ms += 2_000
     assert story.values(of.PARTITION_FRESHNESS) == {("orders", "0"): 2.0}
-    assert story.value(of.TOPIC_FRESHNESS, "orders") == 2.0
+    # Records wait in the second, nobody knows since when: an alert looks at the backlog instead.
+    assert story.value(of.TOPIC_FRESHNESS, "orders") is None
+    assert story.metrics.freshness()["freshness_s"] is None
     story.now_ms += 70_000
     # Of the second it is not known when the lake last had all: but it is over the objective.
     assert story.values(of.PARTITION_FRESHNESS) == {("orders", "0"): 72.0, ("orders", "1"): 72.0}
+    assert story.value(of.TOPIC_FRESHNESS, "orders") == 72.0
+    assert story.metrics.freshness() == {"freshness_s": None, "freshness_at_least_s": 72.0}
     story.tell("logs orders-0=0..9 orders-1=0..9")
     story.tell("speeds orders-0=40 orders-1=40 orders-2=40")
     assert story.values(of.PARTITION_FRESHNESS) == {("orders", "0"): 0.0, ("orders", "1"): 0.0}
@@ -126,11 +130,45 @@ def test_the_newest_word_about_an_offset_counts() -> None:
 
 
 def test_the_oldest_partition_stands_for_the_group() -> None:
-    """What is not known yet is left out; without any there is no figure, and never 0."""
+    """While it is unknown of one in which records wait there is no figure, and never a small one.
+
+    9.6 s were told while other partitions had waited for minutes, and for 43 s since a start what
+    had waited for 20 minutes was 43 s old.
+    """
     freshness = Freshness(60_000)
     assert freshness.oldest_ms(0) is None
     freshness.measured(0, {A: LogExtent(0, 9), B: LogExtent(0, 9)}, {A: 9, B: 0})
-    assert freshness.oldest_ms(500) == 500
+    assert freshness.oldest_ms(500) is None
+    assert freshness.oldest_ms(100_000) is None
     freshness.measured(1_000, {A: LogExtent(0, 20), B: LogExtent(0, 9)}, {A: 9, B: 9})
     freshness.measured(2_000, {A: LogExtent(0, 30), B: LogExtent(0, 9)}, {A: 9, B: 9})
     assert freshness.oldest_ms(2_500) == 2_500
+
+
+def test_what_is_certain_of_the_oldest_is_known_before_its_age() -> None:
+    """`all is well` was told of a partition that had certainly waited for an hour."""
+    freshness = Freshness(60_000)
+    assert freshness.oldest_at_least_ms(0) is None
+    for second in range(3_600):
+        extents = {A: LogExtent(0, 9), B: LogExtent(0, 500 + second)}
+        freshness.measured(1_000 * second, extents, {A: 9, B: 100})
+    assert freshness.oldest_ms(3_600_000) is None
+    assert freshness.oldest_at_least_ms(3_600_000) == 3_600_000
+    extents = {A: LogExtent(0, 9), B: LogExtent(0, 4_099)}
+    freshness.measured(3_600_000, extents, {A: 9, B: 4_099})
+    assert freshness.oldest_at_least_ms(3_600_500) == 500
+
+
+def test_a_topic_is_late_when_one_partition_certainly_is() -> None:
+    """Also while it is unknown of another: an alert must not wait for that."""
+    story = ScrapedStory(
+        *TWO_CONSUMERS,
+        "consumer 1 reports orders-0@1.1 orders-1@1.2, behind_log_bytes=0 behind_records=0",
+        "logs orders-0=0..9",
+        "speeds orders-0=40 orders-1=40 orders-2=40",
+    )
+    story.now_ms += 70_000
+    story.tell("logs orders-0=0..20 orders-1=0..20")
+    story.tell("speeds orders-0=40 orders-1=40 orders-2=40")
+    assert story.values(of.PARTITION_FRESHNESS) == {("orders", "0"): 70.0}
+    assert story.value(of.TOPIC_FRESHNESS, "orders") == 70.0

@@ -7,6 +7,7 @@ import pytest
 
 from kit.controller.imagined_group import MB, ImaginedGroup, constant, partitions
 from kit.controller.story import TWO_CONSUMERS, Storyteller, after
+from penstock.controller.core.carried_samples import CarriedSample
 from penstock.controller.core.growth import judge, most_consumers
 from penstock.controller.core.load import group_load, usual_capacity
 from penstock.controller.core.state import GrowthTrial
@@ -151,7 +152,9 @@ def test_a_group_that_falls_behind_slowly_does_not_keep_up() -> None:
 
     def left_after(seconds: int, *, carried_bytes_per_s: int) -> GrowthTrial | None:
         trial = GrowthTrial(1, 2, 500.0, 100.0, settled_since_ms=now_ms - seconds * 1_000)
-        samples = tuple((now_ms - ago * 1_000, -ago * carried_bytes_per_s) for ago in (16, 8, 0))
+        samples = tuple(
+            CarriedSample(now_ms - ago * 1_000, -ago * carried_bytes_per_s, 2) for ago in (16, 8, 0)
+        )
         assert teller.state is not None
         state = replace(teller.state, growth_trial=trial, carried_samples=samples)
         draft = StepDraft(state, now_ms)

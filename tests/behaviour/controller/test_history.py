@@ -72,6 +72,17 @@ def test_requests_stay_when_much_else_is_told() -> None:
     assert history[-1].explanation == f"orders-{3 * HISTORY_MAX - 1} appeared"
 
 
+def test_a_plan_of_another_start_is_told_on_its_own() -> None:
+    """A plan after a restart said `2 times in 11 min`, and the time that the other one took."""
+    told = [
+        Decision(at_ms, code, f"plan {number} {text}", number)
+        for number, at_ms in ((2, 0), (3, 600_000), (4, 1_260_000))
+        for code, text in ((Code.PLAN_MADE, "starts orders-0"), (Code.PLAN_DONE, "is done"))
+    ]
+    history = remembered((), told)
+    assert [(one.plan_number, one.times) for one in history] == [(3, 2), (3, 2), (4, 1), (4, 1)]
+
+
 def test_figures_do_not_make_a_fault_another_one() -> None:
     """The maximum binds with another load each time: told once; names are no figures."""
     told = [

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from kit.controller.imagined_group import MB, NEVER_MS, ImaginedGroup, Log, constant, partitions
-from penstock.controller.core.inputs import ConsumerIncident
 from penstock.model import ConsumerId, TopicPartition
 
 
@@ -99,17 +98,32 @@ def test_no_consumer_gets_more_partitions_than_it_may_have() -> None:
     assert len(group.state.plan.open) == 3  # one of the four is to move on
 
 
+def spare_is_given_up(up_s: int) -> bool:
+    """Whether a spare is that ends so long after each of its starts."""
+    group = ImaginedGroup(
+        partitions(2, 0.5 * MB), controller__spare_consumers=1, controller__patience="20s"
+    ).run(30)
+    (spare,) = [consumer for consumer, worker in group.workers.items() if not worker.owned]
+    for _ in range(group.settings.controller.restarts_max + 2):
+        if spare in group.workers:
+            group.kill(spare)
+            group.run(up_s)
+    return bool(group.said("consumer_fenced"))
+
+
+def test_a_spare_that_stayed_up_has_not_ended_in_vain() -> None:
+    """It carries nothing because it has nothing; its ends count only when they come soon."""
+    assert spare_is_given_up(10)
+    assert not spare_is_given_up(30)
+
+
 def die_again_and_again(group: ImaginedGroup, victim: ConsumerId, lives: int) -> int:
     """It ends every ten seconds, before its first commit; returns how many lives it had."""
     for life in range(lives):
         worker = group.workers.get(victim)
         if worker is None:
             return life
-        worker.owned.clear()
-        worker.incarnation += 1_000
-        worker.sequence, worker.carried_bytes = 0, 0.0
-        worker.up_at_ms = group.now_ms + 4_000
-        group.give(ConsumerIncident(group.now_ms, victim, "it ended", has_ended=True))
+        group.kill(victim)
         group.can_carry = {c for c in group.workers if c != victim}
         group.run(10)
     return lives

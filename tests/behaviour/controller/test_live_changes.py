@@ -15,6 +15,7 @@ from penstock.controller.core.effects import (
 )
 from penstock.controller.core.inputs import DeploymentTried, NewSettings, Requested, Tick
 from penstock.controller.core.saved_state import decode_state, encode_state
+from penstock.controller.core.settings import LiveChange, overtaken_changes
 from penstock.controller.core.state import State
 from penstock.controller.core.state_machine import Machine
 from penstock.messages import (
@@ -97,6 +98,25 @@ def test_settings_that_were_edited_since_win() -> None:
         "packing.capacity: the settings were changed from 100B/s to 3MB/s since request r, "
         "so 3MB/s counts"
     )
+
+
+def test_a_default_that_a_release_changed_is_no_edit() -> None:
+    """Who asked for 5 MB/s in place of the former default of 2 MB/s keeps them."""
+    asked_for = {CAPACITY: LiveChange("r", "eve", 0, "2MB/s")}
+    assert overtaken_changes(Settings(), {CAPACITY: "5MB/s"}, asked_for) == {}
+    edited = changed_settings(Settings(), {CAPACITY: "auto"})
+    assert CAPACITY in overtaken_changes(edited, {CAPACITY: "5MB/s"}, asked_for)
+
+
+def test_a_setting_that_was_taken_out_of_the_file_overtakes_a_change() -> None:
+    """Who deletes the line wants the default, and not what a request once put in its place."""
+    edited = changed_settings(Settings(), {CAPACITY: "2MB/s"})
+    with_line, without = restarted(changed(), CATALOGUE), restarted(changed(), Settings())
+    assert with_line.override_origins[CAPACITY].was_set
+    assert CAPACITY not in without.overrides
+    never_set = {CAPACITY: LiveChange("r", "eve", 0, "2MB/s", was_set=False)}
+    assert overtaken_changes(Settings(), {CAPACITY: "5MB/s"}, never_set) == {}
+    assert overtaken_changes(edited, {CAPACITY: "5MB/s"}, never_set) == {}
 
 
 def test_a_change_of_an_earlier_release_goes_on() -> None:

@@ -222,6 +222,8 @@ def test_series_of_partitions_can_be_switched_off() -> None:
     """With more partitions than allowed, topics are told and partitions are not."""
     story = ScrapedStory(
         *TWO_CONSUMERS,
+        "logs orders-0=0..0 orders-1=0..0 orders-2=0..0",
+        "speeds orders-0=40 orders-1=40 orders-2=40",
         "logs orders-0=0..50 orders-1=0..0 orders-2=0..0",
         "speeds orders-0=40 orders-1=40 orders-2=40",
         "consumer 1 stopped orders-0@1.1, schema_changed",

@@ -1,11 +1,13 @@
 """Single conditions and figures of the controller's core that nothing else depends on visibly."""
 
+from kit.controller.imagined_group import MB, ImaginedGroup, Log, constant, partitions
 from kit.controller.story import SECOND_FALLS_SILENT, TWO_CONSUMERS, after
 from kit.controller.story_state import state_of
 from penstock.controller.core import inputs
 from penstock.controller.core.load import group_load, usual_capacity
 from penstock.controller.core.state import ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
+from penstock.messages import Direction, Pause
 from penstock.model import ConsumerId, TopicPartition
 
 
@@ -88,3 +90,14 @@ def test_a_move_that_relieves_nobody_is_not_made() -> None:
     assert (
         "the best packing found leaves the most loaded consumer at 150% of its capacity" in lines[0]
     )
+
+
+def test_a_repair_while_growth_is_paused_uses_those_there_are() -> None:
+    """Partitions without a reader get one at once, and no consumer is created for them."""
+    group = ImaginedGroup(partitions(4, 0.5 * MB), controller__spare_consumers=0).run(30)
+    deployed = group.deployed
+    group.give(inputs.Requested(group.now_ms, Pause(request_id="p", direction=Direction.UP)))
+    group.logs[TopicPartition("new", 0)] = Log(constant(1.5 * MB))
+    group.run(30)
+    assert len(group.state.holdings) == 5
+    assert group.deployed == deployed

@@ -26,7 +26,7 @@ from penstock.packing.trigger import TriggerPolicy
 from penstock.settings import Settings, changed_settings, load_settings
 
 CHOSEN = {
-    "packing.capacity": "auto",
+    "packing.capacity": "7MB/s",
     "packing.target_utilisation": "0.75",
     "packing.scale_down_period": "90s",
     "packing.consumers_saved_min": "2",
@@ -79,7 +79,7 @@ CHOSEN = {
 }
 REACHED = ControllerSettings(
     policy=TriggerPolicy(
-        capacity_bytes_per_s=10e6,
+        capacity_bytes_per_s=7e6,
         target_utilisation=0.75,
         scale_down_period_ms=90_000,
         consumers_saved_min=2,
@@ -95,7 +95,7 @@ REACHED = ControllerSettings(
     no_scale_down=(daily_range("mon 08:00-09:00"),),
     freeze=(daily_range("10:00-11:00"),),
     algorithm="CHAIN@0.2",
-    capacity_is_measured=True,
+    capacity_is_measured=False,
     catch_up_ms=61_000,
     catch_up_share=0.3,
     behind_tolerated_ms=6_000,

@@ -131,7 +131,7 @@ def test_the_refusal_names_the_other_group(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (None, "nobody has led on data-engineering-* yet"),
+        (None, "no controller has used the topics data-engineering-* yet"),
         (ELSEWHERE.record(SETTINGS).value, "data-engineering-* is this group's (penstock)"),
         (
             OTHERS.ended().record(SETTINGS).value,

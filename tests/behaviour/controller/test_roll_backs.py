@@ -41,6 +41,44 @@ def test_a_new_consumer_that_carries_lets_the_next_one_have_its_turn() -> None:
     assert roll_out_of(teller).replacing == 2
 
 
+# The only consumer of a group that may have no second one.
+ONLY_ONE = (
+    "settings consumers_max=1",
+    "a controller starts with epoch 1",
+    "deployed:",
+    "deployed:",
+    "speeds orders-0=40",
+    "tick +500",
+    "packed 1: orders-0",
+    "consumer 1 reports",
+    "consumer 1 started orders-0@1.1",
+    "request u1: update",
+    "the new deployment works",
+)
+
+
+def test_the_only_consumer_is_replaced_too() -> None:
+    """Nobody could take its partitions, and the roll-out waited without a word, for ever."""
+    teller = after(*ONLY_ONE)
+    assert "  > create consumer 2 version 1" in teller.tell("tick +500")
+    assert not any("stop" in line for line in teller.tell("tick +500")), "it still carries"
+    assert "  > stop at 1: orders-0@1.1 (plan 3)" in teller.tell("consumer 2 reports")
+    assert "  > start at 2: orders-0@1.2 (plan 3)" in teller.tell("consumer 1 stopped orders-0@1.1")
+    teller.tell("consumer 2 started orders-0@1.2")
+    teller.tell("tick +500")
+    teller.tell("consumer 1 is deleted")
+    teller.tell("consumer 2 reports orders-0@1.2, behind_records=0")
+    assert "  > answer u1: done" in teller.tell("tick +500")
+
+
+def test_the_only_consumer_carries_on_when_the_new_one_does_not_come_up() -> None:
+    """One of the former deployment takes over from it."""
+    teller = after(*ONLY_ONE, "tick +500", "consumer 2 cannot be created: no such image")
+    assert BEGINS_AGAIN in teller.tell("tick +500")
+    assert teller.state is not None
+    assert [one.consumer for one in teller.state.holdings.values()] == [1]
+
+
 def report_of(*rows: ReportedPartition) -> ConsumerReport:
     return ConsumerReport(
         consumer_id=3,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kit.controller.story import TWO_CONSUMERS, after
 from penstock.controller.core import housekeeping, roll_out, sentinel
 from penstock.controller.core.backlog import catch_up_load
+from penstock.controller.core.carried_samples import CarriedSample
 from penstock.controller.core.effects import DeleteConsumer
 from penstock.controller.core.growth import SAMPLES
 from penstock.controller.core.growth import begin as begin_growth
@@ -110,10 +111,10 @@ def test_growth_is_compared_with_what_was_carried_lately() -> None:
     state = state_with({})
     settle_ms = state.settings.growth_settle_ms
     step_ms = settle_ms // SAMPLES
-    quick = [(n * step_ms, 1_000 * n * step_ms) for n in range(SAMPLES)]
-    since = quick[-1]
-    slow = [(since[0] + n * step_ms, since[1] + n * step_ms) for n in range(1, 2 * SAMPLES)]
-    now_ms = slow[-1][0]
+    quick = [CarriedSample(n * step_ms, 1_000 * n * step_ms, 1) for n in range(SAMPLES)]
+    ms, bytes_ = quick[-1].at_ms, quick[-1].carried_bytes
+    slow = [CarriedSample(ms + n * step_ms, bytes_ + n * step_ms, 1) for n in range(1, 2 * SAMPLES)]
+    now_ms = slow[-1].at_ms
     draft = StepDraft(replace(state, carried_samples=(*quick, *slow)), now_ms)
     begin_growth(draft, 1, 2)
     trial = draft.state.growth_trial

@@ -171,6 +171,7 @@ def test_a_restart_keeps_what_was_learned(directory: StateDirectory) -> None:
         a_state(),
         growth_limit=GrowthLimit(3, 9_000, 40.0),
         capacity_size=3,
+        confirmed_bytes_per_s=70.0,
         starts_took_ms=(2_000, 7_000),
         avoided_numbers={ConsumerId(2): 8_000},
     )
@@ -184,7 +185,8 @@ def test_a_restart_keeps_what_was_learned(directory: StateDirectory) -> None:
     # By the other clock: saved at 5,000, read two seconds later at 700.
     assert begun.growth_limit == GrowthLimit(3, 9_000 - 6_300, 40.0)
     assert begun.avoided_numbers == {ConsumerId(2): 8_000 - 6_300}
-    assert (begun.capacity_size, begun.starts_took_ms) == (3, (2_000, 7_000))
+    assert (begun.capacity_size, begun.confirmed_bytes_per_s) == (3, 70.0)
+    assert begun.starts_took_ms == (2_000, 7_000)
 
 
 def test_a_clock_that_was_put_back_makes_nothing_last_longer(directory: StateDirectory) -> None:

@@ -91,7 +91,9 @@ def test_who_is_not_deployed_any_more_is_not_waited_for() -> None:
     assert "  consumer_removed: consumer 1 is removed: it is not deployed any more" in lines
     assert set(state_of(teller).consumers) == {ConsumerId(2)}
     teller.tell("deployed now:")
-    assert any("first_start: nothing is deployed" in line for line in teller.tell("deployed now:"))
+    assert any(
+        "first_start: no consumer is deployed yet" in line for line in teller.tell("deployed now:")
+    )
 
 
 def test_a_list_that_may_be_old_proves_no_end() -> None:

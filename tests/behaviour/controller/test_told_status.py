@@ -14,6 +14,7 @@ from penstock.controller.core.told_status import (
     consumer_counts,
     decision_text,
     doing_text,
+    plain_text,
     progress_text,
     unread_partitions,
 )
@@ -146,3 +147,55 @@ def test_a_backlog_that_stays_is_told_by_what_is_carried(
     """A group that carries nothing does not keep up."""
     status = {"backlog": {"trend": trend}, "behind_records": 9_000, "carried_bytes_per_s": carried}
     assert progress_text(status) == text
+
+
+LATE = {"behind_records": 38_489, "freshness_s": 158.0, "objective_freshness_s": 10.0}
+MANY, OLD, ASKED = "38,489 records wait", "the oldest for about 2 min 38 s", "the objective is 10 s"
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({}, f"not fresh: {MANY}, {OLD}; {ASKED}"),
+        (
+            {"behind_records": 1, "freshness_s": 12.1},
+            f"not fresh: 1 record waits, the oldest for about 12 s; {ASKED}",
+        ),
+        (
+            {"freshness_s": None, "behind_s": 60.0},
+            f"not fresh: {MANY}, as much as is written in 1 min; {ASKED}",
+        ),
+        (
+            {"backlog": {"trend": "steady"}, "carried_bytes_per_s": 5.0},
+            f"not fresh: {MANY}, {OLD}; {ASKED}; they get neither more nor fewer",
+        ),
+        ({"freshness_s": 12.0}, "all is well"),
+        ({"freshness_s": None, "behind_s": None}, "all is well"),
+        (
+            {"freshness_s": None, "freshness_at_least_s": 3_600.0, "behind_s": 0.02},
+            f"not fresh: {MANY}, the oldest for at least 1 h; {ASKED}",
+        ),
+        ({"behind_is_at_most": True}, f"not fresh: at most {MANY}, {OLD}; {ASKED}"),
+        ({"behind_records": 0}, "all is well"),
+        ({"objective_freshness_s": None}, "all is well"),
+    ],
+)
+def test_a_group_that_misses_its_objective_is_not_called_well(
+    changed: dict[str, Any], text: str
+) -> None:
+    """`all is well` was told of a lake that was 158 s old, with an objective of 10 s."""
+    found = {"backlog": {"trend": "small"}, **LATE, **changed}
+    assert progress_text(found) == text
+
+
+def test_a_backlog_that_may_be_less_is_not_told_as_late() -> None:
+    """Right after a start the whole log is counted, where no offset of the ledger is known yet."""
+    status = {**LATE, "freshness_s": None, "behind_s": 900.0, "behind_is_at_most": True}
+    text = progress_text({**status, "backlog": {"trend": "unknown"}})
+    assert text.startswith("too early to tell: at most 38,489 records wait, and whether")
+
+
+def test_a_count_that_nobody_can_have_is_left_as_it_is() -> None:
+    """A status may be forged, and Python refuses to read a number of thousands of digits."""
+    forged = f"plan 2 (calm): 3 partitions, {'1' * 5_000} starts"
+    assert plain_text("plan_made", forged) == forged.replace(" (calm)", "")

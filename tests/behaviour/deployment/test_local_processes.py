@@ -245,6 +245,24 @@ def test_a_consumer_that_cannot_start_when_its_turn_comes_is_told(tmp_path: Path
     local.delete(ONE)
 
 
+def test_a_death_that_is_found_while_another_is_created_is_told(tmp_path: Path) -> None:
+    """It was started again, and nobody ever heard of its death."""
+    clock = Clock()
+    local = LocalProcesses(tmp_path, "g", sleeper, monotonic=clock)
+    local.create(ONE, TEMPLATE)
+    process = local.process_of(ONE)
+    os.kill(process.pid, signal.SIGKILL)
+    while is_alive(process):
+        pass
+    clock.now_s += 1
+    local.create(ConsumerId(2), TEMPLATE)
+    [told] = local.repair()
+    assert (told.consumer, told.has_ended) == (1, True)
+    assert local.repair() == []
+    for consumer in (1, 2):
+        local.delete(ConsumerId(consumer))
+
+
 def test_a_death_is_told_before_there_is_room_for_a_restart(tmp_path: Path) -> None:
     """Who died while another one starts is reported dead at once, and waits until it may start."""
     clock = Clock()

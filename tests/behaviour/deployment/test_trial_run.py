@@ -75,6 +75,15 @@ def test_what_works_and_is_hardly_meant_is_a_doubt() -> None:
     assert outcome_of(0, said, "") == TrialOutcome(doubt="all would be dead letters")
 
 
+def test_partitions_that_would_stop_are_a_warning_of_their_own() -> None:
+    """The old consumers may not carry them either, so a roll-out goes on: it may mend others."""
+    one = {"is_doubtful": True, "stops_some": True, "explanation": "1 partition would stop"}
+    found = outcome_of(0, _said(one, {}), "")
+    assert found == TrialOutcome(warning="1 partition would stop")
+    both = outcome_of(0, _said(one, {"is_doubtful": True, "explanation": "all dead"}), "")
+    assert both == TrialOutcome(doubt="all dead", warning="1 partition would stop")
+
+
 def test_a_trial_that_hangs_is_ended() -> None:
     """After its time it is a doubt: no roll-out goes on with it. It says what is not known."""
     doubt = run_trial([], timeout_s=0.01).doubt

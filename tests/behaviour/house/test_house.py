@@ -4,6 +4,7 @@ import ast
 import configparser
 import re
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,23 +35,50 @@ def tracked(*patterns: str) -> list[Path]:
 SOURCES = tracked("src/*.py", "tests/*.py", "tools/*.py", "benchmarks/*.py")
 
 
+def offenders(
+    paths: Sequence[Path], broken: Callable[[str], Sequence[object]]
+) -> dict[str, list[object]]:
+    """What breaks a rule in each file, by the file's name; a rule over no file proves nothing."""
+    assert paths
+    found = {path: list(broken(path.read_text(encoding="utf-8"))) for path in paths}
+    return {str(path.relative_to(ROOT)): some for path, some in found.items() if some}
+
+
 def test_there_is_something_to_look_at() -> None:
     """A rule over an empty list proves nothing."""
     assert len(SOURCES) > 50
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_opens_with_its_story_and_is_short(path: Path) -> None:
-    """Docstring first, at most 400 lines, functions that fit a screen, names of the domain."""
-    text = path.read_text(encoding="utf-8")
+def storyless_or_long(text: str) -> list[str]:
+    """What is missing at a module's head, and what in it is too long."""
     tree = ast.parse(text)
-    assert not text.strip() or ast.get_docstring(tree), "no story at its head"
-    assert text.count("\n") <= LINES_MAX
-    assert path.stem not in FORBIDDEN_NAMES
+    found = []
+    if text.strip() and not ast.get_docstring(tree):
+        found.append("no story at its head")
+    if text.count("\n") > LINES_MAX:
+        found.append(f"more than {LINES_MAX} lines")
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
             body_begins = node.body[0].lineno  # a long list of options is no long function
-            assert node.end_lineno - body_begins < FUNCTION_LINES_MAX, node.name
+            if node.end_lineno - body_begins >= FUNCTION_LINES_MAX:
+                found.append(f"{node.name} is too long")
+    return found
+
+
+def test_a_module_opens_with_its_story_and_is_short() -> None:
+    """Docstring first, at most 400 lines, functions that fit a screen, names of the domain."""
+    assert offenders(SOURCES, storyless_or_long) == {}
+    assert [path for path in SOURCES if path.stem in FORBIDDEN_NAMES] == []
+
+
+def test_a_module_without_a_story_or_too_long_is_found() -> None:
+    """By its head, its lines and its functions; an empty module needs no story."""
+    assert storyless_or_long("") == []
+    assert storyless_or_long('"""A story."""\n') == []
+    long = "def act() -> None:\n" + "    pass\n" * (FUNCTION_LINES_MAX + 1)
+    assert storyless_or_long(long) == ["no story at its head", "act is too long"]
+    many = '"""A story."""\n' + "a = 1\n" * LINES_MAX
+    assert storyless_or_long(many) == [f"more than {LINES_MAX} lines"]
 
 
 def unexplained(text: str) -> list[int]:
@@ -78,10 +106,9 @@ def unexplained(text: str) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("path", tracked("src/*.py"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_silenced_rules_and_sleeps_have_a_reason(path: Path) -> None:
+def test_silenced_rules_and_sleeps_have_a_reason() -> None:
     """A late import, any other silenced rule, and every sleep says why beside it."""
-    assert unexplained(path.read_text(encoding="utf-8")) == []
+    assert offenders(tracked("src/*.py"), unexplained) == {}
 
 
 def test_what_has_no_reason_is_found() -> None:
@@ -92,14 +119,20 @@ def test_what_has_no_reason_is_found() -> None:
     assert unexplained(bare + waits) == [1, 2, 4]
 
 
-@pytest.mark.parametrize(
-    "path", tracked("tests/*test_*.py"), ids=lambda path: str(path.relative_to(ROOT))
-)
-def test_every_test_says_what_it_expects(path: Path) -> None:
+def without_a_sentence(text: str) -> list[str]:
+    return [
+        node.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+
+
+def test_every_test_says_what_it_expects() -> None:
     """One sentence a test."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            assert ast.get_docstring(node), node.name
+    assert offenders(tracked("tests/*test_*.py"), without_a_sentence) == {}
+    assert without_a_sentence("def test_a() -> None:\n    pass\n") == ["test_a"]
 
 
 def test_no_registry_is_named() -> None:
@@ -158,10 +191,9 @@ def acts_without_an_import(text: str) -> list[str]:
     return sorted((builtins & set(named)) | ({"now", "today", "utcnow"} & set(asked)))
 
 
-@pytest.mark.parametrize("path", _pure_modules(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_only_decides_does_not_act(path: Path) -> None:
+def test_what_only_decides_does_not_act() -> None:
     """No file is opened, nothing is printed, and no date is asked for its present value."""
-    assert acts_without_an_import(path.read_text(encoding="utf-8")) == []
+    assert offenders(_pure_modules(), acts_without_an_import) == {}
 
 
 def test_both_contracts_of_purity_name_the_same_packages() -> None:
@@ -182,3 +214,28 @@ def test_an_act_in_what_decides_is_found() -> None:
     """The rule sees a file, a clock and a print."""
     text = "from datetime import datetime\nopen('a')\nprint(datetime.now())\n"
     assert acts_without_an_import(text) == ["now", "open", "print"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "marks"),
+    [
+        ("WITH_PARTS", "broker|spark|browser"),
+        ("WITH_KUBERNETES", "kubernetes"),
+        ("SLOW", "slow"),
+    ],
+)
+def test_make_runs_every_test_with_a_mark(variable: str, marks: str) -> None:
+    """A marked test in a folder that the Makefile does not name would never run."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (folders,) = re.findall(rf"^{variable} := (.+)$", makefile, re.MULTILINE)
+    marked = [
+        path.relative_to(ROOT)
+        for path in tracked("tests/*.py")
+        if path.name.startswith("test_")
+        and re.search(rf"pytest\.mark\.({marks})\b", path.read_text(encoding="utf-8"))
+    ]
+    named = {*folders.split(), "tests/real_group"}  # which has a make target of its own
+    if variable == "SLOW":  # the short form of a study: it has a part's mark, too
+        named |= {"tests/real_broker", "tests/real_spark"}
+    assert marked
+    assert [p for p in marked if not any(p.is_relative_to(folder) for folder in named)] == []

@@ -46,7 +46,7 @@ def read(monkeypatch: pytest.MonkeyPatch, is_from_leader: Any) -> list[Any]:
 
 
 def test_what_the_leader_did_not_write_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command as well as a query: whoever may write to the topic could otherwise command."""
+    """Commands and queries: otherwise everybody who may write to the topic could give commands."""
     found = read(monkeypatch, lambda place, offset: (place, offset) == (COMMANDS, 2))
     assert found == [
         NotFromLeader(record(COMMANDS, 1)),

@@ -117,21 +117,28 @@ def silent(_: float) -> Any:
     raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
-def test_a_refusal_is_told_before_the_time_is_over() -> None:
-    """Asked twice for a moment, not for the whole time; the reason came with the second look."""
-    told, waits = ToldErrors(KafkaSettings(properties=LOGIN)), list[float]()
+@pytest.mark.parametrize(
+    ("look", "answer_timeout", "waited_s"),
+    [(2, "10s", [1.0, 2.0]), (4, "40s", [1.0, 2.0, 4.0, 8.0])],
+)
+def test_a_refusal_is_told_before_the_time_is_over(
+    look: int, answer_timeout: str, waited_s: list[float]
+) -> None:
+    """Asked for some moments, not for the whole time; the reason came with the last look."""
+    kafka = KafkaSettings(properties=LOGIN, answer_timeout=answer_timeout)
+    told, waits = ToldErrors(kafka), list[float]()
 
     def ask(wait_s: float) -> Any:
         waits.append(wait_s)
         silent(wait_s)
 
     def poll() -> None:
-        if len(waits) == 2:
+        if len(waits) == look:
             told.properties["error_cb"](_Told(WRONG_PASSWORD))
 
     with pytest.raises(NotPermittedError, match="refused the login of user penstock"):
         told.first_answer(ask, poll, "asking")
-    assert waits == [1.0, 2.0]
+    assert waits == waited_s
 
 
 def test_of_many_questions_one_waits_for_the_refusal() -> None:

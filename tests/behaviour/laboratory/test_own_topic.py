@@ -6,7 +6,14 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.laboratory.studies.consumer.own_topic import finding_of
-from penstock.messages import ConsumerPhase, ConsumerReport, CycleMeasurement, TopicCapacity
+from penstock.messages import (
+    ConsumerPhase,
+    ConsumerReport,
+    CycleMeasurement,
+    TopicCapacity,
+    Wait,
+    WaitsFor,
+)
 
 
 def report(number: int, *capacities: TopicCapacity, records: int = 0) -> ConsumerReport:
@@ -48,3 +55,12 @@ def test_a_topic_with_too_little_is_an_error() -> None:
     """It names the topic."""
     with pytest.raises(PenstockError, match="orders has too few records"):
         finding_of("orders", [report(1)], 12.0, whole=True)
+
+
+def test_a_consumer_that_carries_too_little_says_what_it_waits_for() -> None:
+    """The topic may have records enough, and Spark be away."""
+    waiting = report(1).model_copy(update={"waits_for": Wait(what=WaitsFor.SPARK, since_ms_ago=9)})
+    with pytest.raises(PenstockError, match=r"too little of orders in 12 s .* waits for spark"):
+        finding_of("orders", [report(1), waiting], 12.0, whole=False)
+    with pytest.raises(PenstockError, match=r"to be measured\. Check"):
+        finding_of("orders", [], 12.0, whole=False)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
@@ -41,8 +41,12 @@ class PlayedBroker:
     running_meanwhile: list[int] = field(default_factory=list)
     settings: KafkaSettings = field(default_factory=KafkaSettings)
     bootstrap_servers: str = ""
+    spark_dies: Callable[[], None] = lambda: None
 
-    def restart(self, number: int) -> None:
+    def restart(self, number: int, meanwhile: Callable[[], None]) -> None:
+        self.spark_dies()
+        meanwhile()
+        meanwhile()
         self.deployment.create(ONE, DeploymentTemplate())
         self.deployment.repair()
         listed = self.deployment.list_consumers()
@@ -192,6 +196,19 @@ def test_a_spark_server_that_cannot_be_begun_is_told(
     assert lines[0] == "the Spark server died and could not be restarted: no Java"
     assert not stage.group.is_spark_starting
     assert not stage.holds_consumers_back
+
+
+def test_a_spark_server_that_dies_with_the_broker_starts_beside_it(
+    stage: Stage, broker: PlayedBroker
+) -> None:
+    """It took a second more to die than the broker, and waited for it for a quarter of a minute."""
+    stage.spark.process = alive()
+    broker.nodes = {1: Node(is_alive=False)}
+    broker.spark_dies = lambda: setattr(stage.spark, "process", DEAD)
+    stage.group.repair()
+    assert broker.restarted == [1]
+    assert stage.spark.begun == 1
+    assert stage.holds_consumers_back
 
 
 def test_without_a_broker_nothing_else_is_started(stage: Stage, broker: PlayedBroker) -> None:

@@ -7,23 +7,41 @@ from kit.controller.messages import EXAMPLES
 from penstock.messages import (
     ChangeSettings,
     FromConsumer,
+    OfferedBatch,
     StartConsumingCommand,
     StateQuery,
     UpdateDeployments,
 )
+from penstock.messages.commits import BetweenConsumers
 from penstock.messages.fields import EpochRow, ToConsumer
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.commit_lanes import (
+    COMMIT_PARTITIONS,
+    answers_partition,
+    offers_partition,
+)
 
 
 def test_messages_find_their_mailbox() -> None:
-    """Commands and queries go to the consumer's partition, all others to partition 0."""
+    """Commands and queries go to the consumer's partition, batches to that of their table."""
     for message in EXAMPLES:
         if isinstance(message, (ToConsumer, StateQuery)):
             assert message.mailbox == message.consumer_id
+        elif isinstance(message, OfferedBatch):
+            assert message.mailbox == offers_partition(message.table)
+        elif isinstance(message, BetweenConsumers):
+            assert message.mailbox == answers_partition(message.table) != 0
         else:
             assert message.mailbox == 0
         if isinstance(message, FromConsumer):
             assert message.sender == ConsumerId(message.consumer_id)
+
+
+def test_tables_are_spread_over_the_lanes() -> None:
+    """The same for every process and release: a table is found where it was."""
+    assert [offers_partition(f"orders-{number}") for number in range(4)] == [0, 12, 8, 4]
+    places = {offers_partition(f"t{number}") for number in range(200)}
+    assert places == set(range(0, COMMIT_PARTITIONS, 2))
 
 
 def test_rows_return_types_of_the_model() -> None:

@@ -8,8 +8,8 @@ NAMES = ControlTopicNames("mine")
 
 
 def test_the_names_follow_the_prefix() -> None:
-    """Seven topics, each named after the prefix and its role; the default prefix is the owner's."""
-    roles = ("monitor", "controller", "consumer", "query", "service", "state", "status")
+    """Eight topics, each named after the prefix and its role; the default prefix is the owner's."""
+    roles = ("monitor", "controller", "consumer", "query", "service", "state", "status", "commit")
     assert NAMES.all == tuple(f"mine-{role}" for role in roles)
     assert NAMES.transactional_id("group") == "mine-group-controller"
     assert TopicsSettings().names.monitor == "data-engineering-monitor"

@@ -1,10 +1,12 @@
 """What follows from an objective."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from penstock.packing.objective import (
+    CALM_RISE_MAX,
     UTILISATION_MAX,
     UTILISATION_MIN,
     DerivedOption,
@@ -65,9 +67,31 @@ def test_a_peak_is_kept_for_a_short_time_where_records_may_wait() -> None:
     """Once it is known how far loads rise; before, and for a tight objective, for long."""
     name = "packing.scale_down_period"
     assert values(10.0)[name] == 300
-    assert values(10.0, Measured(rise=0.1))[name] == 90
+    assert values(10.0, Measured(rise=0.1))[name] == 60
     assert values(5.0, Measured(rise=0.1))[name] == values(5.0)[name] == 300
-    assert values(3_600.0)[name] == 90
+    assert values(3_600.0)[name] == 60
+
+
+def test_a_peak_of_a_calm_load_is_kept_for_a_short_time() -> None:
+    """With a tight objective too: what is above the peak is within the head room."""
+    name = "packing.scale_down_period"
+    assert values(5.0, Measured(rise=0.04, rare_rise=0.04))[name] == 60
+    assert values(5.0, Measured(rise=0.04, rare_rise=0.1))[name] == 300
+
+
+def test_a_peak_that_comes_again_is_kept_until_the_next_one() -> None:
+    """And a minute more, for every objective and every load; never for less than without it."""
+    name = "packing.scale_down_period"
+    for measured in (Measured(rise=0.1), Measured(rise=0.0, rare_rise=0.0)):
+        job = replace(measured, peak_returns_s=300.0)
+        for freshness_s in (2.0, 5.0, 10.0, 30.0, 120.0):
+            assert values(freshness_s, job)[name] == 360
+    assert values(10.0, Measured(rise=0.1, peak_returns_s=0.5))[name] == 60.5
+    assert values(5.0, Measured(rise=0.1, peak_returns_s=240.0))[name] == 300
+    found = derived(10.0, Measured(rise=0.1, peak_returns_s=300.0))[name]
+    assert found.reason.startswith("the peak comes again within 5 min, so it is kept until then")
+    found = derived(5.0, Measured(rise=0.1, peak_returns_s=240.0))[name]
+    assert found.reason.startswith("growing again makes records late")
 
 
 def test_slow_starts_need_a_spare() -> None:
@@ -77,6 +101,33 @@ def test_slow_starts_need_a_spare() -> None:
     assert values(10.0, Measured(start_s=0.5))["controller.spare_consumers"] == 1
     reason = derived(30.0, Measured(start_s=40.0))["controller.spare_consumers"].reason
     assert reason == "a consumer starts in 40 s (measured), which the objective cannot wait for"
+
+
+def test_a_calm_load_needs_no_spare() -> None:
+    """Unless starts take minutes: one that is needed all the same would be late for so long."""
+    name = "controller.spare_consumers"
+    assert pytest.approx(0.05) == CALM_RISE_MAX
+    calm = CALM_RISE_MAX
+    assert values(5.0, Measured(rise=0.0, rare_rise=calm))[name] == 0
+    assert values(5.0, Measured(start_s=60.0, rise=0.0, rare_rise=calm))[name] == 0
+    assert values(5.0, Measured(start_s=61.0, rise=0.0, rare_rise=calm))[name] == 1
+    assert values(5.0, Measured(rise=0.0, rare_rise=calm + 0.01))[name] == 1
+    assert values(5.0, Measured(rise=0.0))[name] == 1
+    assert values(20.0)[name] == 0  # just two starts
+    reason = derived(5.0, Measured(rise=0.0, rare_rise=0.04))[name].reason
+    assert reason.startswith("the load is calm: it rises by 4% of a consumer's capacity at most")
+
+
+def test_half_of_the_share_that_may_be_late_is_for_rises() -> None:
+    """A rise makes records late until a plan helps, and until the backlog is gone."""
+    assert Objective(10.0, 0.99).rises_covered == pytest.approx(0.995)
+    assert Objective(120.0, 0.99).rises_covered == pytest.approx(0.995)
+
+
+def test_a_tight_objective_has_room_for_rarer_rises() -> None:
+    """Until consumers have started, one rise makes late what is written in several objectives."""
+    assert Objective(5.0, 0.99).rises_covered == pytest.approx(1 - 0.01 / (18 / 5))
+    assert Objective(2.0, 0.99).rises_covered == pytest.approx(1 - 0.01 / (17.6 / 2))
 
 
 def test_every_value_has_a_reason() -> None:

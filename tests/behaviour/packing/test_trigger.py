@@ -8,6 +8,7 @@ from kit.packing.packing_cases import named
 from penstock.controller.core.settings import controller_settings
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import DEFAULT
+from penstock.packing.speed_memory import SpeedMemory, remember
 from penstock.packing.trend import Trend, forecast, observe
 from penstock.packing.trigger import (
     Reason,
@@ -303,3 +304,21 @@ def test_a_partition_seen_once_has_no_trend() -> None:
     ahead = forecast(trend, 60_000)
     assert ahead[named(0)] > 20
     assert ahead[named(1)] == 7
+
+
+def test_a_dear_topic_counts_more_and_is_told_in_real_bytes() -> None:
+    """Loads are weighted by topic; a person reads what is written of what is carried of it."""
+    loads = {TopicPartition("dear", n): 20.0 for n in range(2)} | {TopicPartition("t", 0): 0.0}
+    assignment = Assignment({ConsumerId(1): list(loads), ConsumerId(2): []})
+    group = load_of_assignment(POLICY, loads, assignment, None, {"dear": 3.0})
+    assert group.load_by_consumer == {1: 120.0}
+    assert group.weight_by_consumer == {1: 3.0}
+    _, decision = decide(replace(POLICY, over_capacity_ms=0), FRESH, group, 0)
+    assert decision.reason is Reason.OVER_CAPACITY
+    assert "40 of 33.3" in decision.explanation
+    memory = remember(SpeedMemory(), loads, 0, 0, 0)
+    weighted = load_of_assignment(POLICY, loads, assignment, memory, {"dear": 3.0})
+    assert sum(weighted.load_bytes_per_s.values()) == 120.0
+    assert sum(weighted.highest_bytes_per_s.values()) == 120.0
+    idle = load_of_assignment(POLICY, dict.fromkeys(loads, 0.0), assignment, None, {"dear": 3.0})
+    assert idle.weight_by_consumer == {}

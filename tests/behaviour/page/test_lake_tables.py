@@ -69,7 +69,7 @@ def test_the_command_shows_tables_within_80_columns(
     shown = invoked(*arguments).stdout
     assert all(len(line) <= 80 for line in shown.splitlines())
     words = " ".join(shown.split())
-    assert "table files size mean log waits orphans" in words
+    assert "table files size mean log entries since checkpoint orphans" in words
     assert "orders: 3 files joined in 1 join" in words
     assert "its newest checkpoint at" in words
     (found,) = json.loads(invoked(*arguments, "-o", "json").stdout)

@@ -17,7 +17,12 @@ from kit.page.made_up_group import MadeUpGroup
 from kit.page.served import Served, served
 from kit.program import invoked
 from penstock.errors import PenstockError, SettingsError
+from penstock.page.process import connections
 from penstock.page.process.events import STREAMS_MAX
+from penstock.page.process.routes import ROUTES
+from penstock.page.process.server import run_page
+from penstock.settings import Settings
+from penstock.settings.sections import PageSettings
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +85,11 @@ def test_events_tell_what_is_new_and_can_be_resumed(page: Served) -> None:
         assert next(events)[0] == "summary"
     with followed(page, last_id=resumed_id) as events:
         assert next(events)[0] == "summary"
-    with followed(page, last_id="another-run") as events:
-        assert next(events)[0] == "summary"
+    run = resumed_id.partition("-")[0]
+    # Python refuses to make a number of so many digits.
+    for unknown in ("another-run", f"{run}-{'9' * 5_000}", f"{run}-x", run):
+        with followed(page, last_id=unknown) as events:
+            assert next(events)[0] == "summary"
 
 
 def test_there_are_only_so_many_streams(page: Served) -> None:
@@ -111,6 +119,31 @@ def test_an_answer_is_asked_for_again_only_when_it_is_new(page: Served) -> None:
             assert answer.body == b""
             return
     raise AssertionError("every answer was new")
+
+
+def test_which_answers_have_a_tag(page: Served) -> None:
+    """Those that are made of a snapshot; each run of the page has seen other things."""
+    named = [one for one in ROUTES if "{" not in one and one != "/v1/events"]
+    tagged = {one for one in [*named, "/v1"] if "etag" in page.ask(one).headers}
+    assert tagged == set(named) - {"/v1/tables", "/v1/session"}
+
+
+def test_a_probe_says_nothing_of_the_group(tmp_path: Path) -> None:
+    """It needs no token and no expected host: why the page is not ready is told under /v1 only."""
+    with served(
+        tmp_path / "group",
+        "kafka.bootstrap_servers=broker-of-shop.invalid:9092",
+        "kafka.answer_timeout=1s",
+        has_group=False,
+    ) as page:
+        why = ""
+        while "broker-of-shop" not in why:
+            answer = page.ask("/v1/status")
+            assert answer.status == 503
+            why = answer.json["message"]
+        for host in ("127.0.0.1", "foreign.example"):
+            ready = page.ask("/readyz", host=host)
+            assert (ready.status, ready.body) == (503, b'{"status": "unavailable"}')
 
 
 def test_without_a_group_it_says_so(tmp_path: Path) -> None:
@@ -149,6 +182,47 @@ def test_tls(tmp_path: Path) -> None:
         assert page.ask("/v1/status", bearer).status == 200
         assert "; Secure" in page.ask("/v1/session", bearer).headers["set-cookie"]
         assert page.ask("/v1/status").status == 401
+
+
+class _SeenError(BaseException):
+    """Ends the page: no look handles it."""
+
+
+def test_a_greeting_of_tls_that_never_ends_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that says nothing, or half a greeting, has as long as for a request."""
+    monkeypatch.setattr(connections, "REQUEST_WITHIN_S", 0.2)
+    make_certificates(tmp_path)
+    page = PageSettings(
+        address="127.0.0.1:0",
+        certificate_file=str(tmp_path / "broker.pem"),
+        key_file=str(tmp_path / "broker.key"),
+    )
+    told: list[str] = []
+    ended: list[bool] = []
+
+    def read() -> dict[str, Any]:
+        """While the server serves."""
+        port = int(told[0].rpartition(":")[2].rstrip("/"))
+        for said in (b"", bytes.fromhex("1603010200")):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
+                raw.sendall(said)
+                ended.append(_is_ended(raw))
+        raise _SeenError
+
+    with pytest.raises(PenstockError, match="stopped watching"):
+        run_page(Settings(page=page), read, say=told.append)
+    assert ended == [True, True]
+
+
+def _is_ended(raw: socket.socket) -> bool:
+    try:
+        return raw.recv(100) == b""
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from array import array
 from collections.abc import Hashable
+from typing import Any
 
 import pytest
 
+from kit.page.made_up_group import MadeUpGroup
+from kit.page.record import as_read
+from penstock.page.core.answers import Answers, TimelineQuery
 from penstock.page.core.timeline import FIELDS, PARTS_MAX, Keyed, Sample, Timeline, largest
+from penstock.page.core.watch import Watch
 
 NOTHING = Keyed((), array("f"))
 
@@ -87,3 +92,22 @@ def test_the_small_ones_are_one_sum() -> None:
     timeline.add(Sample(0, array("d", [0.0] * len(FIELDS)), kept, NOTHING, NOTHING))
     rows = timeline.answer(0, 0, 10)["by_topic"]
     assert rows[-1] == {"topic": None, "bytes_per_s": [pytest.approx(3.0)]}
+
+
+def test_freshness_has_a_time_line() -> None:
+    """And what is certain of it while it is not known; an older controller says neither."""
+    group, watch = MadeUpGroup(consumers=3, partitions=8), Watch()
+    told: tuple[dict[str, Any], ...] = (
+        {"freshness_s": 4.0, "freshness_at_least_s": 4.0},
+        {"freshness_s": None, "freshness_at_least_s": 312.0},
+        {},
+    )
+    for figures in told:
+        snapshot = as_read(group.step())
+        del snapshot["freshness_s"]
+        watch.add(snapshot | figures)
+    view = watch.view
+    assert view is not None
+    line = Answers(watch, view, "g").timeline(TimelineQuery(points=10))["timeline"]
+    assert line["freshness_s"] == [4.0, None, None]
+    assert line["freshness_at_least_s"] == [4.0, 312.0, None]

@@ -90,6 +90,16 @@ def test_this_machines_names_are_expected(page: Served, host: str) -> None:
     assert page.ask("/v1/status", host=host).status == 200
 
 
+@pytest.mark.parametrize("target", ["v1/status", "http://localhost/v1/status", "*", "?x"])
+def test_an_address_that_does_not_begin_with_a_slash_leads_nowhere(
+    page: Served, target: str
+) -> None:
+    """Not even to another address: that one would be made of what the request says."""
+    with socket.create_connection(("127.0.0.1", page.port), timeout=5) as raw:
+        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert raw.recv(100).split()[1] in (b"400", b"404")
+
+
 def test_two_hosts_are_refused(page: Served) -> None:
     """Which of them counts would be a guess."""
     with socket.create_connection(("127.0.0.1", page.port), timeout=5) as raw:
@@ -264,6 +274,25 @@ def test_a_thousand_slow_connections_stand_in_nobodys_way(page: Served) -> None:
         assert time.monotonic() - begun_s < 10
         ended = [raw for raw in opened if _is_ended(raw)]
         assert len(ended) >= 1_000 - CONNECTIONS_MAX
+
+
+def test_the_one_that_has_waited_longest_makes_room(page: Served) -> None:
+    """Not the one that was made first: that one has just asked something."""
+    ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as opened:
+
+        def connected() -> socket.socket:
+            address = ("127.0.0.1", page.port)
+            return opened.enter_context(socket.create_connection(address, timeout=10))
+
+        first, second, *_ = [connected() for _ in range(CONNECTIONS_MAX)]
+        first.sendall(ask)
+        assert b"200 OK" in first.recv(2_000)
+        last = connected()
+        last.sendall(ask)
+        assert b"200 OK" in last.recv(2_000)
+        assert _is_ended(second)
+        assert not _is_ended(first)
 
 
 def _is_ended(raw: socket.socket) -> bool:

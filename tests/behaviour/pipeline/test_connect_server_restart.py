@@ -96,3 +96,11 @@ def test_a_former_server_that_still_listens_is_not_taken_for_the_new_one(
     threading.Timer(0.5, former.close).start()
     with server:
         assert ready.exists()
+
+
+@pytest.mark.parametrize("compiles_once", [False, True])
+def test_java_compiles_once_where_it_is_told_to(compiles_once: bool) -> None:
+    """Only then: a server that runs transformations needs Java's whole speed."""
+    command = connect_server.server_command(SparkSettings(), 1, compiles_once=compiles_once)
+    [java] = [one for one in command if one.startswith("spark.driver.extraJavaOptions=")]
+    assert ("-XX:TieredStopAtLevel=1" in java.split()) is compiles_once

@@ -79,6 +79,44 @@ def test_the_name_of_a_class_in_the_stack_is_no_reason() -> None:
     assert "Stage" not in str(found)
 
 
+DEEP = "".join(
+    f'  File "/venv/lib/python3.11/site-packages/deep/{number}.py", line {number}, in step\n'
+    for number in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    ("frames", "where"),
+    [
+        (
+            f'{DEEP}  File "/shop/mine.py", line 14, in fail\n    raise x\n',
+            "mine.py, line 14, in fail",
+        ),
+        (f'  File "/shop/mine.py", line 9, in decode\n{DEEP}', "mine.py, line 9, in decode"),
+        (DEEP, "39.py, line 39, in step"),
+    ],
+)
+def test_what_python_raised_is_told_with_its_own_line(frames: str, where: str) -> None:
+    """The reason is at the end of a traceback, which is longer than what is quoted."""
+    said = (
+        "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: "
+        f"Traceback (most recent call last):\n{frames}ValueError: no  good\n SQLSTATE: 38000\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner"
+    )
+    error = as_penstock_error(PySparkException(said), "orders", has_transformation=True)
+    assert isinstance(error, TransformationFailedError)
+    assert error.message == (
+        f"The records could not be made into rows of table orders: ValueError: no good ({where})"
+    )
+
+
+def test_a_traceback_without_places_is_told_by_its_reason() -> None:
+    """Nothing is made up about where it was."""
+    said = "Traceback (most recent call last):\n  somewhere\nValueError: no good\n"
+    error = as_penstock_error(PySparkException(said), "orders", has_transformation=True)
+    assert error.message.endswith("table orders: ValueError: no good")
+
+
 @pytest.mark.parametrize("error", [OverflowError("too far"), BaseException("panicked")])
 def test_what_does_not_come_from_spark_is_not_the_functions_fault(error: BaseException) -> None:
     """It is put off with its own message, and no partition is stopped for good."""

@@ -5,7 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.kafka_io.partition_reader import KafkaRecord
+from penstock.model import TopicPartition
 from penstock.pipeline.far_times import FarTime, far_columns, python_rows
+from penstock.pipeline.raw_records import _raw_row
 
 FAR_US = 1_790_000_000_000 * 10**6  # milliseconds that were taken for seconds
 NOW_US = 1_790_000_000 * 10**6
@@ -49,3 +52,13 @@ def test_only_columns_that_are_far_as_a_whole_are_named() -> None:
 def test_ordinary_rows_stay_as_they_are() -> None:
     """Without a look at each value."""
     assert python_rows(pa.table({"id": [1, None]})) == [{"id": 1}, {"id": None}]
+
+
+def test_a_raw_record_is_shown_whatever_its_time_is() -> None:
+    """Its producer chose the time."""
+    place = TopicPartition("orders", 0)
+    shown = {
+        time_ms: _raw_row(KafkaRecord(place, 7, time_ms, None, None, ()))["timestamp"]
+        for time_ms in (0, 2**62)
+    }
+    assert shown == {0: datetime(1970, 1, 1, tzinfo=UTC), 2**62: f"{2**62} ms after 1970"}

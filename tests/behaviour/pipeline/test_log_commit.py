@@ -118,7 +118,8 @@ def _by_polars(place: Path) -> list[tuple[int, str | None]]:
 def _by_duckdb(place: Path) -> list[tuple[int, str | None]]:
     script = (
         "import json, sys, duckdb; from duckdb_extensions import import_extension; "
-        "import_extension('delta'); rows = duckdb.sql("
+        "import_extension('delta'); duckdb.sql('SET enable_progress_bar = false'); "
+        "rows = duckdb.sql("
         'f"select \\"offset\\", day from delta_scan(\'{sys.argv[1]}\') order by 1").fetchall(); '
         "print(json.dumps([[row[0] for row in rows], [row[1] for row in rows]]))"
     )
@@ -129,7 +130,7 @@ def _in_a_process(script: str, place: Path) -> list[tuple[int, str | None]]:
     done = subprocess.run(
         [sys.executable, "-c", script, str(place)], capture_output=True, check=True, text=True
     )
-    offsets, days = json.loads(done.stdout)
+    offsets, days = json.loads(done.stdout.splitlines()[-1])
     return list(zip(offsets, days, strict=True))
 
 

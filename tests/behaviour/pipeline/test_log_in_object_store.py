@@ -122,13 +122,8 @@ def test_writers_in_an_object_store_lose_nothing(lake: LakeSettings) -> None:
         assert moved == 10 * made.count(partition)
 
 
-def test_many_new_entries_are_asked_for_side_by_side(
-    lake: LakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many writers make many entries: after the first new one, eight at once."""
-    table, other = _opened(lake), _opened(lake)
-    for _ in range(20):
-        assert _move(other)
+def _asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many requests are made at once, from now on."""
     asked: list[int] = []
     right = TableStorage.for_each
 
@@ -138,6 +133,52 @@ def test_many_new_entries_are_asked_for_side_by_side(
         return right(self, function, wanted)
 
     monkeypatch.setattr(TableStorage, "for_each", counted)
+    return asked
+
+
+def test_many_new_entries_are_asked_for_side_by_side(
+    lake: LakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The more there were, the more at once, up to eight: one new entry costs two in vain."""
+    table, other = _opened(lake), _opened(lake)
+    for _ in range(20):
+        assert _move(other)
+    asked = _asked(monkeypatch)
     assert table.next_offsets(["g/id/0"]) == {"g/id/0": 200}
-    assert asked == [1, 8, 8, 8]
+    assert asked == [1, 2, 4, 8, 8]
     assert table.versions()[0] == 20
+    assert _move(other)
+    asked.clear()
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 210}
+    assert asked == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("expected", "requests"),
+    [(12, [8, 4, 1]), (10, [8, 2, 1, 2]), (3, [3, 1, 2, 4, 8]), (10**9, [8, 8]), (0, [1, 2, 4, 8])],
+)
+def test_entries_that_are_expected_are_asked_for_at_once(
+    lake: LakeSettings, monkeypatch: pytest.MonkeyPatch, expected: int, requests: list[int]
+) -> None:
+    """And then one more. Whatever is expected, the state is that of all entries."""
+    table, other = _opened(lake), _opened(lake)
+    for _ in range(12):
+        assert _move(other)
+    asked = _asked(monkeypatch)
+    table._log.expect(expected)
+    assert table.next_offsets(["g/id/0"]) == {"g/id/0": 120}
+    assert asked == requests
+    assert table.versions()[0] == 12
+
+
+def test_an_entry_that_was_put_is_looked_after_side_by_side(
+    lake: LakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its predecessor and the newest checkpoint, once each."""
+    table = _opened(lake)
+    assert _move(table)
+    before = table.next_offsets(["g/id/0"])["g/id/0"]
+    asked = _asked(monkeypatch)
+    move = LedgerMove(TopicPartition("orders", 0), "g/id/0", before, 20)
+    table.commit([move], [], batch="b")
+    assert asked == [1, 2]

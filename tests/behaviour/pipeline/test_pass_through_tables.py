@@ -6,7 +6,12 @@ import pytest
 
 from penstock.model import OffsetRange, TopicPartition
 from penstock.pipeline.batch import PlannedRange
-from penstock.pipeline.pass_through_writer import columns_of, pass_through_tables
+from penstock.pipeline.pass_through_tables import (
+    all_pass_through,
+    columns_of,
+    pass_through_tables,
+)
+from penstock.settings import Settings, changed_settings
 from penstock.settings.sections import LakeSettings, TableSettings
 
 
@@ -51,3 +56,18 @@ def test_columns_are_those_of_the_other_way() -> None:
     assert columns_of(TableSettings())[-1] == "headers"
     assert columns_of(TableSettings(partition_by=["date"]))[-2:] == ["headers", "date"]
     assert columns_of(TableSettings(columns=["value", "key"])) == ["value", "key"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"lake.tables": {"a": {"partition_by": ["date"]}, "b": {}}}, True),
+        ({"lake.tables": {"a": {}, "b": {"transformation": "package.module:function"}}}, False),
+        ({"lake.tables": {"a": {"table": "both"}, "b": {"table": "both"}}}, False),
+        ({"spark.pass_through": False}, False),
+    ],
+)
+def test_whether_all_topics_pass_through(changes: dict[str, Any], expected: bool) -> None:
+    """A transformation, two topics in one table, or the setting sends a topic the other way."""
+    assert all_pass_through(changed_settings(Settings(), changes)) is expected

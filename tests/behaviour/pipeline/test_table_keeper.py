@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from obstore.store import MemoryStore
 
 from penstock.model import TopicPartition
-from penstock.pipeline import table_keeper
+from penstock.object_store import client
+from penstock.object_store.client import ObjectStore
+from penstock.object_store.limits import ObjectStoreError
+from penstock.pipeline import LakeRefusedError, table_keeper
 from penstock.pipeline.compaction import totals_of
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
+from penstock.pipeline.log_entries import entry_path
 from penstock.pipeline.table_keeper import TableKeeper
-from penstock.pipeline.upkeep import keep_up
+from penstock.pipeline.upkeep import UpkeepReport, keep_up
 from penstock.pipeline.written_files import written_files
 from penstock.settings.sections import LakeSettings
 
@@ -108,6 +114,74 @@ def test_a_child_joins_small_files_and_says_what_it_cost(
     assert [one["tables"] for one in children] == [["orders"]]
 
 
+class Store:
+    """An object store in memory, and what it was asked for; or it does not answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.holds = MemoryStore()
+        self.asked: list[str] = []
+        self.is_silent = False
+        look_at = ObjectStore.look_at
+
+        def noted(store: ObjectStore, path: str) -> Any:
+            self.asked.append(store._key(path))
+            if self.is_silent:
+                raise ObjectStoreError("no answer")
+            return look_at(store, path)
+
+        monkeypatch.setattr(client, "_client", lambda *_: self.holds)
+        monkeypatch.setattr(ObjectStore, "look_at", noted)
+
+    def commit(self, name: str, version: int) -> None:
+        self.holds.put(f"lake/{name}/{entry_path(version)}", b"{}")
+
+
+def test_a_quiet_table_in_an_object_store_costs_one_request_and_no_child(
+    keepers: Callable[..., TableKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child opened every table with its list of files each time, and swept it, too."""
+    now_s, store = [0.0], Store(monkeypatch)
+    lake = LakeSettings(root="s3://bucket/lake", group="g", sweep_period="1m")
+    names = [f"t{number}" for number in range(20)]
+    keeper = keepers(lake, clock=lambda: now_s[0])
+
+    def child(_: TableKeeper, request: Any) -> Any:
+        report = asdict(UpkeepReport("", 1, 1, 0, 0, 0))
+        given = {"version": 4, "due_ms": None}
+        return [{"report": {**report, "table": one}, **given} for one in request["tables"]], None
+
+    children = _noted(monkeypatch, child)
+    keeper.keep(names)
+    assert (children[0]["tables"], children[0]["sweeps"]) == (sorted(names), names)
+    assert store.asked == []
+    now_s[0] = 70.0  # a sweep is due for those that have changed
+    assert keeper.keep(names) == table_keeper.TablesKept()
+    assert sorted(store.asked) == sorted(f"lake/{one}/{entry_path(5)}" for one in names)
+    store.commit("t7", 5)
+    keeper.keep(names)
+    assert (children[1]["tables"], children[1]["sweeps"]) == (["t7"], ["t7"])
+    now_s[0] = 70.0 * table_keeper.QUIET_SWEEPS
+    keeper.keep(names)
+    assert children[2]["sweeps"] == names
+    assert len(children) == 3
+
+
+def test_a_store_that_does_not_answer_is_left_to_a_child(
+    keepers: Callable[..., TableKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what is wrong. Not every table waits for an answer before."""
+    store = Store(monkeypatch)
+    keeper = keepers(LakeSettings(root="s3://bucket/lake", group="g"))
+    names = [f"t{number:03}" for number in range(200)]
+    keeper._swept = {name: (time.monotonic(), 4) for name in names}
+    keeper._known = {name: table_keeper._Known(4, None) for name in names}
+    store.is_silent = True
+    children = _noted(monkeypatch, lambda *_: ([], "did not end well"))
+    assert keeper.keep(names).failure is not None
+    assert children[0]["tables"] == names
+    assert len(store.asked) == 1
+
+
 def test_a_folder_that_becomes_quiet_is_due_without_a_new_version(
     tmp_path: Path, keepers: Callable[..., TableKeeper]
 ) -> None:
@@ -162,8 +236,20 @@ def test_what_fails_is_named_and_others_are_kept(
     assert done.processor_s > 0
 
 
+@pytest.mark.parametrize(
+    ("call", "nothing"),
+    [
+        (lambda keeper: keeper.keep(["orders"]), table_keeper.TablesKept()),
+        (lambda keeper: keeper.remove_orphans(1), 0),
+    ],
+    ids=["keep", "remove orphans"],
+)
 def test_the_end_of_a_consumer_ends_its_child(
-    tmp_path: Path, keepers: Callable[..., TableKeeper], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    keepers: Callable[..., TableKeeper],
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[TableKeeper], Any],
+    nothing: Any,
 ) -> None:
     """At once, whatever it does; nobody waits, and no other child is started."""
     (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
@@ -171,7 +257,7 @@ def test_the_end_of_a_consumer_ends_its_child(
     monkeypatch.setattr(table_keeper, "PROGRAM", "sleeps")
     keeper = keepers(_lake(tmp_path))
     answers: list[Any] = []
-    thread = threading.Thread(target=lambda: answers.append(keeper.keep(["orders"])))
+    thread = threading.Thread(target=lambda: answers.append(call(keeper)))
     thread.start()
     deadline = time.monotonic() + PATIENCE_S
     while keeper._child is None:
@@ -181,8 +267,8 @@ def test_the_end_of_a_consumer_ends_its_child(
     keeper.close()
     thread.join(PATIENCE_S)
     assert child.returncode == -9
-    assert answers == [table_keeper.TablesKept()]
-    assert keeper.keep(["orders"]) == table_keeper.TablesKept()
+    assert answers == [nothing]
+    assert call(keeper) == nothing
 
 
 def test_a_child_that_is_killed_from_outside_is_a_failure(
@@ -201,10 +287,13 @@ def test_a_child_that_is_killed_from_outside_is_a_failure(
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setattr(table_keeper, "PROGRAM", "dies")
-    done = keepers(_lake(tmp_path)).keep(["orders"])
+    keeper = keepers(_lake(tmp_path))
+    done = keeper.keep(["orders"])
     assert done.failure is not None
     assert "was ended by SIGKILL" in done.failure.message
     assert done.processor_s >= 0.2
+    with pytest.raises(LakeRefusedError, match="was ended by SIGKILL"):
+        keeper.remove_orphans(1)
 
 
 def test_a_killed_join_leaves_an_orphan_that_a_sweep_removes(

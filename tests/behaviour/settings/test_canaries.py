@@ -6,12 +6,14 @@ The list is that of the settings themselves, so a new secret is looked for witho
 import json
 import logging
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from kit.canaries import CANARIES, found_below, found_in
+from kit.canaries import CANARIES, found_below, found_in, watched_arguments
 from penstock.controller.process.prefix_holder import Holder
 from penstock.deployment.kubernetes.process.from_settings import consumer_arguments
 from penstock.kafka_io.client_properties import java_properties
@@ -111,3 +113,11 @@ def test_what_is_planted_is_found(tmp_path: Path) -> None:
     assert found_below(tmp_path, ["canary-1", "canary-2"], without=[tmp_path / "kept"]) == [
         "canary-1 in below/log"
     ]
+
+
+def test_an_argument_of_a_process_that_has_ended_is_found() -> None:
+    """It was there for half a second, and nobody looked for it at the end."""
+    with watched_arguments(["canary-of-a-moment"]) as found:
+        sleeping = [sys.executable, "-c", "import time; time.sleep(0.5)", "canary-of-a-moment"]
+        subprocess.run(sleeping, check=True)
+    assert found

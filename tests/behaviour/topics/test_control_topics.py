@@ -1,4 +1,4 @@
-"""The seven control topics: what each must be, and what is reported of one that is not."""
+"""The control topics: what each must be, and what is reported of one that is not."""
 
 import pytest
 
@@ -11,9 +11,10 @@ WANTED = {
 }
 
 
-def test_the_seven_of_the_design() -> None:
+def test_the_eight_of_the_design() -> None:
     """Names, partitions and settings are those of the design."""
     assert sorted(WANTED) == [
+        "commit",
         "consumer",
         "controller",
         "monitor",
@@ -30,6 +31,8 @@ def test_the_seven_of_the_design() -> None:
     assert WANTED["state"].partitions == 1
     assert WANTED["status"].settings["cleanup.policy"] == "compact,delete"
     assert WANTED["status"].settings["retention.ms"] == "-1"
+    assert WANTED["commit"].partitions == 16
+    assert int(WANTED["commit"].settings["retention.bytes"]) > 0
     assert WANTED["controller"].partitions == WANTED["query"].partitions == 1 + 32
 
 

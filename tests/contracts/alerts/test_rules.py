@@ -31,6 +31,10 @@ def series(metric: Metric, values: str, **labels: str) -> dict[str, str]:
 
 BUILD = series(of_every_process.BUILD, "1x60", process="consumer", version="0.1.0")
 LEADING = series(of.LEADING, "1x60")
+OTHER_BUILD = series(
+    of_every_process.BUILD, "1x60", group="other", process="consumer", version="0.1.0"
+)
+OTHER_LEADING = series(of.LEADING, "1x60", group="other")
 OBJECTIVE = series(of.FRESHNESS_OBJECTIVE, "300x60")
 
 
@@ -98,8 +102,18 @@ CASES = (
     Case("PenstockControllerSilent", (BUILD, LEADING), 2, None),
     Case("PenstockControllerSilent", (BUILD, LEADING, series(of.SILENCE, "0+60x60")), 3, FIRES),
     Case("PenstockControllerSilent", (), 2, {}),
+    # What docs/metrics.md says: another group hides that nothing of this one can be scraped.
+    Case("PenstockControllerSilent", (OTHER_BUILD, OTHER_LEADING), 2, None),
     Case("PenstockMeasurementOld", (series(of.MEASUREMENT_AGE, "61x60"),), 2, FIRES),
     Case("PenstockMeasurementOld", (series(of.MEASUREMENT_AGE, "2x60"),), 2, None),
+    # A monitor that never spoke; and one that has, and is late by less than a minute.
+    Case("PenstockMeasurementOld", (condition("blind", "1x60"),), 2, FIRES),
+    Case(
+        "PenstockMeasurementOld",
+        (condition("blind", "1x60"), series(of.MEASUREMENT_AGE, "20x60")),
+        5,
+        None,
+    ),
     Case("PenstockGrowthDidNotHelp", (series(of.GROWTH_HELD, "1x60"),), 2, FIRES),
     Case("PenstockGrowthDidNotHelp", (series(of.GROWTH_HELD, "0x60"),), 2, None),
     Case(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kit.kubernetes.helm import containers, of_kind, rendered, template
 from penstock.settings import load_settings
@@ -18,6 +19,11 @@ BEHIND_PROXY = (*ASKED, "page.behindProxy=true", "page.allowedHosts={shop.exampl
 def page_container(objects: list[dict[str, Any]]) -> dict[str, Any]:
     (container,) = containers(of_kind(objects, "Deployment")["penstock-page"])
     return container
+
+
+def page_volumes(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    spec = of_kind(objects, "Deployment")["penstock-page"]["spec"]["template"]["spec"]
+    return list(spec["volumes"])
 
 
 def test_by_default_there_is_no_page(helm: Path) -> None:
@@ -77,3 +83,32 @@ def test_only_the_pages_port_is_open_and_its_service_finds_it(helm: Path) -> Non
     (rule,) = policy["ingress"]
     names = [one["name"] for one in page_container(objects)["ports"]]
     assert [one["port"] for one in rule["ports"]] == names == [service["ports"][0]["targetPort"]]
+
+
+def test_it_looks_at_the_lake_and_cannot_change_it(helm: Path) -> None:
+    """The consumers' claim, where the settings say that the lake is; mounted read-only."""
+    objects = rendered(helm, settings=(*WITH_TLS, "lake.persistence.mountPath=/the/lake"))
+    (config_map,) = of_kind(objects, "ConfigMap").values()
+    root = yaml.safe_load(config_map["data"]["penstock.yaml"])["lake"]["root"]
+    (mount,) = [one for one in page_container(objects)["volumeMounts"] if one["name"] == "lake"]
+    assert mount == {"name": "lake", "mountPath": root, "readOnly": True}
+    assert root == "/the/lake"
+    consumer = yaml.safe_load(config_map["data"]["pod-template.yaml"])["spec"]["volumes"]
+    assert [one for one in page_volumes(objects) if one["name"] == "lake"] == [
+        one for one in consumer if one["name"] == "lake"
+    ]
+
+
+def test_a_lake_that_is_no_volume_is_not_mounted(helm: Path) -> None:
+    """An object store: its keys come as all variables do."""
+    chosen = (
+        *WITH_TLS,
+        "lake.persistence.enabled=false",
+        "settings.lake.root=s3://lake",
+        "page.extraEnvFrom[0].secretRef.name=may-read",
+    )
+    objects = rendered(helm, settings=chosen)
+    container = page_container(objects)
+    assert not [one for one in page_volumes(objects) if one["name"] == "lake"]
+    assert not [one for one in container["volumeMounts"] if one["name"] == "lake"]
+    assert container["envFrom"] == [{"secretRef": {"name": "may-read"}}]

@@ -4,7 +4,8 @@
 
 ACTION is `kill` (-9), `pause` (SIGSTOP) or `hang`, the COUNT-th time POINT is reached. With ACTION
 `panic`, POINT is a topic: describing a file of it panics, as native code does. The program itself
-has no such switch.
+has no such switch. With TEST_WRITERS_ALONE_MAX in the environment, one consumer commits for all
+where a table has more writers than that.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.consumer.transformations import Panic
+from penstock.committer.core import duty
 from penstock.consumer.process import ConsumerProcess, GraceExceededError
 from penstock.pipeline import written_files
 from penstock.pipeline.file_statistics import file_stats
@@ -46,6 +48,8 @@ def main() -> None:
             raise Panic("index out of bounds")
         return stats
 
+    if "TEST_WRITERS_ALONE_MAX" in os.environ:
+        duty.WRITERS_ALONE_MAX = int(os.environ["TEST_WRITERS_ALONE_MAX"])
     if action == "panic":
         setattr(written_files, "file_stats", panicking)  # noqa: B010 -- a test's own
     settings = load_settings(Path(settings_file)).settings

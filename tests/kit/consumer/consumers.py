@@ -1,6 +1,5 @@
 """Consumers as processes, and a controller that a test plays by hand."""
 
-import json
 import os
 import signal
 import subprocess
@@ -17,9 +16,9 @@ import yaml
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
+from kit.event_log import EventLog
+from kit.lake.delta_rows import count_at, rows_at
 from kit.lake.lake import new_topic_name, produce
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
@@ -68,6 +67,9 @@ class ConsumerChild:
     log_file: Path
     state_directory: Path
 
+    def __post_init__(self) -> None:
+        self._log = EventLog(self.log_file)
+
     def send(self, number: signal.Signals) -> None:
         os.kill(self.process.pid, number)
 
@@ -81,8 +83,7 @@ class ConsumerChild:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What it logged under this name."""
-        rows = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
-        return [row for row in rows if row["event"] == name]
+        return self._log.events(name)
 
     def is_paused(self) -> bool:
         stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
@@ -360,18 +361,13 @@ def add_records(group: Group, topic: str, partitions: int, records: int, *, size
 
 def lake_rows(group: Group, topic: str) -> list[tuple[int, int]]:
     """Partition and offset of every row, read by deltalake alone."""
-    try:
-        table = DeltaTable(f"{group.settings.lake.root}/{topic}")
-    except TableNotFoundError:
-        return []
-    rows = table.to_pyarrow_table(columns=["partition", "offset"]).to_pylist()
-    return sorted((row["partition"], row["offset"]) for row in rows)
+    return rows_at(f"{group.settings.lake.root}/{topic}")
 
 
 def wait_rows(group: Group, topic: str, rows: int, timeout_s: float = WAIT_S) -> None:
     """Until that many rows are in the lake, each once."""
-    what = f"{rows} rows of {topic}"
-    wait_for(what, lambda: len(lake_rows(group, topic)) >= rows, timeout_s)
+    what, place = f"{rows} rows of {topic}", f"{group.settings.lake.root}/{topic}"
+    wait_for(what, lambda: count_at(place) >= rows, timeout_s)
     found = lake_rows(group, topic)
     assert len(found) == len(set(found)) == rows
 

@@ -9,14 +9,17 @@ import pytest
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import (
     batch_planning,
+    cadence,
     commands,
     log_sizes,
     ownership,
+    reports,
     settings,
     shutdown_record,
     spark,
     state_machine,
     step_draft,
+    table_upkeep,
 )
 from penstock.consumer.core.event_builder import EventBuilder
 from penstock.consumer.core.inputs import MessagesRead
@@ -81,16 +84,16 @@ def _any_batch_shows_capacity(patch: pytest.MonkeyPatch) -> None:
 def _mixed_batches_count(patch: pytest.MonkeyPatch) -> None:
     right = TopicCapacities.after
 
-    def after(self: TopicCapacities, topics: Any, *batch: float, **how: bool) -> Any:
-        for topic in topics:
-            self = right(self, [topic], *batch, **how)
+    def after(self: TopicCapacities, sizes: Any, seconds: float, **how: bool) -> Any:
+        for topic in sizes:
+            self = right(self, {topic: sum(sizes.values())}, seconds, **how)
         return self
 
     patch.setattr(TopicCapacities, "after", after)
 
 
 def _session_never_cold(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TopicCapacities, "cold", lambda self: self)
+    patch.setattr(TopicCapacities, "cold", lambda self, *_: self)
 
 
 def _always_alone(patch: pytest.MonkeyPatch) -> None:
@@ -130,6 +133,13 @@ def _mailbox_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def _periods_of_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settings, "_ms", lambda seconds: round(seconds * 1000))
+
+
+def _no_rest_after_upkeep(patch: pytest.MonkeyPatch) -> None:
+    right = table_upkeep._rest
+    patch.setattr(
+        table_upkeep, "_rest", lambda draft, _, shortest_ms: right(draft, 0.0, shortest_ms)
+    )
 
 
 def _no_start_without_spark(patch: pytest.MonkeyPatch) -> None:
@@ -189,4 +199,20 @@ MESSAGE_BUGS: tuple[PlantedBug, ...] = (
         _no_start_without_spark,
     ),
     PlantedBug("periods of nothing", "a short wait becomes none", _periods_of_nothing),
+    PlantedBug(
+        "log always busy",
+        "many writers of a table commit as often as one",
+        lambda patch: patch.setattr(cadence, "LOG_SHARE_MAX", 1e9),
+    ),
+    PlantedBug(
+        "limit not told",
+        "a consumer reports more than its settings let it read",
+        lambda patch: patch.setattr(reports, "_within_limit", lambda _, speed: speed),
+    ),
+    PlantedBug(
+        "only reports are due",
+        "a consumer sleeps until its next report, whatever else is due",
+        lambda patch: patch.setattr(state_machine, "_due_ms", lambda draft: draft.report_due_ms),
+    ),
+    PlantedBug("no rest after upkeep", "tables are kept without a pause", _no_rest_after_upkeep),
 )

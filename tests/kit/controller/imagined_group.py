@@ -98,10 +98,14 @@ class ImaginedGroup:
         self.cannot_start: set[ConsumerId] = set()
         # New consumers find no node: the deployment says that they still start.
         self.is_cluster_full = False
+        # What some consumers carry by themselves, where it is not what all do.
+        self.own_bytes_per_s: dict[ConsumerId, float] = {}
         # None: all of them.
         self.can_carry: set[ConsumerId] | None = None
         self.measured: Callable[[dict[TopicPartition, float]], Any] = dict
         self._incarnations = 0
+        # What the controller does not read while it stands still; None: it does not.
+        self._held_back: list[inputs.Input] | None = None
         self._waiting: list[inputs.Input] = []
         self._machine = Machine()
         self.state: State
@@ -155,22 +159,50 @@ class ImaginedGroup:
             self.give(inputs.Tick(self.now_ms, unix_ms=self.now_ms))
         return self
 
+    # What can happen to the group
+
+    def kill(self, victim: ConsumerId, back_after_ms: int = 4_000) -> None:
+        """Its process is gone, which the deployment confirms, and it is started again."""
+        worker = self.workers[victim]
+        worker.owned.clear()
+        worker.incarnation += 1_000
+        worker.sequence, worker.carried_bytes = 0, 0.0
+        worker.up_at_ms = self.now_ms + back_after_ms
+        self.give(inputs.ConsumerIncident(self.now_ms, victim, "it ended", has_ended=True))
+
+    def stand_still(self, seconds: float) -> None:
+        """The controller is paused; then it looks at the time first, and reads all that waits.
+
+        What it asks for then, like its own heartbeat, is behind that in the log.
+        """
+        self._held_back = []
+        self.run(seconds)
+        waiting, self._held_back = self._held_back, None
+        self._take(inputs.Tick(self.now_ms, unix_ms=self.now_ms))
+        asked, self._waiting = self._waiting, []
+        for given in waiting:
+            if not isinstance(given, inputs.Tick):
+                self.give(dataclasses.replace(given, now_ms=self.now_ms))
+        self._waiting += asked
+        self._settle()
+
     # The consumers
 
     def _write_and_carry(self) -> None:
         seconds = STEP_MS / 1_000
         for log in self.logs.values():
             log.written_bytes += log.bytes_per_s(self.second) * seconds
-        at_work = [
-            worker
+        at_work = {
+            consumer: worker
             for consumer, worker in self.workers.items()
             if self._behind(worker)
             and self._is_up(worker)
             and (self.can_carry is None or consumer in self.can_carry)
-        ]
+        }
         share = self.shared_bytes_per_s / max(1, len(at_work))
-        can_carry = min(self.carries_bytes_per_s, share) * seconds
-        for worker in at_work:
+        for consumer, worker in at_work.items():
+            own = self.own_bytes_per_s.get(consumer, self.carries_bytes_per_s)
+            can_carry = min(own, share) * seconds
             behind = self._behind(worker)
             carried = min(can_carry, behind)
             for partition in worker.owned:
@@ -240,6 +272,9 @@ class ImaginedGroup:
     # The machine
 
     def give(self, given: inputs.Input) -> None:
+        if self._held_back is not None:
+            self._held_back.append(given)
+            return
         self._take(given)
         self._settle()
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kit.controller.commit_messages import COMMIT_EXAMPLES, LARGEST_COMMITS, TOPIC_ID
 from penstock.messages import (
     PARTITIONS_PER_MESSAGE_MAX,
     ChangeSettings,
@@ -48,8 +49,6 @@ from penstock.messages import (
     WriteSpeedMeasurement,
 )
 from penstock.messages.report import TOPIC_CAPACITIES_MAX
-
-TOPIC_ID = "AbCdEfGhIjKlMnOpQrStUv"
 
 EXAMPLES: tuple[Message, ...] = (
     StartConsumingCommand(
@@ -212,6 +211,7 @@ EXAMPLES: tuple[Message, ...] = (
         done=3,
         of=3,
     ),
+    *COMMIT_EXAMPLES,
 )
 
 _ROW: dict[str, Any] = {"topic": "x" * 249, "partition": 2**31 - 1}
@@ -229,6 +229,7 @@ _CONSUMER: dict[str, Any] = {
 _MANY = PARTITIONS_PER_MESSAGE_MAX
 
 LARGEST: tuple[Message, ...] = (
+    *LARGEST_COMMITS,
     StartConsumingCommand(
         **_CONSUMER,
         partitions=(PartitionToStart(**_ROW, **_EPOCH, topic_id=TOPIC_ID),) * _MANY,

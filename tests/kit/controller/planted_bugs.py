@@ -10,6 +10,7 @@ from kit.consumer.planted_message_bugs import MESSAGE_BUGS
 from kit.controller.planted_load_bugs import LOAD_BUGS
 from kit.controller.planted_request_bugs import REQUEST_BUGS
 from kit.controller.planted_silence_bugs import SILENCE_BUGS
+from kit.controller.planted_told_bugs import TOLD_BUGS
 from kit.planted_bug import PlantedBug
 from penstock.consumer.core import commands, ledger_lookup, owned_partitions, spark
 from penstock.consumer.core import step_draft as consumer_step_draft
@@ -312,4 +313,5 @@ BUGS: tuple[PlantedBug, ...] = (
     *MESSAGE_BUGS,
     *LOAD_BUGS,
     *REQUEST_BUGS,
+    *TOLD_BUGS,
 )

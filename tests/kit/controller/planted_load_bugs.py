@@ -25,6 +25,7 @@ from penstock.controller.core import (
     state_machine,
     synchronisation,
 )
+from penstock.controller.core.heartbeat_state import HeartbeatState
 from penstock.controller.core.step_draft import StepDraft
 from penstock.packing import bounded, trigger
 from penstock.packing.speed_memory import SpeedMemory, remember
@@ -147,10 +148,32 @@ def _growth_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(growth, "_compare", lambda *_: None)
 
 
+def _repair_counts_as_growth(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(growth, "most_working", lambda _: 0)
+
+
+def _stays_too_small(patch: pytest.MonkeyPatch) -> None:
+    right = growth.most_consumers
+    for module in (growth, reassignment):
+        patch.setattr(module, "most_consumers", lambda draft: max(1, right(draft) // 3))
+
+
+def _late_heartbeat_dated_by_the_newest(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(HeartbeatState, "sent_ms", lambda self, _: max(self.last_sent_ms, default=None))
+
+
 def _contention_learned(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         capacity_learning, "learned_capacity", lambda _, known, reported: reported or known
     )
+
+
+def _grown_size_not_confirmed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(growth, "_confirm_grown_size", lambda _: None)
+
+
+def _any_size_confirmed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(holdings, "is_slowed", lambda *_: False)
 
 
 def _costs_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -238,7 +261,28 @@ LOAD_BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("wanted for ever", "what an overtaken plan wanted is created", _wanted_for_ever),
     PlantedBug("growth not compared", "growth is never taken back", _growth_not_compared),
+    PlantedBug(
+        "repair counts as growth",
+        "the successor of a lost consumer has to help, and ends when it does not",
+        _repair_counts_as_growth,
+    ),
+    PlantedBug("stays too small", "a group grows to a third of what it may", _stays_too_small),
+    PlantedBug(
+        "late heartbeat dated by the newest",
+        "after a pause of the controller it seems that little was carried, and then much",
+        _late_heartbeat_dated_by_the_newest,
+    ),
     PlantedBug("contention learned", "what is measured on trial is learned", _contention_learned),
+    PlantedBug(
+        "grown size not confirmed",
+        "a group that grew with its load takes every lower figure for contention",
+        _grown_size_not_confirmed,
+    ),
+    PlantedBug(
+        "any size confirmed",
+        "what was measured under contention counts as soon as the group keeps up",
+        _any_size_confirmed,
+    ),
     PlantedBug("costs forgotten", "a byte of every topic costs the same", _costs_forgotten),
     PlantedBug("bounds believed", "keeping up shows the capacity", _bounds_believed),
     PlantedBug("every figure counts", "a capacity changes with every report", _every_figure_counts),

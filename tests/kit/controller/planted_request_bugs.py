@@ -115,9 +115,7 @@ def _resume_ends_both(patch: pytest.MonkeyPatch) -> None:
 
 def _others_take_over(patch: pytest.MonkeyPatch) -> None:
     right = roll_out._target_without
-    patch.setattr(
-        roll_out, "_target_without", lambda draft, leaving, _: right(draft, leaving, None)
-    )
+    patch.setattr(roll_out, "_target_without", lambda draft, _: right(draft, None))
 
 
 def _old_spare_replaces(patch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,12 @@ def _quiet_ones_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(silence, "_quiet", lambda _: [])
 
 
+def _every_end_in_vain(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        membership, "_was_in_vain", lambda _, record: record.incarnation and not record.has_carried
+    )
+
+
 def _confirmed_death_not_used(patch: pytest.MonkeyPatch) -> None:
     right = membership.incident
 
@@ -152,6 +158,11 @@ SILENCE_BUGS: tuple[PlantedBug, ...] = (
         "quiet ones not counted",
         "consumers that fall silent one after another are given up one after another",
         _quiet_ones_not_counted,
+    ),
+    PlantedBug(
+        "every end in vain",
+        "a consumer that has nothing to carry is given up after some ends, however rare",
+        _every_end_in_vain,
     ),
     PlantedBug(
         "confirmed death not used",

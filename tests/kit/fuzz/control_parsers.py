@@ -2,6 +2,7 @@
 
 import base64
 import json
+import posixpath
 import struct
 import tempfile
 import zlib
@@ -13,6 +14,7 @@ from kit.controller.messages import EXAMPLES
 from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
 from kit.fuzz.parser import Form, Parser
 from penstock.cli.service import KINDS, _moment_ms, made_request
+from penstock.committer.offers import batch_of, is_signed
 from penstock.consumer.core.shutdown_record import begin_incarnation
 from penstock.controller.core.saved_state import state_as_json
 from penstock.controller.core.state import State
@@ -20,7 +22,7 @@ from penstock.controller.process.prefix_holder import Holder
 from penstock.controller.process.saved_states import SavedStates
 from penstock.errors import UsageError
 from penstock.kafka_io.record_batches import batch_writers, bytes_and_records
-from penstock.messages import Message, Refusal, decode, encode, group_named
+from penstock.messages import Message, OfferedBatch, Refusal, decode, encode, group_named
 from penstock.messages.codec import SchemaVersion
 from penstock.messages.refusal import DETAIL_LENGTH_MAX
 from penstock.messages.status_records import StatusAssembler, status_parts
@@ -54,6 +56,17 @@ def _message(data: bytes) -> None:
     if isinstance(anywhere, Message):
         again = encode(anywhere)
         assert decode(again.value, again.headers) == anywhere
+    if isinstance(anywhere, OfferedBatch):
+        batch = batch_of(anywhere, "penstock")
+        folder = f"data/penstock/{anywhere.consumer_id}-{anywhere.incarnation}/"
+        assert batch.name.startswith(folder)
+        for file in batch.files:
+            assert posixpath.normpath(file.path) == file.path
+            assert file.path.startswith(f"{batch.name}/")
+        for move in batch.moves:
+            assert move.application_id.startswith("penstock/")
+            assert move.next_offset > (-1 if move.expected is None else move.expected)
+        assert not is_signed(anywhere, b"another key", "g")
 
 
 def _a_state() -> State:

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from kit.kafka.raw_produce import produce_raw
 from penstock.kafka_io.administration import Administration
+from penstock.kafka_io.producer import RecordProducer
 from penstock.model import TopicPartition
 from penstock.settings.sections import KafkaSettings
 
@@ -338,4 +339,7 @@ class Corpus:
         log = self.log_of(GROWS)
         Administration(self.kafka).grow_topic(GROWS, len(log.partitions) + 1)
         log.partitions = range(len(log.partitions) + 1)
+        # On a busy machine the broker names the new partition a moment later.
+        new = TopicPartition(GROWS, log.partitions[-1])
+        RecordProducer(self.kafka).wait_until_known([new])
         log.send(*[{"value": b"grown", "partition": log.partitions[-1]}] * 3)

@@ -89,8 +89,9 @@ def served(
     environment: Mapping[str, str] | None = None,
     arguments: tuple[str, ...] = (),
     tls: ssl.SSLContext | None = None,
+    has_group: bool = True,
 ) -> Iterator[Served]:
-    """The page of a made-up group, or of the snapshot given."""
+    """The page of a made-up group, of the snapshot given, or of no group at all."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = {"controller.directory": str(folder), "page.address": "127.0.0.1:0"}
     chosen |= dict(one.split("=", 1) for one in settings)
@@ -107,8 +108,9 @@ def served(
     try:
         found = _address(process, log)
         page = Served(folder, process, found[1], int(found[3]), tls)
-        page.write(MadeUpGroup().step() if snapshot is None else snapshot)
-        page.wait_until_ready()
+        if has_group:
+            page.write(MadeUpGroup().step() if snapshot is None else snapshot)
+            page.wait_until_ready()
         yield page
     finally:
         if process.poll() is None:

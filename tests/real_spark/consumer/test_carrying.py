@@ -1,7 +1,5 @@
 """A consumer process obeys its mailbox and carries the partitions it is commanded to."""
 
-import time
-
 import pytest
 
 from kit.consumer.consumers import Group, add_records, assert_exact, make_topic, wait_for, wait_rows
@@ -16,9 +14,7 @@ def test_carries_what_is_commanded_and_reports_it(group: Group) -> None:
     group.command_start(1, places)
     wait_rows(group, topic, 200)
     assert group.started(1) == dict.fromkeys(places, 0)
-    asked = time.monotonic()
     answer = group.answer(1, group.ask(1))
-    assert time.monotonic() - asked < 2
     assert {row.topic_partition: row.next_offset for row in answer.owned} == dict.fromkeys(
         places, 50
     )

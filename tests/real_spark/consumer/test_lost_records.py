@@ -26,27 +26,39 @@ from penstock.messages import StopReason
 from penstock.model import TopicPartition
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.settings import Settings
-from penstock.verification import verify
+from penstock.verification import carried_so_far, verify
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
 
 
+@pytest.fixture(scope="module")
+def harmed_kafka(
+    broker_jars: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedKafka]:
+    """Not the shared broker: this one is killed, and harm is done to its files."""
+    plan = BrokerPlan(heap_mib=256)
+    folder = tmp_path_factory.mktemp("harmed-broker")
+    with EmbeddedKafka(plan, data_directory=folder) as running:
+        yield running
+
+
 @contextmanager
 def group_with_a_broker(
-    spark_server: ConnectServer, folder: Path
+    broker: EmbeddedKafka, spark_server: ConnectServer, folder: Path
 ) -> Iterator[tuple[Group, EmbeddedKafka]]:
-    plan = BrokerPlan(heap_mib=256)
-    with EmbeddedKafka(plan, data_directory=folder / "broker") as own:
-        settings = Settings.model_validate(
-            {
-                "kafka": {"bootstrap_servers": own.bootstrap_servers, "answer_timeout": "5s"},
-                "topics": {"prefix": new_topic_name("control"), "consumers_ahead": 1},
-                "spark": {"master": spark_server.master},
-                "lake": {"root": str(folder / "lake")},
-            }
-        )
-        with group_of(settings, folder) as group:
-            yield group, own
+    settings = Settings.model_validate(
+        {
+            "kafka": {"bootstrap_servers": broker.bootstrap_servers, "answer_timeout": "5s"},
+            "topics": {"prefix": new_topic_name("control"), "consumers_ahead": 1},
+            "spark": {"master": spark_server.master},
+            "lake": {"root": str(folder / "lake")},
+        }
+    )
+    for number, node in list(broker.nodes.items()):
+        if not node.is_alive:  # a test failed between the harm and the new start
+            broker.restart(number)
+    with group_of(settings, folder) as group:
+        yield group, broker
 
 
 def lose_the_last_records(broker: EmbeddedKafka, place: TopicPartition, *, keep: float) -> None:
@@ -88,10 +100,10 @@ def stop_of(group: Group, place: TopicPartition, reason: StopReason) -> Any:
 
 
 def test_a_log_that_ends_below_the_ledger_stops_its_partition_alone(
-    spark_server: ConnectServer, tmp_path: Path
+    harmed_kafka: EmbeddedKafka, spark_server: ConnectServer, tmp_path: Path
 ) -> None:
     """The stop and the report name the offsets; the other topic goes on; verify counts the loss."""
-    with group_with_a_broker(spark_server, tmp_path) as (group, broker):
+    with group_with_a_broker(harmed_kafka, spark_server, tmp_path) as (group, broker):
         topic, places = carried_topic(group, "cut")
         other, more = carried_topic(group, "whole")
         child = group.start(1)
@@ -117,10 +129,10 @@ def test_a_log_that_ends_below_the_ledger_stops_its_partition_alone(
 
 
 def test_a_log_that_lost_records_and_grew_again_is_not_read_on(
-    spark_server: ConnectServer, tmp_path: Path
+    harmed_kafka: EmbeddedKafka, spark_server: ConnectServer, tmp_path: Path
 ) -> None:
     """By its ends it is whole; the leader epoch in the ledger shows that it is not."""
-    with group_with_a_broker(spark_server, tmp_path) as (group, broker):
+    with group_with_a_broker(harmed_kafka, spark_server, tmp_path) as (group, broker):
         topic, places = carried_topic(group, "grown")
         other, more = carried_topic(group, "kept")
         child = group.start(1)
@@ -154,10 +166,10 @@ def test_a_log_that_lost_records_and_grew_again_is_not_read_on(
 
 @pytest.mark.parametrize("anew", [0, 60, 200], ids=["empty", "fewer", "more"])
 def test_a_partition_whose_disk_was_wiped_is_not_read_on(
-    spark_server: ConnectServer, tmp_path: Path, anew: int
+    harmed_kafka: EmbeddedKafka, spark_server: ConnectServer, tmp_path: Path, anew: int
 ) -> None:
     """It stops with its reason, however many records came since; no row of the lake is touched."""
-    with group_with_a_broker(spark_server, tmp_path) as (group, broker):
+    with group_with_a_broker(harmed_kafka, spark_server, tmp_path) as (group, broker):
         topic, places = carried_topic(group, "wiped")
         other, more = carried_topic(group, "spared")
         child = group.start(1)
@@ -211,5 +223,4 @@ def _made(kafka: Administration, topic: str) -> bool:
 
 def _carried(group: Group, topic: str) -> int:
     """The ledger of the topic that there is now."""
-    partitions = verify(group.settings, [topic]).partitions
-    return partitions[0].ledger if partitions else 0
+    return carried_so_far(group.settings, [topic]).get(TopicPartition(topic, 0), 0)

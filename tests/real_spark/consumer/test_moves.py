@@ -45,10 +45,8 @@ def test_commands_and_questions_are_heard_while_a_batch_runs(group: Group) -> No
     child = group.start(1, at="before-commit", action="hang")
     group.command_start(1, places)
     wait_for("the batch to hang", lambda: "hanging" in child.log())
-    group.answer(1, group.ask(1))
-    asked = time.monotonic()
+    # The batch hangs until the end of this test: who waited for it would not answer at all.
     answer = group.answer(1, group.ask(1))
-    assert time.monotonic() - asked < 1
     assert len(answer.owned) == 2
     other, more = make_topic(group, "other", 1)
     group.command_start(1, more)

@@ -315,6 +315,15 @@ envFrom: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* For who only looks at the tables: the live page. */}}
+{{- define "penstock.lakeMountToRead" -}}
+{{- if .Values.lake.persistence.enabled }}
+- name: lake
+  mountPath: {{ .Values.lake.persistence.mountPath }}
+  readOnly: true
+{{- end }}
+{{- end -}}
+
 {{- define "penstock.lakeVolume" -}}
 {{- if .Values.lake.persistence.enabled }}
 - name: lake

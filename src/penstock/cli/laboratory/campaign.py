@@ -81,7 +81,8 @@ def campaign(
     if not report.is_successful:
         raise PenstockError(
             f"The campaign with seed {seed} failed: {report.lost} records lost, "
-            f"{report.doubled} doubled{'' if report.has_drained else ', not drained'}.",
+            f"{report.doubled} doubled{'' if report.has_drained else ', not drained'}, "
+            f"{len(report.fenced_unharmed)} unharmed consumers told to end.",
             remedy=f"Logs and lake: {folder}",
         )
     shutil.rmtree(folder)  # kept after a failure

@@ -41,7 +41,7 @@ def demo(
     # Imported late: Spark and the drawing library are slow to import.
     from penstock.laboratory.demo.observation import demo_figures  # noqa: PLC0415 -- see above
     from penstock.laboratory.demo.picture import draw, write_page  # noqa: PLC0415 -- see above
-    from penstock.laboratory.demo.run import Demo, is_successful, result_rows  # noqa: PLC0415 -- see above
+    from penstock.laboratory.demo.run import Demo, result_rows, shortcomings  # noqa: PLC0415 -- see above
     from penstock.laboratory.demo.story import CAPACITY_BYTES_PER_S, SHORT, WHOLE  # noqa: PLC0415 -- see above
 
     story = SHORT if short else WHOLE
@@ -66,12 +66,11 @@ def demo(
     say(f"picture of the run: {picture}")
     say(f"page with the picture and each hand-over: {out / 'demo.html'}")
     say(f"the run, to look at again: {out / 'run.html'}")
-    if is_successful(run):
-        say("The demo succeeded: every record is in the lake exactly once, whatever was killed.")
-    else:
+    if missing := shortcomings(run):
         raise PenstockError(
-            "The demo failed: see the lines above.", remedy=f"Logs and lake: {folder}"
+            f"The demo failed. {' '.join(missing)}", remedy=f"Logs and lake: {folder}"
         )
+    say("The demo succeeded: every record is in the lake exactly once, whatever was killed.")
     shutil.rmtree(folder)  # kept after a failure
 
 

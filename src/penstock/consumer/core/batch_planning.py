@@ -5,7 +5,6 @@ begin one batch period apart; without records the looks become rarer up to `idle
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from penstock.consumer.core import log_sizes, owned_partitions
 from penstock.consumer.core.effects import CarryBatch, LogLevel, RangeToCarry, ReadEnds
@@ -19,6 +18,7 @@ from penstock.consumer.core.state import BatchState, RunningBatch
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import StopReason, WaitsFor
 from penstock.model import TopicPartition
+from penstock.model.changed import changed
 
 IDLE_WAIT_FIRST_MS = 100
 # A limited consumer collects at least this much of its capacity before it begins a batch.
@@ -61,7 +61,7 @@ def due_times_ms(draft: StepDraft) -> Iterator[int]:
 def look(draft: StepDraft) -> None:
     """Ask how far the logs reach, if that is due."""
     if _may_look(draft) and draft.now_ms >= draft.batches.next_look_ms:
-        draft.batches = replace(draft.batches, is_looking=True)
+        draft.batches = changed(draft.batches, is_looking=True)
         draft.do(ReadEnds(tuple(sorted(draft.readable))))
 
 
@@ -78,7 +78,7 @@ def _may_look(draft: StepDraft) -> bool:
 
 def ends_not_read(draft: StepDraft, given: EndsNotRead) -> None:
     begin_wait(draft, WaitsFor.KAFKA)
-    draft.batches = replace(
+    draft.batches = changed(
         draft.batches,
         is_looking=False,
         looks_again=False,
@@ -90,7 +90,7 @@ def ends_not_read(draft: StepDraft, given: EndsNotRead) -> None:
 def ends_read(draft: StepDraft, given: EndsRead) -> None:
     """Begin a batch with what can be read now, or wait."""
     looks_again = draft.batches.looks_again
-    draft.batches = batches = replace(draft.batches, is_looking=False, looks_again=False)
+    draft.batches = batches = changed(draft.batches, is_looking=False, looks_again=False)
     end_wait(draft, WaitsFor.KAFKA)
     _note_answers(draft, given)
     if draft.own.is_shutting_down:
@@ -102,14 +102,14 @@ def ends_read(draft: StepDraft, given: EndsRead) -> None:
             _wait_idle(draft)
         return
     allowance = batches.allowance.at(draft.now_ms)
-    batches = replace(
+    batches = changed(
         batches, allowance=allowance, idle_wait_ms=_idle_wait_first_ms(draft.settings)
     )
     # With a capacity that is set, a batch waits until it is worth its cost.
     worth = allowance.capacity_bytes_per_s * _worth_ms(draft.settings) / 1000
     wait_ms = allowance.wait_ms(min(there_bytes, worth))
     if wait_ms > 0:
-        draft.batches = replace(batches, next_look_ms=draft.now_ms + wait_ms)
+        draft.batches = changed(batches, next_look_ms=draft.now_ms + wait_ms)
         return
     draft.batches = batches
     alone = None
@@ -129,7 +129,7 @@ def _note_answers(draft: StepDraft, given: EndsRead) -> None:
         _note_log(draft, partition, given)
     for partition in draft.progress.keys() & given.failures.keys():
         # By its old end, every batch would wait for a partition that does not answer.
-        draft.progress[partition] = replace(draft.progress[partition], end_offset=None)
+        draft.progress[partition] = changed(draft.progress[partition], end_offset=None)
     if given.failures:
         first = given.failures[min(given.failures)]
         draft.log_failure("ends_unknown", first, partitions=len(given.failures))
@@ -142,7 +142,7 @@ def _note_answers(draft: StepDraft, given: EndsRead) -> None:
 
 def _wait_idle(draft: StepDraft) -> None:
     wait_ms = draft.batches.idle_wait_ms
-    draft.batches = replace(
+    draft.batches = changed(
         draft.batches,
         next_look_ms=draft.now_ms + wait_ms,
         idle_wait_ms=min(2 * wait_ms, draft.settings.idle_wait_ms),
@@ -161,9 +161,9 @@ def _note_end(
     row = draft.progress[partition]
     if next_offset is None or end >= next_offset:
         if row.end_offset != end or row.short_since_ms is not None:
-            draft.progress[partition] = replace(row, end_offset=end, short_since_ms=None)
+            draft.progress[partition] = changed(row, end_offset=end, short_since_ms=None)
         return
-    row = replace(row, end_offset=end)
+    row = changed(row, end_offset=end)
     if row.is_unsettled or row.not_before_ms > draft.now_ms:
         draft.progress[partition] = row
         return
@@ -174,7 +174,7 @@ def _note_end(
         reason = StopReason.LOG_TRUNCATED
         owned_partitions.give_up(draft, partition, reason, next_offset, lost)
         return
-    draft.progress[partition] = replace(
+    draft.progress[partition] = changed(
         row.put_off(draft.settings, draft.now_ms), short_since_ms=since_ms
     )
     draft.log(
@@ -197,7 +197,7 @@ def _note_log(draft: StepDraft, partition: TopicPartition, given: EndsRead) -> N
     is_other_leader = row.leader_epoch is not None and epoch != row.leader_epoch
     is_other_topic = given.topic_ids.get(partition.topic, row.topic_id) != row.topic_id
     if epoch != row.leader_epoch:
-        row = draft.progress[partition] = replace(row, leader_epoch=epoch)
+        row = draft.progress[partition] = changed(row, leader_epoch=epoch)
     if is_other_leader or is_other_topic:
         draft.progress[partition] = row.doubted(draft.now_ms)
 
@@ -211,7 +211,7 @@ def _begin(draft: StepDraft, plan: RangePlan, budget_bytes: float, alone: str | 
         row = draft.progress[one.partition]
         if row.last_batch_number == 0:
             log_sizes.first_batch_begins(draft, one.partition)
-        draft.progress[one.partition] = row = replace(row, last_batch_number=number)
+        draft.progress[one.partition] = row = changed(row, last_batch_number=number)
         epoch = draft.owned[one.partition].epoch
         ranges.append(RangeToCarry(one, row.topic_id, row.ledger_offset, epoch, row.leader_epoch))
     is_limited = any(draft.progress[one.partition].offsets_max for one in plan.ranges)
@@ -228,7 +228,7 @@ def _begin(draft: StepDraft, plan: RangePlan, budget_bytes: float, alone: str | 
         since_ms=since_ms,
         is_alone=alone is not None,
     )
-    draft.batches = replace(
+    draft.batches = changed(
         batches,
         number=number,
         allowance=batches.allowance.without(plan.size_bytes),

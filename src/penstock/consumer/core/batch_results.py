@@ -4,7 +4,6 @@ A failure of one partition stays with that partition.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from penstock.consumer.core import log_sizes, owned_partitions, spark
 from penstock.consumer.core.cadence import batch_period_ms
@@ -22,6 +21,7 @@ from penstock.consumer.core.step_draft import StepDraft
 from penstock.consumer.core.topic_capacity import owned_topics
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
+from penstock.model.changed import changed
 
 # Of the time, or of the bytes, that a batch behind a backlog may take; and the most of its time
 # that the fixed cost may be.
@@ -34,7 +34,7 @@ def ended(draft: StepDraft, given: BatchEnded) -> None:
     batch = draft.batches.running
     if batch is None:
         raise AssertionError("a batch ended that never began")
-    draft.batches = replace(draft.batches, running=None, ended_ms=draft.now_ms)
+    draft.batches = changed(draft.batches, running=None, ended_ms=draft.now_ms)
     _count(draft, batch, given)
     put_off = {p: failure for p, failure in given.failures.items() if failure.reason is None}
     lengths = {one.range.partition: len(one.range) for one in batch.ranges}
@@ -62,7 +62,7 @@ def ended(draft: StepDraft, given: BatchEnded) -> None:
     next_ms = batch.began_ms + batch_period_ms(
         round_s, settings.batch_period_ms, settings.batch_period_longest_ms
     )
-    draft.batches = replace(
+    draft.batches = changed(
         draft.batches,
         next_look_ms=draft.now_ms if follows_at_once else max(draft.now_ms, next_ms),
     )
@@ -74,8 +74,8 @@ def _with_reason(failures: Failures, reason: StopReason) -> dict[TopicPartition,
 
 def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
     """Add what was carried to the progress, the report and the estimates."""
-    log_bytes, offsets = 0.0, 0
-    batches = draft.batches
+    log_bytes = {one.range.partition.topic: 0.0 for one in batch.ranges}
+    offsets, batches = 0, draft.batches
     for one in batch.ranges:
         partition, start = one.range.partition, one.range.start
         if partition in given.committed:
@@ -83,9 +83,10 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
             end = given.committed[partition]
             size = (end - start) * row.size_of_offset(batches.decoded_bytes_per_offset)
             draft.progress[partition] = row.carried(start, end, size)
-            log_bytes += size
+            log_bytes[partition.topic] += size
             offsets += end - start
-    draft.work += WorkDone(1, given.records, given.decoded_bytes, log_bytes, given.times)
+    carried_bytes = sum(log_bytes.values())
+    draft.work += WorkDone(1, given.records, given.decoded_bytes, carried_bytes, given.times)
     if not offsets:
         return
     seconds = (draft.now_ms - batch.began_ms) / 1000
@@ -93,7 +94,7 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
     pace = batches.pace.after(
         planned_bytes=batch.size_bytes, seconds=seconds, was_full=batch.is_full
     )
-    draft.batches = replace(
+    draft.batches = changed(
         draft.batches,
         decoded_bytes_per_offset=given.decoded_bytes / offsets,
         # A batch of one topic alone says nothing about the size of ordinary ones.
@@ -109,8 +110,10 @@ def _count(draft: StepDraft, batch: RunningBatch, given: BatchEnded) -> None:
     )
 
 
-def _with_capacity(draft: StepDraft, batch: RunningBatch, log_bytes: float) -> BatchState:
-    """What the batch shows of the capacity.
+def _with_capacity(
+    draft: StepDraft, batch: RunningBatch, log_bytes: Mapping[str, float]
+) -> BatchState:
+    """What the batch, with so many bytes of each topic, shows of the capacity.
 
     The first batch warms Spark up, and the first of a topic what its transformation needs: their
     times say nothing. Nor does a batch whose logs are not weighed yet: decoded bytes are others. Of
@@ -118,7 +121,7 @@ def _with_capacity(draft: StepDraft, batch: RunningBatch, log_bytes: float) -> B
     """
     batches = draft.batches
     partitions = [one.range.partition for one in batch.ranges]
-    topics = owned_topics(partitions)
+    topics = log_bytes.keys()
     was_full = batch.is_full and is_telling(batch, batches.pace, draft.now_ms)
     since_ms = batch.since_ms if was_full else batch.began_ms
     seconds = (draft.now_ms - since_ms) / 1000
@@ -126,11 +129,11 @@ def _with_capacity(draft: StepDraft, batch: RunningBatch, log_bytes: float) -> B
     capacity = batches.capacity if owned == batches.capacity_topics else CapacityEstimate()
     if batches.pace.is_warm and log_sizes.are_known(draft, partitions):
         if topics <= by_topic.warm and not batch.is_alone:
-            capacity = capacity.after(log_bytes, seconds, was_full=was_full)
-        by_topic = by_topic.after(topics, log_bytes, seconds, was_full=was_full)
+            capacity = capacity.after(sum(log_bytes.values()), seconds, was_full=was_full)
+        by_topic = by_topic.after(log_bytes, seconds, was_full=was_full)
     else:
-        by_topic = replace(by_topic, warm=by_topic.warm | topics)
-    return replace(batches, capacity=capacity, capacity_topics=owned, topic_capacities=by_topic)
+        by_topic = changed(by_topic, warm=by_topic.warm.union(topics))
+    return changed(batches, capacity=capacity, capacity_topics=owned, topic_capacities=by_topic)
 
 
 def is_telling(batch: RunningBatch, pace: Pace, now_ms: int) -> bool:
@@ -185,11 +188,11 @@ def start_offsets_read(draft: StepDraft, given: StartOffsetsRead) -> None:
         skipped = f"skipped offsets {offset} to {start}: retention removed them"
         draft.log(LogLevel.ERROR, "hole_skipped", partition=str(partition), error=skipped)
         draft.note_failure(partition, StopReason.OFFSET_OUT_OF_RANGE, offset, skipped)
-        draft.progress[partition] = replace(draft.progress[partition], hole_end=start)
+        draft.progress[partition] = changed(draft.progress[partition], hole_end=start)
     draft.look_soon()
 
 
 def start_offsets_not_read(draft: StepDraft, given: StartOffsetsNotRead) -> None:
     """The next batch fails in the same place, and asks again."""
-    draft.batches = replace(draft.batches, next_look_ms=draft.now_ms + draft.settings.idle_wait_ms)
+    draft.batches = changed(draft.batches, next_look_ms=draft.now_ms + draft.settings.idle_wait_ms)
     draft.log_failure("start_offsets_unknown", given.error)

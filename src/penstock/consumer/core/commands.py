@@ -6,14 +6,13 @@ answered only when every command before it has taken effect, or waits for a ledg
 read.
 """
 
-from dataclasses import replace
-
 from penstock.consumer.core.effects import LogLevel
 from penstock.consumer.core.inputs import Command, MessagesRead
 from penstock.consumer.core.ownership import Ownership, PendingQuery, stops_first
 from penstock.consumer.core.step_draft import StepDraft, is_unsettled
 from penstock.messages import RefusalReason, StartConsumingCommand, StateQuery, StopReason
 from penstock.model import Epoch, TopicPartition
+from penstock.model.changed import changed
 
 
 def read_messages(draft: StepDraft, given: MessagesRead) -> None:
@@ -34,7 +33,7 @@ def _refuse_foreign(draft: StepDraft, message: Command | StateQuery) -> None:
     Whoever can write here can write often: every refusal would be a message to the controller.
     """
     times = draft.own.refused_as_foreign + 1
-    draft.own = replace(draft.own, refused_as_foreign=times)
+    draft.own = changed(draft.own, refused_as_foreign=times)
     if times & (times - 1) == 0:
         draft.events.refuse(message, RefusalReason.NOT_FROM_LEADER, {}, times=times)
         draft.log(
@@ -86,7 +85,7 @@ def _accept_orders(draft: StepDraft, controller_epoch: int, plan_number: int) ->
             for p, epoch in draft.ended.items()
             if epoch.controller_epoch >= controller_epoch
         }
-    draft.own = replace(draft.own, controller_epoch=controller_epoch, plan_number=plan_number)
+    draft.own = changed(draft.own, controller_epoch=controller_epoch, plan_number=plan_number)
     draft.events.orders = (controller_epoch, plan_number)
 
 
@@ -102,7 +101,7 @@ def _start(draft: StepDraft, partition: TopicPartition, epoch: Epoch) -> bool:
         if owned.next_offset is not None and owned.ending is None:
             draft.events.started(partition, epoch, owned.next_offset)
     elif owned.is_in_batch or owned.ending is not None:
-        draft.owned[partition] = replace(owned, next_epoch=epoch)
+        draft.owned[partition] = changed(owned, next_epoch=epoch)
     else:
         draft.begin(partition, epoch)
     return True
@@ -118,10 +117,10 @@ def _stop(draft: StepDraft, partition: TopicPartition, epoch: Epoch) -> bool:
         draft.events.stopped(partition, epoch, None, StopReason.COMMANDED, "")
         return True
     if owned.next_epoch is not None and owned.next_epoch <= epoch:
-        owned = replace(owned, next_epoch=None)
+        owned = changed(owned, next_epoch=None)
     # The stop may name an epoch whose start never came: nothing of it may begin later, and what
     # is in flight under the older one ends first.
-    draft.owned[partition] = replace(owned, epoch=epoch, ending=StopReason.COMMANDED)
+    draft.owned[partition] = changed(owned, epoch=epoch, ending=StopReason.COMMANDED)
     if not owned.is_in_batch:
         draft.end(partition, StopReason.COMMANDED)
     return True
@@ -143,4 +142,4 @@ def _accept_query(draft: StepDraft, query: StateQuery) -> None:
     waiting_for = frozenset(p for p in draft.owned if is_unsettled(draft, p))
     pending = PendingQuery(query.controller_epoch, query.query_number, waiting_for)
     # Only the newest query matters to the controller that asked it.
-    draft.own = replace(draft.own, queries=(pending,))
+    draft.own = changed(draft.own, queries=(pending,))

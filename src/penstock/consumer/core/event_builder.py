@@ -4,7 +4,7 @@ Every message takes the next sequence number of this incarnation, so that the co
 the newest from one that is late.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -156,20 +156,9 @@ class EventBuilder:
         number: int,
         phase: ConsumerPhase,
         previous_shutdown: PreviousShutdown,
-        owned: Held,
+        owned: Collection[TopicPartition],
         measured: Measurements,
     ) -> Iterator[ConsumerReport]:
-        rows = []
-        for partition, (epoch, offset) in sorted(owned.items()):
-            plain = ReportedPartition(
-                topic=partition.topic,
-                partition=partition.partition,
-                epoch=str(epoch),
-                next_offset=offset,
-            )
-            seen = measured.partitions.get(partition)
-            update = {"epoch": plain.epoch, "next_offset": plain.next_offset}
-            rows.append(plain if seen is None else seen.model_copy(update=update))
         whole = ConsumerReport.model_construct(
             **self._head(),
             report_number=number,
@@ -185,7 +174,7 @@ class EventBuilder:
             failed=measured.failed,
             waits_for=measured.waits_for,
             works_on=measured.works_on,
-            owned=tuple(rows),
+            owned=tuple(measured.partitions[partition] for partition in sorted(owned)),
         )
         yield from self._in_parts(whole)
 

@@ -7,7 +7,6 @@ for all, the intervals stay short.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from penstock.consumer.core import owned_partitions
 from penstock.consumer.core.effects import LogLevel, ReadLedger
@@ -18,6 +17,7 @@ from penstock.consumer.core.state import LedgerLookup
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import StopReason, WaitsFor
 from penstock.model import TopicPartition
+from penstock.model.changed import changed
 
 
 def due_times_ms(draft: StepDraft) -> Iterator[int]:
@@ -67,7 +67,7 @@ def read(draft: StepDraft, given: LedgerRead) -> None:
     if any(row.log_bytes_per_offset is None for row in draft.progress.values()):
         # Of what is known nothing is asked: after an outage the look for records would wait for it.
         sizes = draft.log_sizes
-        draft.log_sizes = replace(sizes, next_ms=min(sizes.next_ms, draft.now_ms))
+        draft.log_sizes = changed(sizes, next_ms=min(sizes.next_ms, draft.now_ms))
     draft.look_soon()
 
 
@@ -82,7 +82,7 @@ def _missing(draft: StepDraft, partition: TopicPartition) -> None:
     else:
         row = draft.progress[partition]
         since_ms = draft.now_ms if row.missing_since_ms is None else row.missing_since_ms
-        draft.progress[partition] = replace(row, missing_since_ms=since_ms)
+        draft.progress[partition] = changed(row, missing_since_ms=since_ms)
     if draft.now_ms - since_ms < draft.settings.missing_partition_wait_ms:
         _put_off(draft, partition)
         return
@@ -93,7 +93,7 @@ def _missing(draft: StepDraft, partition: TopicPartition) -> None:
 def _again(draft: StepDraft, lookup: LedgerLookup, shared: WaitsFor | None) -> LedgerLookup:
     failures, wait_ms = next_retry(draft.settings, lookup.failures, shared)
     not_before_ms = draft.now_ms + wait_ms
-    return replace(lookup, failures=failures, not_before_ms=not_before_ms, shared=shared)
+    return changed(lookup, failures=failures, not_before_ms=not_before_ms, shared=shared)
 
 
 def not_read(draft: StepDraft, given: LedgerNotRead) -> None:

@@ -1,13 +1,13 @@
 """When to measure how many log bytes one offset of each partition stands for."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from penstock.consumer.core.effects import ReadLogSizes
 from penstock.consumer.core.inputs import LogSizesNotRead, LogSizesRead
 from penstock.consumer.core.state import LogSizes
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.model import TopicPartition
+from penstock.model.changed import changed
 
 PERIOD_MS = 30_000
 # While the size of a partition with records is not known.
@@ -22,7 +22,7 @@ def due_times_ms(draft: StepDraft) -> Iterator[int]:
 def ask(draft: StepDraft) -> None:
     sizes = draft.log_sizes
     if draft.progress and not sizes.is_reading and draft.now_ms >= sizes.next_ms:
-        draft.log_sizes = replace(sizes, is_reading=True)
+        draft.log_sizes = changed(sizes, is_reading=True)
         draft.do(ReadLogSizes(tuple(sorted(draft.progress))))
 
 
@@ -37,7 +37,7 @@ def read(draft: StepDraft, given: LogSizesRead) -> None:
     for partition, size in given.bytes_per_offset.items():
         if partition in draft.progress:
             row = draft.progress[partition]
-            draft.progress[partition] = replace(row, log_bytes_per_offset=size)
+            draft.progress[partition] = changed(row, log_bytes_per_offset=size)
     is_unknown = any(_lacks_size(draft, partition) for partition in draft.progress)
     period_ms = UNKNOWN_PERIOD_MS if is_unknown else PERIOD_MS
     draft.log_sizes = LogSizes(next_ms=draft.now_ms + period_ms)
@@ -55,7 +55,7 @@ def first_batch_begins(draft: StepDraft, partition: TopicPartition) -> None:
     """A log that was empty has records now: soon there is a size to ask for."""
     if draft.progress[partition].log_bytes_per_offset is None:
         sizes, soon_ms = draft.log_sizes, draft.now_ms + UNKNOWN_PERIOD_MS
-        draft.log_sizes = replace(sizes, next_ms=min(sizes.next_ms, soon_ms))
+        draft.log_sizes = changed(sizes, next_ms=min(sizes.next_ms, soon_ms))
 
 
 def not_read(draft: StepDraft, given: LogSizesNotRead) -> None:

@@ -7,10 +7,9 @@ with the first success.
 What is away is away for all: with the first success, everything that was put off for it is due.
 """
 
-from dataclasses import replace
-
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import Wait, WaitsFor, Work, WorksOn
+from penstock.model.changed import changed
 
 # What was away for a shorter time is retried that soon anyway. And a success beside failures, which
 # come and go by turns, does not repeat what failed at once.
@@ -33,10 +32,10 @@ def _cut_waits_short(draft: StepDraft, what: WaitsFor) -> None:
     now = draft.now_ms
     for partition, lookup in draft.lookups.items():
         if lookup.shared is what and lookup.not_before_ms > now:
-            draft.lookups[partition] = replace(lookup, not_before_ms=now)
+            draft.lookups[partition] = changed(lookup, not_before_ms=now)
     for partition, row in draft.progress.items():
         if row.shared is what and row.not_before_ms > now:
-            draft.progress[partition] = replace(row, not_before_ms=now)
+            draft.progress[partition] = changed(row, not_before_ms=now)
 
 
 def waits_for(draft: StepDraft) -> Wait | None:

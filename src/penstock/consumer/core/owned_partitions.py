@@ -4,7 +4,6 @@ Offsets come from the ledger alone: a start reads it, and it refuses a commit th
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from penstock.consumer.core.effects import LogLevel
 from penstock.consumer.core.inputs import LedgerEntry
@@ -12,6 +11,7 @@ from penstock.consumer.core.partition_progress import PartitionProgress
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.messages import StopReason
 from penstock.model import TopicPartition
+from penstock.model.changed import changed
 
 
 def start_reading(draft: StepDraft, partition: TopicPartition, entry: LedgerEntry) -> None:
@@ -29,7 +29,7 @@ def start_reading(draft: StepDraft, partition: TopicPartition, entry: LedgerEntr
     draft.progress[partition] = PartitionProgress(
         entry.topic_id, entry.ledger_offset, leader_epoch=entry.leader_epoch
     )
-    draft.owned[partition] = replace(owned, next_offset=entry.next_offset)
+    draft.owned[partition] = changed(owned, next_offset=entry.next_offset)
     draft.events.started(partition, owned.epoch, entry.next_offset)
 
 
@@ -49,7 +49,7 @@ def settle(draft: StepDraft, partition: TopicPartition, entry: LedgerEntry) -> N
     if entry.last_epoch is not None and entry.last_epoch > owned.epoch:
         draft.end(partition, StopReason.LEDGER_REFUSED)
     else:
-        draft.owned[partition] = replace(owned, next_offset=entry.ledger_offset)
+        draft.owned[partition] = changed(owned, next_offset=entry.ledger_offset)
 
 
 def _give_up_truncated(draft: StepDraft, partition: TopicPartition, entry: LedgerEntry) -> None:
@@ -64,7 +64,7 @@ def _give_up_truncated(draft: StepDraft, partition: TopicPartition, entry: Ledge
 def enter_batch(draft: StepDraft, partitions: Collection[TopicPartition]) -> None:
     """They cannot be stopped until the batch ends."""
     for partition in partitions:
-        draft.owned[partition] = replace(draft.owned[partition], is_in_batch=True)
+        draft.owned[partition] = changed(draft.owned[partition], is_in_batch=True)
 
 
 def leave_batch(
@@ -78,7 +78,7 @@ def leave_batch(
     for partition in sorted(partitions):
         owned = draft.owned[partition]
         next_offset = committed.get(partition, owned.next_offset)
-        owned = draft.owned[partition] = replace(owned, next_offset=next_offset, is_in_batch=False)
+        owned = draft.owned[partition] = changed(owned, next_offset=next_offset, is_in_batch=False)
         if partition in refused:
             draft.end(partition, StopReason.LEDGER_REFUSED)
         elif owned.ending is not None:
@@ -107,6 +107,6 @@ def give_up_all(draft: StepDraft) -> None:
     """For a shutdown: what is in a batch waits for its end."""
     for partition in sorted(draft.owned):
         owned = draft.owned[partition]
-        draft.owned[partition] = replace(owned, ending=StopReason.SHUTDOWN, next_epoch=None)
+        draft.owned[partition] = changed(owned, ending=StopReason.SHUTDOWN, next_epoch=None)
         if not owned.is_in_batch:
             draft.end(partition, StopReason.SHUTDOWN)

@@ -17,7 +17,7 @@ from penstock.messages import (
 from penstock.model import ConsumerId, Epoch, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Owned:
     """One partition under one epoch. Without a next offset the ledger has not been read yet."""
 
@@ -35,7 +35,7 @@ class Owned:
         return self.next_offset is None or self.ending is not None or self.next_epoch is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PendingQuery:
     """A query, and the partitions whose commands came before it and are not done yet."""
 
@@ -44,7 +44,7 @@ class PendingQuery:
     waiting_for: frozenset[TopicPartition]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ownership:
     consumer_id: ConsumerId
     incarnation: int

@@ -7,7 +7,9 @@ load.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from penstock.model.changed import changed
 
 FIRST_BUDGET_BYTES = 8.0 * 2**20
 BUDGET_BYTES_MIN = 2.0**20
@@ -21,18 +23,21 @@ _FIXED_SHARE_MAX = 0.9
 _BATCHES_REMEMBERED = 20
 _ALIKE_SHARE = 0.5
 _FULL_BATCHES_NEEDED = 2
+# A second full batch that is so many times as quick as the first one shows that the consumer, or
+# what it shares, still warms up.
+_WARMING_UP = 1.25
 # More, because one that was quick by chance says more than is true.
-_PARTIAL_BATCHES_NEEDED = 5
+PARTIAL_BATCHES_NEEDED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PaceLimits:
     batch_bytes: int
     batch_time_s: float
     backlog_batch_time_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pace:
     """The size of the next batch.
 
@@ -54,15 +59,15 @@ class Pace:
         """The pace after one more batch."""
         full = self.full_in_a_row + 1 if was_full else 0
         if not self.is_warm or seconds <= 0 or planned_bytes <= 0:
-            return replace(self, is_warm=True, full_in_a_row=full)
+            return changed(self, is_warm=True, full_in_a_row=full)
         limits = self.limits
         wanted_s = limits.batch_time_s if full <= 1 else limits.backlog_batch_time_s
         if was_full:
             return self._after_full(planned_bytes, seconds, wanted_s, full)
         if seconds > _FAR_TOO_LONG * max(wanted_s, 2 * self.fixed_s):
             smaller = min(self.budget_bytes, planned_bytes) * max(_CHANGE_MIN, wanted_s / seconds)
-            return replace(self, budget_bytes=self._bounded(smaller), full_in_a_row=0)
-        return replace(self, full_in_a_row=0)
+            return changed(self, budget_bytes=self._bounded(smaller), full_in_a_row=0)
+        return changed(self, full_in_a_row=0)
 
     def _after_full(self, size: float, seconds: float, wanted_s: float, full: int) -> "Pace":
         fixed_s = self.fixed_s
@@ -73,7 +78,7 @@ class Pace:
         s_per_byte = (seconds - fixed_s) / size
         budget = (max(wanted_s, 2 * fixed_s) - fixed_s) / s_per_byte
         budget = min(_CHANGE_MAX * size, max(_CHANGE_MIN * size, budget))
-        return replace(
+        return changed(
             self,
             budget_bytes=self._bounded(budget),
             full_in_a_row=full,
@@ -85,7 +90,7 @@ class Pace:
         return min(float(self.limits.batch_bytes), max(BUDGET_BYTES_MIN, budget_bytes))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Allowance:
     """Bytes that a consumer of limited capacity may read now; unused ones are saved for a while."""
 
@@ -102,16 +107,16 @@ class Allowance:
         if not self.is_limited:
             return self
         if self.at_ms is None:  # one second's worth to begin with
-            return replace(self, saved_bytes=self.capacity_bytes_per_s, at_ms=now_ms)
+            return changed(self, saved_bytes=self.capacity_bytes_per_s, at_ms=now_ms)
         most = self.capacity_bytes_per_s * self.saved_s_max
         passed_s = max(0, now_ms - self.at_ms) / 1000
         saved = min(most, self.saved_bytes + passed_s * self.capacity_bytes_per_s)
-        return replace(self, saved_bytes=saved, at_ms=now_ms)
+        return changed(self, saved_bytes=saved, at_ms=now_ms)
 
     def without(self, taken_bytes: float) -> "Allowance":
         """May go below zero: one record can be larger than everything saved."""
         return (
-            replace(self, saved_bytes=self.saved_bytes - taken_bytes) if self.is_limited else self
+            changed(self, saved_bytes=self.saved_bytes - taken_bytes) if self.is_limited else self
         )
 
     def limit(self, budget_bytes: float) -> float:
@@ -124,7 +129,7 @@ class Allowance:
         return math.ceil((wanted_bytes - self.saved_bytes) / self.capacity_bytes_per_s * 1000)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CapacityEstimate:
     """Log bytes a second over the last full batches, the pauses between them included.
 
@@ -140,9 +145,12 @@ class CapacityEstimate:
         if seconds <= 0 or log_bytes <= 0:
             return self
         if was_full:
+            newest = (log_bytes, seconds)
             # Much smaller ones show their fixed cost.
             like = [one for one in self.full if one[0] >= _ALIKE_SHARE * log_bytes]
-            return CapacityEstimate((*like, (log_bytes, seconds))[-_BATCHES_REMEMBERED:])
+            if len(like) == 1 and _speed((newest,)) > _WARMING_UP * _speed((like[0],)):
+                like = []
+            return CapacityEstimate((*like, newest)[-_BATCHES_REMEMBERED:])
         partial = (*self.partial, (log_bytes, seconds))[-_BATCHES_REMEMBERED:]
         later = CapacityEstimate(self.full, partial)
         known, least = self.log_bytes_per_s, later.at_least_log_bytes_per_s
@@ -155,7 +163,7 @@ class CapacityEstimate:
 
     @property
     def at_least_log_bytes_per_s(self) -> float | None:
-        return _speed(self.partial) if len(self.partial) >= _PARTIAL_BATCHES_NEEDED else None
+        return _speed(self.partial) if len(self.partial) >= PARTIAL_BATCHES_NEEDED else None
 
 
 def _speed(batches: tuple[tuple[float, float], ...]) -> float:

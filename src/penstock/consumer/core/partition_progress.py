@@ -4,13 +4,14 @@ A partition has progress from the moment its ledger entry is read until it ends.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from penstock.consumer.core.inputs import StageTimes
 from penstock.consumer.core.ranges import BYTES_PER_OFFSET_GUESS, Waiting
 from penstock.consumer.core.settings import CoreSettings
 from penstock.messages import CycleMeasurement, ReportedPartition, WaitsFor
 from penstock.model import Epoch, TopicPartition
+from penstock.model.changed import changed
 
 # What a record costs in the log beyond its key and value, when the log's size is not known.
 _RECORD_FRAMING_BYTES = 12.0
@@ -36,7 +37,7 @@ def next_retry(settings: CoreSettings, failures: int, shared: WaitsFor | None) -
     return (failures + 1, wait_ms) if wait_ms <= longest_ms else (failures, longest_ms)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionProgress:
     topic_id: str
     ledger_offset: int | None
@@ -75,7 +76,7 @@ class PartitionProgress:
     ) -> "PartitionProgress":
         """A failure that passes: read the ledger later, and only then go on."""
         failures, wait_ms = next_retry(settings, self.failures, shared)
-        return replace(
+        return changed(
             self,
             failures=failures,
             not_before_ms=now_ms + wait_ms,
@@ -85,7 +86,7 @@ class PartitionProgress:
 
     def halved(self, offsets: int) -> "PartitionProgress":
         """A batch with so many offsets of it was too large."""
-        return replace(self, offsets_max=max(1, offsets // 2))
+        return changed(self, offsets_max=max(1, offsets // 2))
 
     def _next_offsets_max(self, carried: int) -> int | None:
         """Grow slowly, so that few batches are too large again; no limit that does not bind."""
@@ -95,14 +96,14 @@ class PartitionProgress:
 
     def doubted(self, now_ms: int) -> "PartitionProgress":
         """It may not be the log it was: read the ledger now, and only then go on."""
-        return replace(self, not_before_ms=max(self.not_before_ms, now_ms), is_unsettled=True)
+        return changed(self, not_before_ms=max(self.not_before_ms, now_ms), is_unsettled=True)
 
     def settled(self, ledger_offset: int | None) -> "PartitionProgress":
         """The ledger was read again."""
-        return replace(self, ledger_offset=ledger_offset, is_unsettled=False, missing_since_ms=None)
+        return changed(self, ledger_offset=ledger_offset, is_unsettled=False, missing_since_ms=None)
 
     def carried(self, start: int, end: int, size_bytes: float) -> "PartitionProgress":
-        return replace(
+        return changed(
             self,
             ledger_offset=end,
             hole_end=None,
@@ -159,20 +160,25 @@ def behind(
 
 
 def reported(
-    partition: TopicPartition, epoch: Epoch, row: PartitionProgress, seconds: float
+    partition: TopicPartition,
+    epoch: Epoch,
+    row: PartitionProgress,
+    seconds: float,
+    next_offset: int | None = None,
 ) -> ReportedPartition:
-    """How fast a partition was read since the last report."""
+    """How far a partition is, and how fast it was read since the last report."""
     return ReportedPartition(
         topic=partition.topic,
         partition=partition.partition,
         epoch=str(epoch),
+        next_offset=next_offset,
         end_offset=row.end_offset,
         read_speed_log_bytes_per_s=row.log_bytes_read / seconds if seconds > 0 else None,
         records_per_s=row.offsets_read / seconds if seconds > 0 else None,
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkDone:
     """What the batches since the last report did."""
 

@@ -1,7 +1,5 @@
 """When to report to the controller, and what a report holds; and when to remove orphans."""
 
-from dataclasses import replace
-
 from penstock.consumer.core.effects import (
     RemoveOrphans,
     SaveMailboxPositions,
@@ -18,6 +16,7 @@ from penstock.consumer.core.step_draft import StepDraft
 from penstock.consumer.core.topic_capacity import owned_topics
 from penstock.messages import TopicCapacity
 from penstock.messages.report import TOPIC_CAPACITIES_MAX
+from penstock.model.changed import changed
 
 
 def report(draft: StepDraft, given: Tick) -> None:
@@ -30,14 +29,10 @@ def report(draft: StepDraft, given: Tick) -> None:
     if given.is_delivery_stuck:
         return
     own = draft.own
-    draft.own = replace(own, reports=own.reports + 1)
+    draft.own = changed(own, reports=own.reports + 1)
     measured = _measure(draft)
     # A partition whose ledger is not read yet is not being read, and is not reported as such.
-    held = {
-        p: (one.epoch, one.next_offset)
-        for p, one in draft.owned.items()
-        if one.next_offset is not None
-    }
+    held = [p for p, one in draft.owned.items() if one.next_offset is not None]
     messages = draft.events.report(
         draft.own.reports, own.phase, own.previous_shutdown, held, measured
     )
@@ -53,20 +48,23 @@ def _measure(draft: StepDraft) -> Measurements:
     draft.reported_ms = draft.now_ms
     partitions = {}
     for partition, row in draft.progress.items():
-        epoch = draft.owned[partition].epoch
-        partitions[partition] = reported(partition, epoch, row, seconds)
+        owned = draft.owned[partition]
+        partitions[partition] = reported(partition, owned.epoch, row, seconds, owned.next_offset)
         if row.offsets_read:
-            draft.progress[partition] = replace(row, offsets_read=0, log_bytes_read=0.0)
+            draft.progress[partition] = changed(row, offsets_read=0, log_bytes_read=0.0)
     next_offsets = {
         p: one.next_offset for p, one in draft.owned.items() if one.next_offset is not None
     }
     unread = behind(draft.progress, next_offsets, draft.batches.decoded_bytes_per_offset)
     work, draft.work = draft.work, WorkDone()
-    is_of_these = owned_topics(draft.owned) == draft.batches.capacity_topics
-    capacity = draft.batches.capacity if is_of_these else CapacityEstimate()
+    topics, batches = owned_topics(draft.owned), draft.batches
+    is_of_these = topics == batches.capacity_topics
+    capacity = batches.capacity if is_of_these else CapacityEstimate()
+    # Batches that are not full have the topics as they are written: their figure never waits.
+    is_measuring = batches.topic_capacities.is_measuring(topics, draft.now_ms)
     return Measurements(
         partitions=partitions,
-        capacity_log_bytes_per_s=capacity.log_bytes_per_s,
+        capacity_log_bytes_per_s=None if is_measuring else capacity.log_bytes_per_s,
         at_least_log_bytes_per_s=_within_limit(draft, capacity.at_least_log_bytes_per_s),
         topic_capacities=_topic_capacities(draft),
         behind_records=unread[0] if unread else None,
@@ -82,15 +80,15 @@ def _measure(draft: StepDraft) -> Measurements:
 def _topic_capacities(draft: StepDraft) -> tuple[TopicCapacity, ...]:
     """Of the topics that it owns and has carried alone."""
     found = []
-    known = draft.batches.topic_capacities.by_topic
-    for topic in sorted(owned_topics(draft.owned) & known.keys()):
-        estimate = known[topic]
-        shown, least = estimate.log_bytes_per_s, estimate.at_least_log_bytes_per_s
+    capacities = draft.batches.topic_capacities
+    for topic in sorted(owned_topics(draft.owned) & capacities.by_topic.keys()):
+        least = capacities.by_topic[topic].at_least_log_bytes_per_s
+        shown = capacities.shown(topic)
         if shown is not None or least is not None:
             found.append(
                 TopicCapacity(
                     topic=topic,
-                    capacity_log_bytes_per_s=shown,
+                    capacity_log_bytes_per_s=_within_limit(draft, shown),
                     at_least_log_bytes_per_s=_within_limit(draft, least),
                 )
             )

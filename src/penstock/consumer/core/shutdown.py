@@ -1,7 +1,6 @@
 """An orderly end: give everything up, wait for the running batch, and no longer than the grace."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from penstock.consumer.core import owned_partitions
 from penstock.consumer.core.effects import Fail, InterruptBatch, LogLevel
@@ -9,6 +8,7 @@ from penstock.consumer.core.inputs import ShutdownAsked
 from penstock.consumer.core.state import Shutdown
 from penstock.consumer.core.step_draft import StepDraft
 from penstock.errors import PenstockError
+from penstock.model.changed import changed
 
 # The share of the grace period that the running batch may use before it is dropped.
 # No setting: `consumer.grace` is the one to change; the rest is for the last messages.
@@ -26,7 +26,7 @@ def asked(draft: StepDraft, given: ShutdownAsked) -> None:
         return
     grace_ms = draft.settings.grace_ms
     draft.shutdown = Shutdown(now + grace_ms, now + round(BATCH_SHARE_OF_GRACE * grace_ms))
-    draft.own = replace(draft.own, is_shutting_down=True)
+    draft.own = changed(draft.own, is_shutting_down=True)
     is_running = draft.batches.running is not None
     draft.log(LogLevel.INFO, "ending", signal=given.signal, batch_runs=is_running)
     owned_partitions.give_up_all(draft)
@@ -53,7 +53,7 @@ def watch(draft: StepDraft) -> None:
 
 def _drop_batch(draft: StepDraft, shutdown: Shutdown, why: str) -> None:
     """A shutdown that has not ended waits for a batch: make it fail; it is then dropped whole."""
-    draft.shutdown = replace(shutdown, drop_batch_ms=None)
+    draft.shutdown = changed(shutdown, drop_batch_ms=None)
     draft.log(LogLevel.WARNING, "batch_dropped", why=why)
     draft.do(InterruptBatch())
 

@@ -1,7 +1,6 @@
 """When Spark is started again, and when its loss ends the process."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from penstock.consumer.core.effects import Fail, LogLevel, StartSpark
 from penstock.consumer.core.inputs import PartitionFailure, SparkNotStarted, SparkStarted
@@ -12,15 +11,18 @@ from penstock.consumer.core.step_draft import StepDraft
 from penstock.errors import UnreachableError
 from penstock.messages import WaitsFor
 from penstock.model import TopicPartition
+from penstock.model.changed import changed
 
 
 def started(draft: StepDraft, _: SparkStarted) -> None:
-    draft.spark = replace(draft.spark, is_ready=True)
+    draft.spark = changed(draft.spark, is_ready=True)
     batches = draft.batches
-    draft.batches = replace(
+    draft.batches = changed(
         batches,
-        pace=replace(batches.pace, is_warm=False),
-        topic_capacities=batches.topic_capacities.cold(),
+        pace=changed(batches.pace, is_warm=False),
+        topic_capacities=batches.topic_capacities.cold(
+            draft.now_ms, draft.settings.backlog_batch_time_ms
+        ),
     )
     end_wait(draft, WaitsFor.SPARK)
     draft.log(LogLevel.INFO, "spark_ready")
@@ -33,7 +35,7 @@ def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
         draft.do(Fail(given.error))
         return
     failures, wait_ms = next_retry(draft.settings, draft.spark.failures, WaitsFor.SPARK)
-    draft.spark = replace(draft.spark, failures=failures)
+    draft.spark = changed(draft.spark, failures=failures)
     draft.log_failure("spark_away", given.error)
     draft.do(StartSpark(after_ms=wait_ms))
 
@@ -41,7 +43,7 @@ def not_started(draft: StepDraft, given: SparkNotStarted) -> None:
 def batch_ended(draft: StepDraft, lost: Mapping[TopicPartition, PartitionFailure]) -> None:
     """A batch that lost Spark asks for a new session, or ends the process if there is none."""
     if not lost:
-        draft.spark = replace(draft.spark, failures=0)
+        draft.spark = changed(draft.spark, failures=0)
         return
     failures = draft.spark.failures + 1
     if draft.settings.restarts_spark:
@@ -49,7 +51,7 @@ def batch_ended(draft: StepDraft, lost: Mapping[TopicPartition, PartitionFailure
         begin_wait(draft, WaitsFor.SPARK)
         draft.do(StartSpark())
         return
-    draft.spark = replace(draft.spark, failures=failures)
+    draft.spark = changed(draft.spark, failures=failures)
     if failures >= draft.settings.local_spark_failures_max:
         # Its JVM is gone; the next incarnation starts another.
         draft.do(Fail(lost[min(lost)].error))

@@ -13,7 +13,7 @@ from penstock.messages import FailedPartition, WaitsFor
 from penstock.model import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LedgerLookup:
     """A ledger entry that must be read before its partition can be read."""
 
@@ -29,7 +29,7 @@ class LedgerLookup:
         return self.not_before_ms > 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunningBatch:
     ranges: tuple[RangeToCarry, ...]
     size_bytes: float
@@ -44,7 +44,7 @@ class RunningBatch:
     is_alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BatchState:
     """When to look for records, how many to take, and the batch that runs."""
 
@@ -66,7 +66,7 @@ class BatchState:
     decoded_bytes_per_offset: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogSizes:
     is_reading: bool = False
     next_ms: int = 0
@@ -74,14 +74,14 @@ class LogSizes:
     is_refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spark:
     is_ready: bool = False
     # In a row.
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shutdown:
     """By when the running batch is dropped, and by when the process must have ended."""
 
@@ -90,7 +90,7 @@ class Shutdown:
     drop_batch_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConsumerState:
     settings: CoreSettings
     ownership: Ownership

@@ -1,7 +1,6 @@
 """The working copy of one step: handlers change it, `finish` makes the new state of it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.consumer.core.effects import (
@@ -19,6 +18,7 @@ from penstock.consumer.core.state import ConsumerState, LedgerLookup
 from penstock.errors import PenstockError
 from penstock.messages import FailedPartition, StopReason
 from penstock.model import Epoch, TopicPartition
+from penstock.model.changed import changed
 
 _FAILED_ROWS_MAX = 100
 # An orderly end has at least this long to get its last messages out.
@@ -106,7 +106,7 @@ class StepDraft:
     def look_soon(self) -> None:
         """Something can be read that could not before: do not wait."""
         batches = self.batches
-        self.batches = replace(batches, next_look_ms=self.now_ms, looks_again=batches.is_looking)
+        self.batches = changed(batches, next_look_ms=self.now_ms, looks_again=batches.is_looking)
 
     def finish(self, due_ms: int) -> tuple[ConsumerState, tuple[Effect, ...]]:
         """The new state; messages and the next tick come after all other effects."""
@@ -114,7 +114,7 @@ class StepDraft:
         self.effects += [SendToController(message) for message in self.events.events()]
         self._answer_queries()
         self._end_when_nothing_is_left()
-        own = replace(
+        own = changed(
             self.own,
             sequence=self.events.sequence,
             owned=_kept(before.ownership.owned, self.owned),
@@ -154,20 +154,20 @@ class StepDraft:
         for query in self.own.queries:
             pending = frozenset(p for p in query.waiting_for if is_unsettled(self, p))
             if pending:
-                left.append(replace(query, waiting_for=pending))
+                left.append(changed(query, waiting_for=pending))
                 continue
             held = {p: (one.epoch, one.next_offset) for p, one in self.owned.items()}
             numbers = (query.controller_epoch, query.query_number)
             self.effects += [SendToController(m) for m in self.events.response(numbers, held)]
-        self.own = replace(self.own, queries=tuple(left))
+        self.own = changed(self.own, queries=tuple(left))
 
     def _end_when_nothing_is_left(self) -> None:
         own = self.own
         if self.shutdown is None or own.has_ended or self.owned:
             return
-        self.own = own = replace(own, has_ended=True, reports=own.reports + 1)
+        self.own = own = changed(own, has_ended=True, reports=own.reports + 1)
         report = self.events.report(
-            own.reports, own.phase, own.previous_shutdown, {}, Measurements()
+            own.reports, own.phase, own.previous_shutdown, (), Measurements()
         )
         self.effects += [SendToController(message) for message in report]
         left_ms = self.shutdown.deadline_ms - self.now_ms

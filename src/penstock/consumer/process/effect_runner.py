@@ -209,6 +209,16 @@ class EffectRunner:
         self.has_ended = True
         self._systems.end_upkeep()
         left_s = min(LAST_MESSAGES_S_MAX, effect.within_ms / 1000)
+        deadline_s = time.monotonic() + left_s
+        has_left = threading.Event()
+
+        def leave() -> None:
+            try:
+                self._systems.end_commits_for_others()
+            finally:
+                has_left.set()
+
+        Worker("leaving", self._inbox).ask(leave, lambda *_: None, lambda *_: None)
         self._outbound.flush(left_s)
         if self._group is not None:
             self._group.finish(left_s)
@@ -218,6 +228,7 @@ class EffectRunner:
             lambda: self._systems.end_spark(then=released.set), lambda *_: None, lambda *_: None
         )
         released.wait(left_s)
+        has_left.wait(max(0.0, deadline_s - time.monotonic()))
 
     def _fail(self, effect: act.Fail) -> None:
         raise effect.error

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.committer import CommitsTogether
 from penstock.consumer.core.effects import RangeToCarry
 from penstock.consumer.core.inputs import LedgerEntry
 from penstock.errors import PenstockError
@@ -20,7 +21,6 @@ from penstock.pipeline import BatchResult, Claim, Pipeline, PlannedRange, Writer
 from penstock.pipeline.commit_watch import UNWATCHED, CommitWatch
 from penstock.pipeline.session import disconnect
 from penstock.pipeline.table_keeper import TableKeeper, TablesKept
-from penstock.pipeline.upkeep import remove_orphans_of
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -68,8 +68,11 @@ class ExternalSystems:
         self._session: Any = None
         self._authority: str | None = None
         self._keeper = TableKeeper(settings.lake)
+        self._together: CommitsTogether | None = None
+        if settings.lake.commits_together:
+            self._together = CommitsTogether(settings, writer, at_point=at_point, watch=watch)
         # The ledger can be read before Spark is up.
-        self._pipeline = Pipeline(settings, None, at_point=at_point, watch=watch)
+        self._pipeline = self._new_pipeline()
 
     def start_spark(self, *, after_s: float) -> None:
         """Wait, then begin a session; also when the last one is lost.
@@ -85,8 +88,15 @@ class ExternalSystems:
         self._session = start_session(
             self._settings.spark, name=f"penstock-consumer-{self._writer.consumer_id}"
         )
-        self._pipeline = Pipeline(
-            self._settings, self._session, at_point=self._at_point, watch=self._watch
+        self._pipeline = self._new_pipeline()
+
+    def _new_pipeline(self) -> Pipeline:
+        return Pipeline(
+            self._settings,
+            self._session,
+            at_point=self._at_point,
+            watch=self._watch,
+            hand_over=self._together,
         )
 
     def carry(self, ranges: Sequence[RangeToCarry], *, is_calm: bool = False) -> BatchResult:
@@ -104,6 +114,8 @@ class ExternalSystems:
 
     def interrupt(self) -> None:
         """Make the running batch fail; it is then dropped whole."""
+        if self._together is not None:
+            self._together.give_up()
         if self._session is not None:
             self._pipeline.interrupt()
 
@@ -117,8 +129,11 @@ class ExternalSystems:
             then()
 
     def remove_orphans(self) -> int:
-        """Remove this consumer's files that no commit names and none can name; how many."""
-        return remove_orphans_of(self._settings.lake, self._writer.consumer_id)
+        """Remove this consumer's files that no commit names and none can name; how many.
+
+        In a child process: it reads the list of files.
+        """
+        return self._keeper.remove_orphans(self._writer.consumer_id)
 
     def keep_tables(self, tables: Sequence[str]) -> TablesKept:
         """Join small files and remove what is no longer needed, in a child process."""
@@ -127,6 +142,11 @@ class ExternalSystems:
     def end_upkeep(self) -> None:
         """End the child process, whatever it does. Never waits."""
         self._keeper.close()
+
+    def end_commits_for_others(self) -> None:
+        """Tell the other writers, so that they wait for no answer."""
+        if self._together is not None:
+            self._together.close()
 
     def read_ends(self, partitions: Sequence[TopicPartition]) -> LogEnds:
         """How far each partition's committed records reach, and why others cannot be looked up.

@@ -93,7 +93,7 @@ class ConsumerProcess:
         self._deployment_version = deployment_version
         self._started_file = started_file
         self._health = health or Health()
-        self._metrics = ConsumerMetrics(settings.lake.group, consumer_id, metrics)
+        self._metrics = ConsumerMetrics(settings.lake, consumer_id, metrics)
         self._at_point = at_point
         self._inbox = Inbox()
         self._log = get_logger(consumer=consumer_id)
@@ -306,7 +306,7 @@ class ConsumerProcess:
         if isinstance(given, SparkStarted):
             self._tell_started()
         self._state, effects = step(self._state, given)
-        self._metrics.owned = len(self._state.ownership.owned)
+        self._metrics.owned = self._state.ownership.owned.keys()
         self._runner.run(effects)
 
     def _tell_started(self) -> None:

@@ -1,24 +1,51 @@
 """Keeps a consumer's metrics: what its batches, its commits and its upkeep did."""
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from penstock.consumer.core.inputs import BatchEnded
+from penstock.consumer.core.settings import table_keepers
+from penstock.consumer.core.table_upkeep import tables_to_keep
 from penstock.messages import StopReason
-from penstock.metrics import Process, Sample
+from penstock.metrics import Metric, Process, Sample
 from penstock.metrics import of_consumer as of
+from penstock.model import TopicPartition
 from penstock.pipeline import BatchResult
 from penstock.pipeline.upkeep import UpkeepReport
+from penstock.settings.sections import LakeSettings
 from penstock.telemetry import MetricStore
+
+# What was seen of a table is told so long after the consumer has given it up. One that commits for
+# others has none of their partitions.
+SEEN_WITHIN_S = 300.0
+# And of a table that it still has: others commit to it as well, and know more after this.
+SEEN_WITHIN_S_OWNED = 3_600.0
+# A figure of each table, and when it was seen.
+_Seen = dict[str, tuple[float, int]]
 
 
 class ConsumerMetrics:
     """Several threads call it. It is also the pipeline's `CommitWatch`."""
 
-    def __init__(self, group: str, consumer_id: int, store: MetricStore | None) -> None:
-        self._store = store or MetricStore(group, Process.CONSUMER)
+    def __init__(
+        self,
+        lake: LakeSettings,
+        consumer_id: int,
+        store: MetricStore | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store or MetricStore(lake.group, Process.CONSUMER)
         self._me = str(consumer_id)
+        self._lake = lake
+        self._keepers = table_keepers(lake)
+        self._clock = clock
         self._has_session = False
-        self.owned = 0
+        # The present value. It is replaced as a whole and never changed in place.
+        self.owned: Collection[TopicPartition] = ()
+        self._seen: Mapping[Metric, _Seen] = {
+            one: {} for one in (of.TABLE_VERSION, of.TABLE_LOG_ENTRIES, of.TABLE_FILES)
+        }
         for metric in (
             of.RETRIES,
             of.RECORDS,
@@ -36,7 +63,22 @@ class ConsumerMetrics:
         self._store.ask(self._samples)
 
     def _samples(self) -> Iterator[Sample]:
-        yield Sample(of.OWNED, (self._me,), self.owned)
+        owned, now_s = self.owned, self._clock()
+        yield Sample(of.OWNED, (self._me,), len(owned))
+        written = {self._lake.table_of(topic).table for topic in {one.topic for one in owned}}
+        kept = tables_to_keep(owned, self._keepers)
+        for metric, seen in self._seen.items():
+            for table, (at_s, figure) in list(seen.items()):
+                age_s = now_s - at_s
+                if metric is of.TABLE_FILES:  # only its keeper counts them: nobody knows more
+                    is_told = table in kept or age_s <= SEEN_WITHIN_S
+                else:
+                    is_told = age_s <= (SEEN_WITHIN_S_OWNED if table in written else SEEN_WITHIN_S)
+                if is_told:
+                    yield Sample(metric, (self._me, table), figure)
+
+    def _see(self, metric: Metric, table: str, figure: int) -> None:
+        self._seen[metric][table] = (self._clock(), figure)
 
     def batch_ended(self, result: BatchResult, given: BatchEnded, seconds: float) -> None:
         """`given` is the same result as the core sees it: with its failures classified."""
@@ -72,8 +114,8 @@ class ConsumerMetrics:
     def committed(self, table: str, version: int, log_entries: int) -> None:
         self._store.count(of.COMMITS, self._me, table)
         self._store.count(of.CONFLICTS, self._me, table, by=0)
-        self._store.set(of.TABLE_VERSION, version, self._me, table)
-        self._store.set(of.TABLE_LOG_ENTRIES, log_entries, self._me, table)
+        self._see(of.TABLE_VERSION, table, version)
+        self._see(of.TABLE_LOG_ENTRIES, table, log_entries)
 
     def conflicted(self, table: str) -> None:
         self._store.count(of.CONFLICTS, self._me, table)
@@ -93,7 +135,7 @@ class ConsumerMetrics:
         count(of.UPKEEP_SECONDS, me, by=processor_s)
         for one in reports:
             count(of.UPKEEPS, me, "left_alone" if one.left_alone else "done")
-            self._store.set(of.TABLE_FILES, one.files_after, me, one.table)
+            self._see(of.TABLE_FILES, one.table, one.files_after)
             joined = max(0, one.files_before - one.files_after)
             count(of.FILES_JOINED, me, one.table, by=joined)
             count(of.BYTES_REWRITTEN, me, one.table, by=one.bytes_rewritten)

@@ -20,6 +20,10 @@ SAMPLES_KEPT = 10 * SAMPLES
 SAMPLES_JUDGED_MIN = SAMPLES // 2
 # So many batches fit into the time that is judged.
 BATCHES_JUDGED = 2
+# So many times as long is looked at for the time left, which would jump with every batch otherwise.
+TIME_LEFT_FACTOR = 4
+# The long look counts while it shows at least this share of what the short one shows.
+LONG_LOOK_SHARE_MIN = 0.5
 # A group that carries this share of what is written keeps up: both figures are measured.
 KEEPS_UP_SHARE = 0.9
 
@@ -76,13 +80,30 @@ def backlog_trend(state: State, waiting: Waiting) -> BacklogTrend:
     elif carried is not None and (is_known or state.is_falling_behind):
         direction = _direction(samples, written, carried, was_growing=state.is_falling_behind)
     left_s = None
-    if (
-        direction is BacklogDirection.SHRINKING
-        and carried is not None
-        and waiting.log_bytes is not None
-    ):
-        left_s = waiting.log_bytes / (carried - written)
+    if direction is BacklogDirection.SHRINKING and waiting.log_bytes is not None:
+        left_s = _left_s(state, judged_ms, waiting.log_bytes)
     return BacklogTrend(direction, written, carried, over_ms, batch_ms, left_s)
+
+
+def _left_s(state: State, judged_ms: float, log_bytes: float) -> float | None:
+    """By what the low points of the backlog lost over a long time.
+
+    A backlog that grew within that time has lost little in all: then only the last part counts.
+    """
+    long, short = (
+        _lost_bytes_per_ms(state, over_ms) for over_ms in (TIME_LEFT_FACTOR * judged_ms, judged_ms)
+    )
+    lost = long if long >= LONG_LOOK_SHARE_MIN * short else short
+    return log_bytes / lost / 1_000 if lost else None
+
+
+def _lost_bytes_per_ms(state: State, over_ms: float) -> float:
+    """0 where nothing was lost, and where the bytes are not known."""
+    since_ms = _since_ms(state, over_ms)
+    early, late = _halves([one for one in state.backlog_samples if one.at_ms >= since_ms])
+    if early.log_bytes is None or late.log_bytes is None:
+        return 0.0
+    return max(0.0, (early.log_bytes - late.log_bytes) / (late.at_ms - early.at_ms))
 
 
 def _period_ms(state: State) -> float:

@@ -20,8 +20,12 @@ from typing import Any
 from penstock.controller.core.state import ConsumerRecord, KnownCapacity, State
 from penstock.model import ConsumerId, TopicPartition
 
+# A figure that differs by less than this share from the known one is the same.
+SAME_SHARE = 0.1
 # A consumer is as strong as the others unless it is clearly not: what is measured is not exact.
 _ALIKE = 1.25
+# Of fewer known topics the middle says little about another one.
+_TELLING_TOPICS = 3
 
 
 class Source(StrEnum):
@@ -63,11 +67,24 @@ def capacities_of(state: State) -> Capacities:
     if not state.settings.capacity_is_measured:
         return Capacities(first, {}, {})
     known = {topic: one.bytes_per_s for topic, one in state.capacities.items()}
+    return capacities_from(first, known, state.written_by_topic)
+
+
+def capacities_from(
+    first: float, known: Mapping[str, float], written: Mapping[str, float]
+) -> Capacities:
+    """What follows from the topics that are known, and what is `written` to each topic.
+
+    `first` is what is assumed until anything is known.
+    """
     if not known:
         return Capacities(first, {}, {})
-    # A topic of which nothing is known counts like the middle of the others.
+    # A topic of which nothing is known counts like the middle of the others. While a group measures
+    # its first topics, they would make the rest look slow: it would grow for nothing, and what it
+    # measures then is slowed by the growth.
     middle = median_low(known.values())
-    written = state.written_by_topic
+    if len(known) < _TELLING_TOPICS:
+        middle = max(first, middle)
     by_topic = {topic: known.get(topic, middle) for topic in written} or known
     if len(set(by_topic.values())) == 1:
         return Capacities(next(iter(by_topic.values())), by_topic, {})
@@ -174,7 +191,8 @@ def first_capacities(
     saved: Mapping[str, KnownCapacity], calibrated: Mapping[str, float]
 ) -> dict[str, KnownCapacity]:
     """What a controller begins with: what was measured wins over what was calibrated."""
-    measured = {t: one for t, one in saved.items() if one.source != Source.CALIBRATED}
+    tried_only = (Source.CALIBRATED, Source.ASSUMED)
+    measured = {t: one for t, one in saved.items() if one.source not in tried_only}
     tried = {topic: alike(figure, Source.CALIBRATED) for topic, figure in calibrated.items()}
     return {**saved, **tried, **measured}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from penstock.controller.core.capacity import (
+    SAME_SHARE,
     Source,
     alike,
     capacities_of,
@@ -23,8 +24,9 @@ from penstock.messages import ConsumerReport, TopicCapacity
 from penstock.model import ConsumerId
 from penstock.packing.problem import CAPACITY_BYTES_PER_S_MIN
 
-# A figure that differs by less than this share from the known one is the same.
-SAME_SHARE = 0.1
+# A figure for several topics says nothing about those that take less than this share of its time:
+# what the others took by chance would be taken for theirs.
+TELLING_SHARE = 0.2
 
 
 def learn(draft: StepDraft, message: ConsumerReport) -> Mapping[str, float]:
@@ -38,6 +40,28 @@ def learn(draft: StepDraft, message: ConsumerReport) -> Mapping[str, float]:
                 found[row.topic] = learned
                 _note(draft, row.topic, message.sender, learned)
     return known if found == known else found
+
+
+def is_slowed(draft: StepDraft, message: ConsumerReport, own: Mapping[str, float]) -> bool:
+    """Whether the sender measures clearly less than is known of it (`own`: of each topic alone).
+
+    That is so where a lower figure was taken for contention, and not learned.
+    """
+    usual = capacities_of(draft.state)
+    if message.topic_capacities:
+        return any(
+            _is_possible(row.capacity_log_bytes_per_s)
+            and row.capacity_log_bytes_per_s
+            < (1 - SAME_SHARE) * (own.get(row.topic) or usual.of(row.topic))
+            for row in message.topic_capacities
+        )
+    reported = message.capacity_log_bytes_per_s
+    if not _is_possible(reported):
+        return False
+    owned = (row.topic_partition for row in message.owned)
+    mixture = speeds_by_topic(draft.state.write_speeds, owned)
+    seconds = sum(speed / (own.get(topic) or usual.of(topic)) for topic, speed in mixture.items())
+    return reported * seconds < (1 - SAME_SHARE) * sum(mixture.values())
 
 
 def _rows(draft: StepDraft, message: ConsumerReport) -> Iterable[TopicCapacity]:
@@ -90,9 +114,8 @@ def _learn_together(draft: StepDraft, message: ConsumerReport) -> None:
     if learned is None or _is_same(learned, believed):
         return
     left_s = written / learned - sum(seconds[topic] for topic in alone)
-    # Nothing is written to what is not measured alone, or there is no time left for it.
     together_s = sum(seconds[topic] for topic in together)
-    if not together_s or left_s <= 0:
+    if together_s < TELLING_SHARE * sum(seconds.values()) or left_s <= 0:
         return
     factor = left_s / together_s
     changed = {

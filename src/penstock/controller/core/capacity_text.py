@@ -24,9 +24,9 @@ def capacity_text(found: dict[str, Any]) -> str:
     topics = capacity["topics"]
     source = capacity["source"]
     if source == "set":
-        return f"{text} ({_SOURCES[source]}{_measured_beside(topics.values())})"
+        return f"{text} ({_source_text(source)}{_measured_beside(topics.values())})"
     if not topics:
-        return f"{text} ({_SOURCES[source]})"
+        return f"{text} ({_source_text(source)})"
     if len(topics) == 1:
         return f"{text} ({_how_known(next(iter(topics.values())))})"
     # The dearest first: they decide how many consumers are needed.
@@ -52,5 +52,10 @@ def _measured_beside(rows: Iterable[dict[str, Any]]) -> str:
 def _how_known(row: dict[str, Any]) -> str:
     lowest, highest = row["lowest_bytes_per_s"], row["highest_bytes_per_s"]
     if row["source"] == "assumed" or lowest is None or lowest == highest:
-        return _SOURCES[row["source"]]
-    return f"{_SOURCES[row['source']]}, {speed_text(lowest)} to {speed_text(highest)}"
+        return _source_text(row["source"])
+    return f"{_source_text(row['source'])}, {speed_text(lowest)} to {speed_text(highest)}"
+
+
+def _source_text(source: str) -> str:
+    """A word of another release is shown as it is."""
+    return _SOURCES.get(source, source)

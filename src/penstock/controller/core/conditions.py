@@ -69,7 +69,8 @@ def _names(partitions: list[TopicPartition]) -> str:
 def _blind(state: State) -> Iterator[Condition]:
     remedy = "check that `penstock monitor` runs; until then nothing is planned"
     if state.speeds is None:
-        yield Condition(ConditionName.BLIND, f"there is no measurement yet: {remedy}")
+        first = "the first one comes some seconds after a start; if it does not,"
+        yield Condition(ConditionName.BLIND, f"there is no measurement yet: {first} {remedy}")
         return
     age_ms = state.now_ms - state.speeds.measured_ms
     if age_ms > state.settings.speeds_stale_ms:

@@ -5,6 +5,7 @@ told again: it moves to the end with a count, so that it pushes out nothing. The
 operators stay: who asked for what must not be pushed out by what others make the group tell.
 """
 
+import math
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -100,6 +101,8 @@ REPEATING_WITH_FIGURES = frozenset(
         Code.GROWTH_DID_NOT_HELP,
     }
 )
+# A plan that starts the same partitions later than this is another one, not the same again.
+PLAN_AGAIN_WITHIN_MS = 600_000
 _FIGURE = re.compile(r"(?<![-\w.])\d[\d,.]*")
 _PARTITION_READ = re.compile(r"\breads? \S+")
 
@@ -131,9 +134,11 @@ def _bounded(kept: list[Decision]) -> tuple[Decision, ...]:
 
 
 def _place_of_same(history: list[Decision], decision: Decision) -> int | None:
-    text = _same_text(decision)
+    text, since_ms = _same_text(decision), -math.inf
     if text is None:
         return None
+    if decision.code in (Code.PLAN_MADE, Code.PLAN_DONE):
+        since_ms = decision.at_ms - PLAN_AGAIN_WITHIN_MS
     if decision.code is Code.PLAN_DONE:
         made = [one for one in history if one.code is Code.PLAN_MADE]
         if not made or made[-1].times == 1:
@@ -142,7 +147,7 @@ def _place_of_same(history: list[Decision], decision: Decision) -> int | None:
         (
             i
             for i, one in enumerate(history)
-            if one.code is decision.code and _same_text(one) == text
+            if one.code is decision.code and one.at_ms >= since_ms and _same_text(one) == text
         ),
         None,
     )

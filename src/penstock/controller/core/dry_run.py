@@ -30,7 +30,7 @@ class DryRun:
     consumers_at_least: int
     # By topic: how much a partition's load counts. People see it without.
     weights: Mapping[str, float] = field(default_factory=dict)
-    # Of the objective, of half of it and of twice as much; empty where none is known.
+    # Of the objective, then of a tighter and a looser one; empty where none is known.
     costs: tuple[ObjectiveCost, ...] = ()
 
     def load_of(self, partition: TopicPartition) -> float:

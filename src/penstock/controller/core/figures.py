@@ -210,14 +210,19 @@ def _lag(labels: tuple[str, ...], waiting: Waiting, speed: float) -> Iterator[Sa
 
 def _freshness(state: State, freshness: Freshness, asked: Asked) -> Iterator[Sample]:
     worst: dict[str, float] = {}
+    unknown: set[str] = set()
     partitions: list[TopicPartition] = list(state.write_speeds)
     for partition in partitions:
         age_ms = freshness.age_ms(partition, asked.now_ms)
         if age_ms is None:
+            if freshness.is_unknown(partition, asked.now_ms):
+                unknown.add(partition.topic)
             continue
         age_s, topic = age_ms / 1_000, partition.topic
         worst[topic] = max(age_s, worst.get(topic, 0.0))
         if asked.with_partitions:
             yield Sample(of.PARTITION_FRESHNESS, (topic, str(partition.partition)), age_s)
     for topic, age_s in worst.items():
-        yield Sample(of.TOPIC_FRESHNESS, (topic,), age_s)
+        # A partition of which it is unknown may be the oldest: then it is unknown of the topic.
+        if topic not in unknown or age_s > asked.objective_s:
+            yield Sample(of.TOPIC_FRESHNESS, (topic,), age_s)

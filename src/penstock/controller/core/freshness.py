@@ -70,11 +70,26 @@ class Freshness:
         at_least_ms = now_ms - marks[0][0] if marks else 0
         return at_least_ms if at_least_ms > self._objective_ms else None
 
+    def is_unknown(self, partition: TopicPartition, now_ms: int) -> bool:
+        """Whether records wait in it, and not even a least age is told."""
+        return partition in self._awaited and self.age_ms(partition, now_ms) is None
+
     def oldest_ms(self, now_ms: int) -> int | None:
-        """Of the partition that is furthest behind; None while nothing is known."""
-        known = self._whole_ms.keys() | self._awaited.keys()
-        ages = [self.age_ms(partition, now_ms) for partition in known]
-        return max((age for age in ages if age is not None), default=None)
+        """Of the partition that is furthest behind.
+
+        None while it is unknown of any in which records wait: that one may be the oldest by far.
+        """
+        if self._awaited.keys() - self._whole_ms.keys():
+            return None
+        return max(
+            (max(0, now_ms - whole_ms) for whole_ms in self._whole_ms.values()), default=None
+        )
+
+    def oldest_at_least_ms(self, now_ms: int) -> int | None:
+        """What is certain of `oldest_ms`, also while that is unknown."""
+        certain = {partition: marks[0][0] for partition, marks in self._awaited.items()}
+        since_ms = min((certain | self._whole_ms).values(), default=None)
+        return None if since_ms is None else max(0, now_ms - since_ms)
 
 
 def _shortened(marks: list[Mark]) -> list[Mark]:

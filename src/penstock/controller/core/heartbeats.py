@@ -6,17 +6,18 @@ was read. While none comes back (the broker is away, the controller stood still,
 behind) heartbeat time stops, and no consumer is given up.
 """
 
-from dataclasses import replace
-
 from penstock.controller.core.effects import SendHeartbeat
 from penstock.controller.core.inputs import HeartbeatReturned
 from penstock.controller.core.state import ConsumerRecord, LakeSeen
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ConsumerReport, ControllerHeartbeat, WaitsFor
+from penstock.model.changed import changed
 
 # A heartbeat that is away for this many periods is lost: another one takes its place.
 # No setting: a late heartbeat only delays decisions, in proportion to `heartbeat_period`.
 LOST_AFTER_PERIODS = 5
+# Of so many heartbeats it is known when they were sent.
+SENT_REMEMBERED = 10
 
 
 def send_heartbeat(draft: StepDraft) -> None:
@@ -25,10 +26,11 @@ def send_heartbeat(draft: StepDraft) -> None:
     waits_ms = draft.state.settings.heartbeat_period_ms
     if known.is_awaited:
         waits_ms *= LOST_AFTER_PERIODS
-    if known.heartbeats_sent and draft.now_ms - known.sent_ms < waits_ms:
+    if known.last_sent_ms and draft.now_ms - known.last_sent_ms[0] < waits_ms:
         return
     number = known.heartbeats_sent + 1
-    draft.change(heartbeats=replace(known, heartbeats_sent=number, sent_ms=draft.now_ms))
+    sent_ms = (draft.now_ms, *known.last_sent_ms)[:SENT_REMEMBERED]
+    draft.change(heartbeats=changed(known, heartbeats_sent=number, last_sent_ms=sent_ms))
     epoch = draft.state.controller_epoch
     draft.do(SendHeartbeat(ControllerHeartbeat(controller_epoch=epoch, heartbeat_number=number)))
 
@@ -46,16 +48,21 @@ def count_returned(draft: StepDraft, given: HeartbeatReturned) -> bool:
         return False
     period_ms = draft.state.settings.heartbeat_period_ms
     since_ms = draft.now_ms - known.passed_ms
+    sent_ms = known.sent_ms(given.number)
+    heard_until_ms = known.heard_until_ms if sent_ms is None else sent_ms
     if given.number < known.heartbeats_sent and since_ms < period_ms:
-        draft.change(heartbeats=replace(known, returned=given.number))
+        draft.change(
+            heartbeats=changed(known, returned=given.number, heard_until_ms=heard_until_ms)
+        )
         return False
     heartbeat_time_ms = known.heartbeat_time_ms + period_ms
     draft.change(
-        heartbeats=replace(
+        heartbeats=changed(
             known,
             heartbeat_time_ms=heartbeat_time_ms,
             returned=given.number,
             passed_ms=draft.now_ms,
+            heard_until_ms=heard_until_ms,
         )
     )
     if known.returned and since_ms > LOST_AFTER_PERIODS * period_ms:
@@ -70,7 +77,7 @@ def _give_everybody_time(draft: StepDraft) -> None:
     """
     now_ms = draft.heartbeat_time_ms
     for consumer, record in draft.consumers.now.items():
-        draft.consumers.put(consumer, replace(record, heard_heartbeat_time_ms=now_ms))
+        draft.consumers.put(consumer, changed(record, heard_heartbeat_time_ms=now_ms))
 
 
 def note_carried_records(draft: StepDraft) -> None:
@@ -89,7 +96,7 @@ def explained(draft: StepDraft, record: ConsumerRecord, message: ConsumerReport)
     if message.works_on is not None:
         parts.append(f"works on a {message.works_on.what.value}")
     explained_ms = draft.heartbeat_time_ms if parts else record.explained_heartbeat_time_ms
-    return replace(record, explained_heartbeat_time_ms=explained_ms, occupation=" and ".join(parts))
+    return changed(record, explained_heartbeat_time_ms=explained_ms, occupation=" and ".join(parts))
 
 
 def _named(what: WaitsFor) -> str:

@@ -8,7 +8,7 @@ a consumer's newest message about itself is right.
 from dataclasses import replace
 
 from penstock.controller.core.backlog import backlog_of, next_offsets_of, unread_records_of
-from penstock.controller.core.capacity_learning import learn
+from penstock.controller.core.capacity_learning import is_slowed, learn
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.heartbeats import explained, note_carried_records
 from penstock.controller.core.membership import begin_leaving, fence, make_ready, remove
@@ -32,6 +32,7 @@ from penstock.messages import (
     StopReason,
 )
 from penstock.model import ConsumerId, Epoch, TopicPartition
+from penstock.model.changed import changed
 from penstock.model.sentences import counted, duration_text
 
 # Starting these again at once would fail again: they wait for `failed_partition_retry`. A topic
@@ -168,11 +169,13 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
     """A report also acknowledges: starts of partitions it names, stops of those it does not."""
     consumer = message.sender
     record = explained(draft, draft.consumers[consumer], message)
+    capacity_by_topic = learn(draft, message)
     draft.consumers.put(
         consumer,
-        replace(
+        changed(
             record,
-            capacity_by_topic=learn(draft, message),
+            capacity_by_topic=capacity_by_topic,
+            is_slowed=is_slowed(draft, message, capacity_by_topic),
             proven_topics=proven_topics(record, message),
             last_batch_ms=_last_batch_ms(record, message),
             running_batch_ms=_running_batch_ms(message),
@@ -195,7 +198,7 @@ def reported(draft: StepDraft, message: ConsumerReport) -> set[TopicPartition]:
             carried_bytes = carrying.carried_bytes + message.cycle.log_bytes
             draft.consumers.put(
                 consumer,
-                replace(
+                changed(
                     carrying, has_carried=True, restarts_in_vain=0, carried_bytes=carried_bytes
                 ),
             )

@@ -10,7 +10,6 @@ from penstock.controller.core.backlog_trend import note_backlog
 from penstock.controller.core.capacity import speeds_by_topic
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.excluded_times import note_excluded
-from penstock.controller.core.growth import note_carried
 from penstock.controller.core.inputs import LogExtent, SpeedsMeasured, Tick
 from penstock.controller.core.load import available, remembered_speeds
 from penstock.controller.core.membership import (
@@ -18,7 +17,7 @@ from penstock.controller.core.membership import (
     delete_again,
     remove,
 )
-from penstock.controller.core.objective_changes import follow, note_rises
+from penstock.controller.core.objective_changes import follow, note_peaks, note_rises
 from penstock.controller.core.state import ConsumerStatus, HoldingStatus, by_name
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import Direction
@@ -37,7 +36,6 @@ def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
     note_excluded(draft, tick)
     follow(draft)
-    note_carried(draft)
     note_backlog(draft)
     send_again(draft)
     delete_again(draft)
@@ -114,6 +112,7 @@ def measure(draft: StepDraft, given: SpeedsMeasured) -> None:
         written_by_topic=speeds_by_topic(memory.established, memory.established),
     )
     note_rises(draft)
+    note_peaks(draft)
     if before.keys() == after.keys() and draft.holdings.now.keys() <= after.keys():
         return
     appeared = len(after.keys() - before.keys())

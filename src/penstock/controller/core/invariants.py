@@ -143,6 +143,8 @@ def _is_not_too_long(rows: int) -> None:
 
 
 def _durable_first(before: State, after: State, effects: Collection[Effect]) -> None:
+    if not any(isinstance(e, (Send, CreateConsumer, DeleteConsumer)) for e in effects):
+        return
     is_changed = (
         after.epochs_used != before.epochs_used
         or after.plan_number != before.plan_number
@@ -153,8 +155,7 @@ def _durable_first(before: State, after: State, effects: Collection[Effect]) -> 
         )
         or after.settings is not before.settings
     )
-    acts = any(isinstance(e, (Send, CreateConsumer, DeleteConsumer)) for e in effects)
-    if is_changed and acts:
+    if is_changed:
         # The template is part of what is saved, and acts on nothing before.
         templates = (SetDeploymentTemplate, RestoreDeploymentTemplate)
         first = next(one for one in effects if not isinstance(one, templates))

@@ -17,7 +17,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingProblem
 from penstock.packing.trend import forecast
-from penstock.packing.trigger import GroupLoad, Reason, problem_for
+from penstock.packing.trigger import GroupLoad, Reason, problem_for, weighted_speeds
 
 
 def usual_capacity(draft: StepDraft) -> float:
@@ -102,7 +102,7 @@ def group_load(
         load_by_consumer=by_consumer,
         capacity_by_consumer=capacities,
         unread=tuple(unread),
-        highest_bytes_per_s=_weighted(memory.highest, weights),
+        highest_bytes_per_s=weighted_speeds(memory.highest, weights),
         is_fresh=(
             speeds is not None and draft.now_ms - speeds.measured_ms <= settings.speeds_stale_ms
         ),
@@ -114,14 +114,6 @@ def group_load(
             if real
         },
     )
-
-
-def _weighted(
-    speeds: Mapping[TopicPartition, float], weights: Mapping[str, float]
-) -> Mapping[TopicPartition, float]:
-    if not weights:
-        return speeds
-    return {p: speed * weights.get(p.topic, 1.0) for p, speed in speeds.items()}
 
 
 def _set_aside(

@@ -6,7 +6,6 @@ then tries to commit.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, count
 
 from penstock.controller.core.decisions import Code
@@ -22,6 +21,7 @@ from penstock.controller.core.state import ConsumerRecord, ConsumerStatus
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import FromConsumer
 from penstock.model import ConsumerId
+from penstock.model.changed import changed
 from penstock.model.sentences import counted, duration_text
 
 # The window of `creations_per_minute_max`.
@@ -55,7 +55,7 @@ def admit(draft: StepDraft, message: FromConsumer) -> bool:
         record = draft.consumers[consumer]
     draft.consumers.put(
         consumer,
-        replace(
+        changed(
             record,
             sequence=message.sequence,
             heard_ms=draft.now_ms,
@@ -76,19 +76,30 @@ def begin_incarnation(draft: StepDraft, consumer: ConsumerId, incarnation: int) 
             f"consumer {consumer} started again; {counted(len(held), 'partition')} to start anew",
         )
     record = draft.consumers[consumer]
-    in_vain = bool(record.incarnation) and not record.has_carried
     draft.consumers.put(
         consumer,
-        replace(
+        changed(
             record,
             incarnation=incarnation,
             sequence=0,
             has_carried=False,
-            restarts_in_vain=record.restarts_in_vain + 1 if in_vain else 0,
+            began_heartbeat_time_ms=draft.heartbeat_time_ms,
+            restarts_in_vain=record.restarts_in_vain + 1 if _was_in_vain(draft, record) else 0,
         ),
     )
     draft.floor.put(consumer, incarnation)
     draft.save()
+
+
+def _was_in_vain(draft: StepDraft, record: ConsumerRecord) -> bool:
+    """Whether it ended before it had carried anything, and was not up for `patience` either.
+
+    A spare, or a consumer of topics that nobody writes to, never carries. It does stay up.
+    """
+    if not record.incarnation or record.has_carried:
+        return False
+    was_up_ms = record.heard_heartbeat_time_ms - record.began_heartbeat_time_ms
+    return was_up_ms < draft.state.settings.patience_ms
 
 
 def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
@@ -105,7 +116,7 @@ def make_ready(draft: StepDraft, consumer: ConsumerId) -> None:
 
 
 def in_status(draft: StepDraft, record: ConsumerRecord, status: ConsumerStatus) -> ConsumerRecord:
-    return replace(record, status=status, since_heartbeat_time_ms=draft.heartbeat_time_ms)
+    return changed(record, status=status, since_heartbeat_time_ms=draft.heartbeat_time_ms)
 
 
 def begin_leaving(draft: StepDraft, consumer: ConsumerId) -> None:
@@ -323,7 +334,7 @@ def note_what_is_listed(draft: StepDraft, given: DeploymentsListed) -> None:
             listed = given.consumers.get(consumer)
             is_starting = listed is not None and listed.is_starting
             was_starting = record.is_starting or is_starting
-            noted = replace(
+            noted = changed(
                 record,
                 is_starting=is_starting,
                 listed_heartbeat_time_ms=draft.heartbeat_time_ms,

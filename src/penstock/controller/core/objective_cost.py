@@ -9,12 +9,15 @@ from typing import Any
 
 from penstock.model.sentences import counted, duration_text
 from penstock.packing import Packing, PackingProblem, algorithm_named
-from penstock.packing.objective import Measured, Objective, derived_options
+from penstock.packing.objective import (
+    Measured,
+    Objective,
+    compared_freshness_s,
+    derived_options,
+)
 
 UTILISATION = "packing.target_utilisation"
 SPARES = "controller.spare_consumers"
-# The objective itself comes first.
-_FACTORS = (1.0, 0.5, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class PricedObjective:
             "share": self.objective.share,
             "start_s": self.measured.start_s,
             "rise": self.measured.rise,
+            "rare_rise": self.measured.rare_rise,
             "target_utilisation": self.target_utilisation,
             "spare_consumers": self.spare_consumers,
             "are_set": sorted(self.are_set),
@@ -44,7 +48,7 @@ def priced_of(data: dict[str, Any]) -> PricedObjective:
     """What `data` has written."""
     return PricedObjective(
         Objective(data["freshness_s"], data["share"]),
-        Measured(data["start_s"], data["rise"]),
+        Measured(data["start_s"], data["rise"], data.get("rare_rise")),
         data["target_utilisation"],
         data["spare_consumers"],
         frozenset(data["are_set"]),
@@ -70,10 +74,9 @@ class ObjectiveCost:
 def objective_costs(
     algorithm: str, problem: PackingProblem, packing: Packing, priced: PricedObjective
 ) -> tuple[ObjectiveCost, ...]:
-    """Of the objective, of half of it and of twice as much; `packing` is the objective's own."""
+    """Of the objective, then of a tighter and a looser one; `packing` is the objective's own."""
     costs = []
-    for factor in _FACTORS:
-        freshness_s = priced.objective.freshness_s * factor
+    for freshness_s in compared_freshness_s(priced.objective.freshness_s):
         filled, spares = _follows(priced, replace(priced.objective, freshness_s=freshness_s))
         if filled == priced.target_utilisation:
             found = packing
@@ -87,12 +90,13 @@ def objective_costs(
 
 def costs_text(costs: tuple[ObjectiveCost, ...], share: float) -> str:
     """One sentence for people."""
-    own, tighter, looser = costs
-    return (
+    own, *others = costs
+    text = (
         f"{100 * share:.4g}% of the records within {duration_text(own.freshness_s)} "
-        f"(objective.freshness): {own.text()}. Within {duration_text(tighter.freshness_s)}: "
-        f"{tighter.text()}. Within {duration_text(looser.freshness_s)}: {looser.text()}."
+        f"(objective.freshness): {own.text()}."
     )
+    compared = [f"Within {duration_text(one.freshness_s)}: {one.text()}." for one in others]
+    return " ".join([text, *compared])
 
 
 def _follows(priced: PricedObjective, objective: Objective) -> tuple[float, int]:

@@ -37,6 +37,7 @@ from penstock.messages import (
 )
 from penstock.model.sentences import counted, shortened_list
 from penstock.packing.trigger import try_again
+from penstock.settings.objective import is_set
 from penstock.settings.sections import PackingSettings, Settings
 
 # Far more than are ever repeated: after a restart, only those since the last save come again.
@@ -112,10 +113,10 @@ def _change(draft: StepDraft, request: ChangeSettings) -> tuple[ServiceOutcome, 
         return ServiceOutcome.REFUSED, f"algorithm {checked.packing.algorithm} ignores the knob"
     origins = dict(draft.state.override_origins)
     for option in asked:
-        instead_of = shown_value(draft.state.chosen, option)
         origins[option] = LiveChange(
-            request.request_id, request.requested_by, draft.now_ms, instead_of
-        )
+            request.request_id, request.requested_by, draft.now_ms,
+            shown_value(draft.state.chosen, option), is_set(draft.state.chosen, option),
+        )  # fmt: skip
     changed = [f"{option} {shown_value(checked, option)}" for option in asked]
     done = f"changed: {shortened_list(changed, most=len(asked))}" if asked else "nothing to change"
     return _use(draft, request.request_id, checked, Overrides(overrides, origins, asked, done))

@@ -2,8 +2,9 @@
 
 The new deployment is tried first, where the back-end can do so. Then, for each consumer of the old
 version, a new one is created and takes all its partitions by an ordinary plan, and the old one is
-removed. At the maximum of consumers the others take the partitions instead. The next consumer has
-its turn only when the new ones have shown that they carry.
+removed. At the maximum of consumers the others take the partitions instead; where there are none,
+because the maximum is one, the new consumer is one too many until the old one is removed. The next
+consumer has its turn only when the new ones have shown that they carry.
 
 If a new consumer cannot be created, does not come up, stops partitions because of its deployment,
 or carries nothing, the roll-out is rolled back: the former deployment becomes the newest version,
@@ -13,6 +14,7 @@ and the consumers of the failed one are replaced in the same way. The answer say
 from collections.abc import Mapping
 from dataclasses import replace
 
+from penstock.controller.core.changed_topics import measure_anew
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.effects import (
     RestoreDeploymentTemplate,
@@ -106,7 +108,8 @@ def advance(draft: StepDraft) -> bool:
         roll_out = replace(roll_out, replacing=None, replacement=None)
         draft.change(roll_out=roll_out)
         which = "old" if roll_out.undoes is None else "failed"
-        explanation = f"{counted(len(old), 'consumer')} of the {which} version left"
+        is_left = "is left" if len(old) == 1 else "are left"
+        explanation = f"{counted(len(old), 'consumer')} of the {which} version {is_left}"
         _answer(draft, roll_out, ServiceOutcome.IN_PROGRESS, explanation, len(old))
     if roll_out.replacing is None:
         if roll_out.undoes is None and (unproven := _unproven(draft, roll_out)):
@@ -184,6 +187,7 @@ def _end(draft: StepDraft, roll_out: RollOut) -> None:
             if draft.parked[partition].reason in OF_THE_DEPLOYMENT:
                 draft.parked.drop(partition)  # the former deployment may carry it at once
                 draft.reopen(partition)
+    measure_anew(draft, roll_out)
     draft.change(roll_out=None)
     draft.save()
 
@@ -215,10 +219,13 @@ def _replace_one(draft: StepDraft, roll_out: RollOut) -> bool:
             return False
         if record.status is not ConsumerStatus.READY:
             return False
-    target = _target_without(draft, leaving, replacement)
-    if target is None:
-        return False
     begin_leaving(draft, leaving)
+    if replacement is None and not available(draft):
+        # The only one, in a group that may have no second. It does not count any more, and has its
+        # partitions until the new one is up.
+        replacement = want_one_more(draft)
+        draft.change(roll_out=replace(roll_out, replacement=replacement))
+    target = _target_without(draft, replacement)
     explanation = f"consumer {leaving} is replaced by one of version {roll_out.version}"
     go(draft, Phase.REASSIGN, "a reassignment is due")
     adopt(draft, target, Code.ROLL_OUT, explanation)
@@ -240,18 +247,16 @@ def _replacement_lost(draft: StepDraft, roll_out: RollOut, leaving: ConsumerId) 
 
 
 def _target_without(
-    draft: StepDraft, leaving: ConsumerId, replacement: ConsumerId | None
-) -> dict[TopicPartition, ConsumerId] | None:
-    """All partitions stay but those of the leaving one; None when no other consumer is left."""
+    draft: StepDraft, replacement: ConsumerId | None
+) -> dict[TopicPartition, ConsumerId]:
+    """All partitions stay but those of the leaving one, which the replacement or others get."""
     group = group_load(draft)
-    others = {c: group.load_by_consumer.get(c, 0.0) for c in available(draft) if c != leaving}
+    others = {c: group.load_by_consumer.get(c, 0.0) for c in available(draft)}
     target: dict[TopicPartition, ConsumerId] = {}
     for partition in sorted(draft.state.write_speeds):
         owner = owner_of(draft, partition)
-        if owner is None or owner == leaving:
-            owner = replacement or min(others, key=lambda c: (others[c], c), default=None)
-            if owner is None:
-                return None
+        if owner is None:
+            owner = replacement or min(others, key=lambda c: (others[c], c))
             others[owner] = others.get(owner, 0.0) + group.load_bytes_per_s[partition]
         target[partition] = owner
     return target

@@ -72,7 +72,7 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
         "deployment_version": state.deployment_version,
         "overrides": dict(state.overrides),
         "override_origins": {
-            option: [one.request_id, one.requested_by, one.at_ms, one.instead_of]
+            option: [one.request_id, one.requested_by, one.at_ms, one.instead_of, one.was_set]
             for option, one in state.override_origins.items()
         },
         "consumers": {},
@@ -102,6 +102,7 @@ def lasting_state_as_json(state: State) -> dict[str, Any]:
             state.growth_limit.written_bytes_per_s,
         ],
         "capacity_size": state.capacity_size,
+        "confirmed_bytes_per_s": state.confirmed_bytes_per_s,
         "capacities": {
             topic: [one.bytes_per_s, one.lowest_bytes_per_s, one.highest_bytes_per_s, one.source]
             for topic, one in state.capacities.items()
@@ -207,11 +208,12 @@ def state_from_json(saved: dict[str, Any], chosen: Settings) -> State:
         requests=tuple(str(r) for r in saved["requests"]),
         # What has `get` is absent in the files of older releases.
         override_origins={
-            str(option): LiveChange(str(row[0]), str(row[1]), int(row[2]), row[3])
+            str(option): LiveChange(str(row[0]), str(row[1]), int(row[2]), *row[3:5])
             for option, row in saved.get("override_origins", {}).items()
         },
         growth_limit=_growth_limit(saved.get("growth_limit")),
         capacity_size=int(saved.get("capacity_size", 0)),
+        confirmed_bytes_per_s=float(saved.get("confirmed_bytes_per_s", 0.0)),
         capacities={
             str(topic): _topic_capacity(row) for topic, row in saved.get("capacities", {}).items()
         },

@@ -15,7 +15,7 @@ from penstock.packing.daily_ranges import DailyRange, daily_range
 from penstock.packing.objective import Measured, Objective
 from penstock.packing.trigger import TriggerPolicy
 from penstock.settings.change import changed_settings
-from penstock.settings.objective import objective_of, with_objective
+from penstock.settings.objective import is_set, objective_of, with_objective
 from penstock.settings.sections import Settings
 from penstock.settings.sections.controller import CONSUMERS_MAX_ELSE
 
@@ -29,6 +29,8 @@ class LiveChange:
     at_ms: int
     # What the operator's settings had at that time; None when an earlier release saved it.
     instead_of: Any = None
+    # Whether somebody had set that; None when an earlier release saved it.
+    was_set: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,8 @@ def overtaken_changes(
         origin = origins.get(option)
         if origin is None or origin.instead_of is None:
             continue  # an earlier release did not save it: it goes on until it is dropped
+        if not (origin.was_set or is_set(settings, option)):
+            continue  # a default is nobody's word: a release may have changed it
         now = shown_value(settings, option)
         if now != origin.instead_of:
             found[option] = (

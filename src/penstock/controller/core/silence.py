@@ -99,7 +99,7 @@ def _silent(draft: StepDraft) -> dict[ConsumerId, str]:
 
 
 def _not_staying(draft: StepDraft) -> dict[ConsumerId, str]:
-    """What ends it again and again may be bound to its place: a node, a volume."""
+    """What ends it again and again, soon after its start, may be bound to its place: a node."""
     most = draft.state.settings.restarts_max
     return {
         consumer: f"started again {record.restarts_in_vain} times without carrying anything"

@@ -104,6 +104,7 @@ def snapshot_without_question(
         "topic_ids": {} if speeds is None else dict(speeds.topic_ids),
         # Where no ledger offset is known here, the whole log is counted.
         "behind_is_at_most": total.is_at_most,
+        "objective_freshness_s": state.settings.objective.freshness_s,
         "behind_unknown": sum(one is None for one in waiting.without_consumer.values()),
         "consumers": consumers,
         "partitions": _partitions(state, waiting),

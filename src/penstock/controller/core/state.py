@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from penstock.controller.core.carried_samples import CarriedSample
 from penstock.controller.core.decisions import Code, Decision
+from penstock.controller.core.heartbeat_state import HeartbeatState
 from penstock.controller.core.inputs import LogExtent, NewSettings
 from penstock.controller.core.settings import ControllerSettings, LiveChange
 from penstock.messages import Direction, StateQueryResponse, UpdateDeployments
 from penstock.model import ConsumerId, Epoch, TopicPartition
 from penstock.packing.objective import Measured
+from penstock.packing.peaks import Peaks
 from penstock.packing.rises import Rises
 from penstock.packing.speed_memory import SpeedMemory
 from penstock.packing.trend import Trend
@@ -58,8 +61,7 @@ class Holding:
     # Whether its consumer ever confirmed the start. Only then does a report without the partition
     # mean that it stopped: before, the start may still be on its way.
     is_acknowledged: bool = False
-    # Its start takes longer than `acknowledge` while others carry, and its consumer says what it
-    # waits for: no plan waits for it any more.
+    # Its start takes longer than `acknowledge` while others carry, and is explained: no plan waits.
     is_overdue: bool = False
 
 
@@ -73,7 +75,7 @@ class ConsumerStatus(StrEnum):
     LEAVING = "leaving"  # gets no more partitions, and is removed when it has none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConsumerRecord:
     status: ConsumerStatus
     # The times with `heartbeat_time` are in heartbeat time.
@@ -85,8 +87,7 @@ class ConsumerRecord:
     # When it last said what it waits for or works on, and what that was.
     explained_heartbeat_time_ms: int = 0
     occupation: str = ""
-    # Synchronisation: the saved state says that it never reported.
-    is_new: bool = False
+    is_new: bool = False  # synchronisation: the saved state says that it never reported
     # What the deployment's last list said, and when. None: it was not listed yet.
     is_starting: bool = False
     listed_heartbeat_time_ms: int | None = None
@@ -95,17 +96,20 @@ class ConsumerRecord:
     deployment_version: int = 0
     # The topics that it has shown since its start to carry; a roll-out waits for all it has.
     proven_topics: frozenset[str] = frozenset()
-    # How often in a row it started again before it had carried anything.
+    # How often in a row it ended soon after its start, before it had carried anything; whether it
+    # has carried since its start, and when that was heard of.
     restarts_in_vain: int = 0
     has_carried: bool = False
+    began_heartbeat_time_ms: int = 0
     # All that it carried since this controller began to count, through its restarts.
     carried_bytes: int = 0
-    # How long its last batch took, and how long the one that runs has taken; 0: there is none. One
-    # that runs while its consumer waits for something is not counted.
+    # How long its last batch took, and how long the one that runs has taken, without one that
+    # waits for something; 0: there is none.
     last_batch_ms: int = 0
     running_batch_ms: int = 0
     # What it has shown to carry of each topic alone, in bytes of log a second.
     capacity_by_topic: Mapping[str, float] = field(default_factory=dict)
+    is_slowed: bool = False  # it now measures clearly less than is known of it
     behind_bytes: int = 0
     behind_records: int = 0
     # Only partitions that are behind.
@@ -114,27 +118,6 @@ class ConsumerRecord:
     # report. A partition whose end the consumer has not read yet is only in the first.
     next_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     unread_records: Mapping[TopicPartition, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatState:
-    """The controller's own heartbeats, and the heartbeat time that they count.
-
-    Heartbeat time is the clock by which others are judged. It grows by one heartbeat period with
-    every heartbeat that came back, so it stops while the controller can read nothing. Heartbeats
-    that come back together count as few: all of them were on their way for the same time.
-    """
-
-    heartbeat_time_ms: int = 0
-    heartbeats_sent: int = 0
-    sent_ms: int = 0
-    # The newest one that came back, and when heartbeat time passed last.
-    returned: int = 0
-    passed_ms: int = 0
-
-    @property
-    def is_awaited(self) -> bool:
-        return self.returned < self.heartbeats_sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,12 +281,10 @@ class State:
     queries_sent: int = 0
 
     consumers: Mapping[ConsumerId, ConsumerRecord] = field(default_factory=dict)
-    # Consumers whose deployments are being deleted, and when that was last asked for. Their numbers
-    # are not reused until they are gone.
+    # Being deleted, and when that was last asked for: numbers are reused only after they are gone.
     departing: Mapping[ConsumerId, int] = field(default_factory=dict)
     incarnation_floor: Mapping[ConsumerId, int] = field(default_factory=dict)
-
-    heartbeats: HeartbeatState = HeartbeatState()
+    heartbeats: HeartbeatState = field(default_factory=HeartbeatState)
     shared_silence: SharedSilence | None = None
     lake_seen: LakeSeen = LakeSeen()
     # How long the latest starts of consumers took, in heartbeat time.
@@ -318,8 +299,9 @@ class State:
 
     speeds: KnownSpeeds | None = None
     speed_memory: SpeedMemory = field(default_factory=SpeedMemory)
-    # How far loads rise, what of it the settings follow, and since when. Not saved.
+    # How far loads rise, which peaks come again, what settings follow, since when. Not saved.
     rises: Rises = field(default_factory=Rises)
+    peaks: Peaks = field(default_factory=Peaks)
     followed: Measured = field(default_factory=Measured)
     followed_ms: int | None = None
     # The established speeds of each topic's partitions together.
@@ -361,7 +343,7 @@ class State:
     trend: Trend = field(default_factory=Trend)
     # What all consumers have carried since this controller started, now and a while ago.
     carried_bytes: int = 0
-    carried_samples: tuple[tuple[int, int], ...] = ()
+    carried_samples: tuple[CarriedSample, ...] = ()
     # What waited a while ago and since, and whether the group fell behind by the newest of these.
     backlog_samples: tuple[BacklogSample, ...] = ()
     is_falling_behind: bool = False
@@ -369,6 +351,7 @@ class State:
     growth_limit: GrowthLimit | None = None
     # Up to this many working consumers, what they measure counts as their capacity; 0: any number.
     capacity_size: int = 0
+    confirmed_bytes_per_s: float = 0.0  # the usual capacity when that size was confirmed
     creation_blocked_until_ms: int = 0
     # When the deployments are listed again after a listing failed; nothing lists them before.
     list_again_ms: int | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.controller.core import (
     group_management,
+    growth,
     heartbeats,
     holdings,
     housekeeping,
@@ -125,6 +126,7 @@ class Machine:
                 counts=saved.counts,
                 growth_limit=saved.growth_limit,
                 capacity_size=saved.capacity_size,
+                confirmed_bytes_per_s=saved.confirmed_bytes_per_s,
                 capacities=saved.capacities,
                 starts_took_ms=saved.starts_took_ms,
                 avoided_numbers=saved.avoided_numbers,
@@ -254,6 +256,7 @@ def _message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
 
 def _heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
     if heartbeats.count_returned(draft, given):
+        growth.note_carried(draft)
         silence.give_up_the_silent(draft)
 
 

@@ -34,6 +34,7 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.controller.core.transitions import go
 from penstock.messages import StateQuery, StateQueryResponse
 from penstock.model import ConsumerId, TopicPartition
+from penstock.model.changed import changed
 from penstock.model.sentences import counted, duration_text
 
 
@@ -195,7 +196,7 @@ def message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
         _ask(draft, [message.sender])
     record = draft.consumers.get(message.sender)
     if record is not None and message.incarnation >= (draft.floor.get(message.sender) or 0):
-        heard = replace(
+        heard = changed(
             record, heard_ms=draft.now_ms, heard_heartbeat_time_ms=draft.heartbeat_time_ms
         )
         draft.consumers.put(message.sender, heard)
@@ -250,7 +251,7 @@ def _finish(draft: StepDraft) -> None:
             f"{counted(len(claims), 'partition')} owned",
         )
     else:
-        draft.decide(Code.FIRST_START, "nothing is deployed: there is nothing to learn")
+        draft.decide(Code.FIRST_START, "no consumer is deployed yet")
     go(draft, Phase.SENTINEL, "all consumers answered, or are fenced")
 
 

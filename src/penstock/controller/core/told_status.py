@@ -28,10 +28,15 @@ _PHASES = {
 _STARTING = {ConsumerStatus.QUERIED, ConsumerStatus.WANTED, ConsumerStatus.CREATING}
 _PLAN = re.compile(r"plan (\d+) \(\w+\): ")
 _NOTHING = re.compile(r"[,;] 0 (moves of 0 B/s|starts|to create|to empty)(?=[,;]|$)")
-_COUNTS = re.compile(r", (\d+) (starts?|to create|to empty)(?=,|$)")
+# No count has more digits; a text that anybody may have written can have thousands.
+_COUNTS = re.compile(r", (\d{1,12}) (starts?|to create|to empty)(?=,|$)")
 _LAST_LINE = re.compile(r" Last line: .*", re.DOTALL)
 # From here on what is left is said in minutes.
 _IN_MINUTES_FROM_S = 180
+# How a sentence begins about a group that is later than its objective.
+NOT_FRESH = "not fresh"
+# Freshness is not measured better than this: less is no reason to call a group late.
+_MEASURED_WITHIN_S = 2.0
 # How much of the past the speed of carrying is taken from, and the least of it. It spans at least
 # two batches.
 CARRIED_OVER_MS = 10_000
@@ -68,19 +73,29 @@ def _count_text(found: re.Match[str]) -> str:
 
 def backlog_text(status: Mapping[str, Any]) -> str:
     """`9,000 records, as much as is written in 2 min`: no time that anybody has to wait."""
-    at_most = "at most " if status.get("behind_is_at_most") else ""
     number, seconds = status["behind_records"], status["behind_s"]
-    text = f"{at_most}{number:,} {'record' if number == 1 else 'records'}"
+    text = f"{_at_most(status)}{number:,} {'record' if number == 1 else 'records'}"
     return f"{text}, as much as is written in {duration_text(seconds)}" if seconds else text
 
 
-def progress_text(status: Mapping[str, Any]) -> str:
-    """How a group without conditions is: well, or what becomes of its backlog."""
-    backlog, carried = status.get("backlog"), status.get("carried_bytes_per_s")
+def _at_most(status: Mapping[str, Any]) -> str:
+    """Where no ledger offset is known, the whole log is counted."""
+    return "at most " if status.get("behind_is_at_most") else ""
+
+
+def progress_text(status: Mapping[str, Any], carried_bytes_per_s: float | None = None) -> str:
+    """How a group without conditions is: well, or what becomes of its backlog.
+
+    Whoever shows another speed of carrying beside it gives that one.
+    """
+    backlog, carried = status.get("backlog"), carried_bytes_per_s
+    if carried is None:
+        carried = status.get("carried_bytes_per_s")
     trend = "small" if backlog is None else backlog["trend"]
+    late = _late_text(status)
     if trend == BacklogDirection.SMALL:
-        return "all is well"
-    records = f"{status['behind_records']:,} records wait"
+        return late or "all is well"
+    records = f"{_at_most(status)}{status['behind_records']:,} records wait"
     if trend == BacklogDirection.SHRINKING:
         left_s = backlog["left_s"] if backlog else None
         left = "" if left_s is None else f", about {duration_text(_rounded(left_s))} left"
@@ -88,8 +103,35 @@ def progress_text(status: Mapping[str, Any]) -> str:
     if trend == BacklogDirection.STEADY:
         if not carried:
             return f"nothing is carried: {records}"
-        return f"keeping up: {records}, and they get neither more nor fewer"
-    return f"all is well so far: {records}, and whether they get fewer is not known yet"
+        stays = "they get neither more nor fewer"
+        return f"{late}; {stays}" if late else f"keeping up: {records}, and {stays}"
+    fewer = "whether they get fewer is not known yet"
+    return f"{late}; {fewer}" if late else f"too early to tell: {records}, and {fewer}"
+
+
+def _late_text(status: Mapping[str, Any]) -> str:
+    """`not fresh: ...` when what waits is later than the objective; empty when it is not.
+
+    Without a freshness, as after a start, the backlog in seconds of writing stands for it, or what
+    is certain of the freshness. An older controller does not tell its objective.
+    """
+    objective_s, records = status.get("objective_freshness_s"), status.get("behind_records")
+    if objective_s is None or not records:
+        return ""
+    waited_s, how_long = status.get("freshness_s"), "the oldest for about {}"
+    if waited_s is None:
+        written_s = 0.0 if status.get("behind_is_at_most") else status.get("behind_s") or 0.0
+        waited_s, how_long = max(
+            (written_s, "as much as is written in {}"),
+            (status.get("freshness_at_least_s") or 0.0, "the oldest for at least {}"),
+        )
+    if waited_s <= objective_s + _MEASURED_WITHIN_S:
+        return ""
+    wait = "record waits" if records == 1 else "records wait"
+    return (
+        f"{NOT_FRESH}: {_at_most(status)}{records:,} {wait}, "
+        f"{how_long.format(duration_text(waited_s))}; the objective is {duration_text(objective_s)}"
+    )
 
 
 def _rounded(seconds: float) -> float:

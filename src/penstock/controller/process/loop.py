@@ -48,7 +48,7 @@ from penstock.controller.process.kept_settings import KeptSettings
 from penstock.controller.process.metrics import ControllerMetrics
 from penstock.controller.process.prefix_holder import Holder, holder_of, require_free_prefix
 from penstock.controller.process.published_status import PublishedStatus
-from penstock.controller.process.saved_states import SavedStates, newer
+from penstock.controller.process.saved_states import FOLDER, SavedStates, newer, owner_name
 from penstock.controller.process.settings_in_force import GroupSettings
 from penstock.controller.process.standby import Standby
 from penstock.controller.process.status_file import status_pause_s
@@ -109,9 +109,9 @@ class ControllerProcess:
         self._kept_settings = KeptSettings(
             started_with or GroupSettings(settings), read_again, self._path, self._log
         )
-        owner = f"{settings.lake.group}/controller"
+        owner = owner_name(settings.lake.group)
         self._directory = StateDirectory(
-            self._path / "controller",
+            self._path / FOLDER,
             owner,
             holder=str(Holder.of_this_process(settings)),
             remedy="Stop that controller first, or take another folder: "
@@ -371,7 +371,7 @@ class ControllerProcess:
             _unix_ms(),
             is_degraded=self._is_degraded,
             has_ended=has_ended,
-            freshness_s=self._metrics.freshness_s(),
+            freshness=self._metrics.freshness(),
         )
 
 

@@ -84,10 +84,17 @@ class ControllerMetrics:
         if before.speeds is not after.speeds:
             self._measure(after)
 
-    def freshness_s(self) -> float | None:
-        """How old the newest state of a log is that the lake has whole, for the oldest of them."""
-        oldest_ms = self._freshness.oldest_ms(self._now_ms())
-        return None if oldest_ms is None else oldest_ms / 1_000
+    def freshness(self) -> dict[str, float | None]:
+        """How old the newest state of a log is that the lake has whole, for the oldest of them.
+
+        While that is unknown, what is certain of it is known.
+        """
+        now_ms = self._now_ms()
+        found = {
+            "freshness_s": self._freshness.oldest_ms(now_ms),
+            "freshness_at_least_s": self._freshness.oldest_at_least_ms(now_ms),
+        }
+        return {name: None if ms is None else ms / 1_000 for name, ms in found.items()}
 
     def _decided(self, decision: Decision) -> None:
         code = decision.code

@@ -160,7 +160,7 @@ def prefix_state(settings: Settings, *, monotonic: Callable[[], float] = time.mo
     """Whose the control topics are, in words; PrefixTakenError while another group leads there."""
     holder, prefix = holder_of(settings), f"{settings.topics.prefix}-*"
     if holder is None:
-        return f"nobody has led on {prefix} yet"
+        return f"no controller has used the topics {prefix} yet"
     if holder.group == settings.lake.group:
         return f"{prefix} is this group's ({holder.group})"
     if not (holder.has_ended or holder.is_dead_here()) and _leads(settings, holder, monotonic):

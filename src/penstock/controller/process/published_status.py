@@ -8,6 +8,7 @@ controller's from that of one which was replaced and does not know it yet.
 
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class PublishedStatus:
         *,
         is_degraded: bool,
         has_ended: bool = False,
-        freshness_s: float | None = None,
+        freshness: Mapping[str, float | None],
     ) -> float:
         """Returns the processor time that a status takes, in seconds.
 
@@ -67,7 +68,7 @@ class PublishedStatus:
             "deployment": deployment_shown(template),
             "group": self._settings.lake.group,
             "prefix": self._settings.topics.prefix,
-            "freshness_s": freshness_s,
+            **freshness,
             "has_ended": has_ended,
         }
         text = with_part(status_text(status), "question", self._question.text(state))

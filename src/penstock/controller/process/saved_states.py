@@ -13,8 +13,10 @@ whoever may write to the topic could otherwise bring code of their own, or an ep
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from penstock.controller.core.capacity import Source
 from penstock.controller.core.saved_state import (
     lasting_state_as_json,
     read_content,
@@ -30,10 +32,18 @@ from penstock.kafka_io.leading_producer import Outgoing
 from penstock.model import TopicPartition
 from penstock.settings import Settings
 from penstock.state_directory import BrokenState, StateDirectory
+from penstock.state_directory.directory import STATE_NAME
 from penstock.state_directory.state_file import decode_state, encode_state
 
+# The controller's own, in the folder of the group.
+FOLDER = "controller"
 # They change with nearly every step and matter little: alone they are no reason for a new record.
 _NOT_WORTH_A_RECORD = ("counts", "epochs_used", "queries_sent", "phase")
+
+
+def owner_name(group: str) -> str:
+    """Whose the saved state is."""
+    return f"{group}/controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,28 @@ def newer(in_file: Remembered, in_kafka: Remembered) -> Remembered:
     return in_kafka if in_kafka.age_order > in_file.age_order else in_file
 
 
+def topics_with_a_capacity(directory: Path, group: str) -> frozenset[str]:
+    """Of which the last controller in this folder knew what one consumer carries.
+
+    Read without its lock, for what comes before a controller. A file that cannot be used says
+    nothing, as it does to the controller itself.
+    """
+    try:
+        data = (directory / FOLDER / STATE_NAME).read_bytes()
+    except OSError:
+        return frozenset()
+    content = decode_state(owner_name(group), data)
+    saved = None if isinstance(content, BrokenState) else content.get("state")
+    capacities = saved.get("capacities") if isinstance(saved, dict) else None
+    if not isinstance(capacities, dict):
+        return frozenset()
+    return frozenset(
+        topic
+        for topic, row in capacities.items()
+        if isinstance(row, list) and Source.ASSUMED not in row
+    )
+
+
 class SavedStates:
     def __init__(
         self,
@@ -74,7 +106,7 @@ class SavedStates:
         self._unix_ms = unix_ms
         self._directory = directory
         self._log = log
-        self._owner = f"{settings.lake.group}/controller"
+        self._owner = owner_name(settings.lake.group)
         self._key = settings.lake.group.encode()
         self._partition = TopicPartition(settings.topics.names.state, 0)
         self._saves = 0

@@ -2,8 +2,9 @@
 
 It listens to the heartbeats that a leading controller writes to its own partition. When they stop,
 or the leading one says that it ends, it takes the lead. If the other one still lives, the broker
-fences it, so a wrong guess costs a change of leaders and never a record. Heartbeats count as
-stopped only while Kafka answers: a broker that is away says nothing about the controller.
+fences it, so a wrong guess costs a change of leaders and never a record. Silence is counted only
+while Kafka answers: a broker that is away, or a standby that stands still, says nothing about the
+controller.
 """
 
 import time
@@ -32,6 +33,9 @@ from penstock.telemetry import Health
 
 # How long one read waits: also how long it takes to notice that the process should end.
 READ_WAIT_S = 0.5
+# One look at the log counts as so much silence at most. A look that took longer waited for an
+# answer: what the leader wrote meanwhile may still be on its way.
+SILENCE_OF_A_LOOK_S_MAX = 2 * READ_WAIT_S
 # How long to wait before a new connection while no broker answers.
 AWAY_PAUSE_S = 1.0
 
@@ -81,22 +85,23 @@ class Standby:
         with closing(PartitionReader(self._settings.kafka)) as reader:
             reader.assign({self._partition: reader.log_range(self._partition).end})
             self._health.lacks("kafka", None)
-            heard_s = self._monotonic()
+            silent_s = 0.0
             while not self._is_ending():
                 self._health.beat()
+                began_s = self._monotonic()
                 if self._hears_a_heartbeat(reader):
-                    heard_s = self._monotonic()
+                    silent_s = 0.0
                 elif self._has_leader_ended:
                     self._log.info("leader_ended", leader_epoch=self._leader_epoch)
                     return True
-                elif self._monotonic() - heard_s >= self._settings.controller.takeover_after:
-                    # It answers, and nothing is left to read.
-                    end = reader.log_range(self._partition).end
-                    if reader.positions[self._partition] >= end:
+                # It answers, and nothing is left to read.
+                elif reader.log_range(self._partition).end <= reader.positions[self._partition]:
+                    silent_s += min(self._monotonic() - began_s, SILENCE_OF_A_LOOK_S_MAX)
+                    if silent_s >= self._settings.controller.takeover_after:
                         self._log.warning(
                             "leader_silent",
                             leader_epoch=self._leader_epoch,
-                            silent_s=round(self._monotonic() - heard_s, 1),
+                            silent_s=round(silent_s, 1),
                         )
                         return True
         return False

@@ -206,6 +206,8 @@ class EmbeddedKafka:
             self._java,
             f"-Xmx{heap_mib}m",
             "-XX:+UseSerialGC",
+            # Compile once, and quickly: such a broker lives for minutes (decision 0190).
+            "-XX:TieredStopAtLevel=1",
             "-XX:+ExitOnOutOfMemoryError",
             *self._archive_options,
             f"-Dlog4j2.configurationFile={directory / 'log4j2.xml'}",
@@ -221,7 +223,12 @@ class EmbeddedKafka:
         process = start([*command, str(directory / "server.properties")], log_file=log_file)
         self.nodes[plan.node_id] = Node(plan, process, log)
 
-    def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+    def wait_until_ready(
+        self,
+        *,
+        timeout_s: float = START_TIMEOUT_S,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         """Wait until every node answers with the whole cluster's metadata."""
         deadline = time.monotonic() + timeout_s
         for node in list(self.nodes.values()):
@@ -233,6 +240,7 @@ class EmbeddedKafka:
                     raise BrokerStartError(
                         f"The broker did not answer within {timeout_s:.0f} s." + _quoted(node.log)
                     )
+                meanwhile()
                 time.sleep(_LOOK_AGAIN_S)  # there is no notification to wait for
 
     def _answers(self, kafka: KafkaSettings) -> bool:
@@ -263,10 +271,10 @@ class EmbeddedKafka:
     def resume(self, node_id: int) -> None:
         send_signal(self.nodes[node_id].process, signal.SIGCONT)
 
-    def restart(self, node_id: int) -> None:
-        """Restart a dead node on its old port and data."""
+    def restart(self, node_id: int, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Restart a dead node on its old port and data; `meanwhile` is called while it starts."""
         self._launch(self.nodes[node_id].plan)
-        self.wait_until_ready()
+        self.wait_until_ready(meanwhile=meanwhile)
 
     def stop(self) -> None:
         """Stop every node and remove temporary data. Safe to call twice."""

@@ -4,6 +4,7 @@ A commit is a time at which the lake's ledger went on. An outage is a stretch in
 the Spark server was down.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -91,6 +92,22 @@ def outages_of(injected: Iterable[Injected]) -> list[Outage]:
         else:
             joined.append((since_s, until_s))
     return joined
+
+
+def with_recoveries(
+    outages: Sequence[Outage], commits_s: Iterable[float], length_s: float
+) -> list[Outage]:
+    """Each outage until the first commit after it, whose time `flows_again_s` tells.
+
+    Where the next outage begins before that commit, nothing tells of the time between the two.
+    """
+    times = sorted(commits_s)
+    ends = [next((at_s for at_s in times if at_s >= until_s), length_s) for _, until_s in outages]
+    following = [*(since_s for since_s, _ in outages[1:]), math.inf]
+    return [
+        (since_s, end_s if end_s < next_s else until_s)
+        for (since_s, until_s), end_s, next_s in zip(outages, ends, following, strict=True)
+    ]
 
 
 def seconds_with_commit(

@@ -20,6 +20,7 @@ from penstock.laboratory.campaign.figures import (
     outages_of,
     seconds_with_commit,
     surplus,
+    with_recoveries,
 )
 from penstock.laboratory.campaign.observed import CampaignCheck, CampaignPlan, CampaignRun
 
@@ -42,6 +43,7 @@ class CampaignReport:
     commits_without_outages: SecondsWithCommit
     stall: Stall
     stall_without_outages: Stall
+    stall_without_recoveries: Stall
     partition_stall: PartitionStall | None
     flows_again_s: dict[str, float]
     fenced: int
@@ -55,8 +57,13 @@ class CampaignReport:
 
     @property
     def is_successful(self) -> bool:
-        """Every record is in the lake once. The other figures are for people to judge."""
-        return self.is_exact and self.has_drained and self.records > 0
+        """Every record is in the lake once, and nobody was told to end whom nothing had harmed.
+
+        The other figures are for people to judge: they depend on the machine. These do not, because
+        silence is counted in heartbeats that came back.
+        """
+        has_carried_all = self.is_exact and self.has_drained and self.records > 0
+        return has_carried_all and not self.fenced_unharmed
 
 
 def reported(run: CampaignRun, check: CampaignCheck, spares: int) -> CampaignReport:
@@ -79,6 +86,9 @@ def reported(run: CampaignRun, check: CampaignCheck, spares: int) -> CampaignRep
         commits_without_outages=seconds_with_commit(commits_s, run.length_s, outages),
         stall=longest_stall(commits_s, run.length_s),
         stall_without_outages=longest_stall(commits_s, run.length_s, outages),
+        stall_without_recoveries=longest_stall(
+            commits_s, run.length_s, with_recoveries(outages, commits_s, run.length_s)
+        ),
         partition_stall=longest_partition_stall(
             [(at_s, one.partition) for at_s, one in run.commits],
             run.length_s,
@@ -119,7 +129,11 @@ def report_rows(report: CampaignReport) -> dict[str, str]:
             f"{report.stall_without_outages.seconds:.1f} s, "
             f"from {report.stall_without_outages.since_s:.0f} s on"
         ),
-        "the same for the partition that waited longest": (
+        "the same also without the time to flow again after them": (
+            f"{report.stall_without_recoveries.seconds:.1f} s, "
+            f"from {report.stall_without_recoveries.since_s:.0f} s on"
+        ),
+        "without outages, for the partition that waited longest": (
             "none"
             if report.partition_stall is None
             else f"{report.partition_stall.stall.seconds:.1f} s, {report.partition_stall.partition}"

@@ -20,6 +20,9 @@ from penstock.local_group import LocalGroup
 from penstock.processes import ProcessIdentity
 
 LOOK_EVERY_S = 0.5
+# A new controller dates the history anew, by two clocks that it reads in whole milliseconds and of
+# which one may be corrected. No number has the same decision twice within so short a time.
+SAME_S = 0.05
 _CONSUMER = re.compile(r"consumer (\d+)\b")
 
 
@@ -39,17 +42,20 @@ def new_decisions(
 ) -> list[ConsumerDecision]:
     """The decisions about consumers in the history that were not known yet. Pure.
 
-    `began_ms` and `status_now_ms` are of the machine's monotonic clock, so a decision has the same
-    time in every status, also in that of the next controller.
+    `began_ms` and `status_now_ms` are of the machine's monotonic clock, so a decision has about the
+    same time in every status, also in that of the next controller.
     """
-    seen = set(known)
+    seen: dict[tuple[str, int, str], list[float]] = {}
+    for one in known:
+        seen.setdefault((one.code, one.consumer, one.explanation), []).append(one.at_s)
     found = []
     for entry in history:
         named = _CONSUMER.match(entry["explanation"])
         if named is not None:
             at_s = (status_now_ms - entry["age_ms"] - began_ms) / 1000
             one = ConsumerDecision(at_s, entry["code"], int(named[1]), entry["explanation"])
-            if one not in seen:
+            before_s = seen.get((one.code, one.consumer, one.explanation), [])
+            if not any(abs(at_s - former_s) <= SAME_S for former_s in before_s):
                 found.append(one)
     return found
 

@@ -45,6 +45,17 @@ def moment(at_s: float, status: dict[str, Any], capacity_bytes_per_s: float) -> 
     )
 
 
+def has_grown(moments: Sequence[Moment]) -> bool:
+    used = [len(one.load_by_consumer) for one in moments] or [0]
+    return max(used) > used[0]
+
+
+def has_shrunk(moments: Sequence[Moment]) -> bool:
+    """At its end fewer consumers carry the load than at its height."""
+    used = [len(one.load_by_consumer) for one in moments] or [0]
+    return max(used) > used[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """A move of one partition; no consumer reads it between the stop and the next start."""

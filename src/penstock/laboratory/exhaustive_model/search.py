@@ -6,6 +6,7 @@ pin the numbers.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from penstock.controller.core.state import HoldingStatus, Phase, State
 from penstock.laboratory.exhaustive_model.next_steps import (
@@ -20,6 +21,9 @@ from penstock.laboratory.exhaustive_model.small_group import (
     SmallGroup,
 )
 from penstock.messages import Message
+
+Part = TypeVar("Part")
+KEYS_KEPT = 10_000
 
 
 def has_converged(group: SmallGroup) -> bool:
@@ -40,19 +44,56 @@ def has_converged(group: SmallGroup) -> bool:
     return True
 
 
-def key_of(group: SmallGroup) -> object:
-    """What makes two groups the same: everything that can matter later, and no absolute time."""
-    return (
-        _controller_key(group.controller),
-        None if group.saved is None else _saved_key(group.saved),
-        tuple(_consumer_key(consumer, group.controller.now_ms) for consumer in group.running),
-        tuple(tuple(_message_key(m) for m in box) for box in group.to_consumer),
-        tuple(_message_key(m) for m in group.to_controller),
-        group.ledger,
-        group.faults_left,
-        group.fenced,
-        group.idle_rounds,
-    )
+class Keys:
+    """What makes two groups the same: everything that can matter later, and no absolute time.
+
+    A step changes few parts of a group: the others are the same objects as before, and their keys
+    are known.
+    """
+
+    def __init__(self) -> None:
+        self._controller = _KnownKeys(_controller_key)
+        self._saved = _KnownKeys(_saved_key)
+        self._consumer = _KnownKeys(_consumer_key)
+        self._message = _KnownKeys(_message_key)
+
+    def of(self, group: SmallGroup) -> int:
+        now_ms, message = group.controller.now_ms, self._message.of
+        return hash(
+            (
+                self._controller.of(group.controller),
+                None if group.saved is None else self._saved.of(group.saved),
+                tuple(
+                    (self._consumer.of(one), one.state.batches.next_look_ms <= now_ms)
+                    for one in group.running
+                ),
+                tuple(tuple(message(m) for m in box) for box in group.to_consumer),
+                tuple(message(m) for m in group.to_controller),
+                group.ledger,
+                group.faults_left,
+                group.fenced,
+                group.idle_rounds,
+            )
+        )
+
+
+class _KnownKeys(Generic[Part]):
+    """The hash of the key of each object that was seen lately."""
+
+    def __init__(self, key_of: Callable[[Part], object]) -> None:
+        self._key_of = key_of
+        # The object is kept too, so that no other one gets its id.
+        self._known: dict[int, tuple[Part, int]] = {}
+
+    def of(self, part: Part) -> int:
+        known = self._known.get(id(part))
+        if known is not None:
+            return known[1]
+        if len(self._known) >= KEYS_KEPT:
+            self._known.clear()
+        key = hash(self._key_of(part))
+        self._known[id(part)] = (part, key)
+        return key
 
 
 def _controller_key(state: State) -> object:
@@ -117,7 +158,7 @@ def _saved_key(saved: State) -> object:
     )
 
 
-def _consumer_key(consumer: RunningConsumer, now_ms: int) -> object:
+def _consumer_key(consumer: RunningConsumer) -> object:
     """Without what was counted and measured, which the reports of this group leave out."""
     own = consumer.ownership
     batches = consumer.state.batches
@@ -131,7 +172,7 @@ def _consumer_key(consumer: RunningConsumer, now_ms: int) -> object:
         own.queries,
         tuple(sorted(consumer.state.lookups)),
         tuple((p, row.ledger_offset) for p, row in sorted(consumer.state.progress.items())),
-        (batches.next_look_ms <= now_ms, batches.looks_again),
+        batches.looks_again,
         consumer.ledger_asked,
         consumer.ends_asked,
         consumer.batch,
@@ -156,7 +197,8 @@ def explore(
     `records` is the number of records in each partition; 0 leaves batches out.
     """
     start = initial_group(faults, records)
-    seen = {hash(key_of(start))}
+    keys = Keys()
+    seen = {keys.of(start)}
     todo = [start]
     endings = 0
     while todo:
@@ -169,7 +211,7 @@ def explore(
                 following = [idle_step(group)]
         following += faulty_steps(group)
         for candidate in following:
-            key = hash(key_of(candidate))
+            key = keys.of(candidate)
             if key not in seen:
                 seen.add(key)
                 todo.append(candidate)

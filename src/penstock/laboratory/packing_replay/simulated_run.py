@@ -176,7 +176,7 @@ class SimulatedRun:
                 for partition, speed in speeds.items()
             },
             "moves": [],
-            "question": {"load_bytes_per_s": {str(one): x for one, x in speeds.items()}},
+            "question": _question(self._problem(speeds, held_by)),
             "parked": {},
             "parked_details": {},
             "pauses": [],
@@ -243,6 +243,21 @@ class SimulatedRun:
 
 def _working(assignment: Assignment) -> Assignment:
     return Assignment({one: held for one, held in assignment.items() if held})
+
+
+def _question(problem: PackingProblem) -> dict[str, Any]:
+    """What the packer would be asked, as a controller writes it."""
+    return {
+        "load_bytes_per_s": {str(one): x for one, x in problem.load_bytes_per_s.items()},
+        "current": {str(one): [str(p) for p in held] for one, held in problem.current.items()},
+        "capacity_bytes_per_s": problem.capacity_bytes_per_s,
+        "capacity_bytes_per_s_by_consumer": {
+            str(one): x for one, x in problem.capacity_bytes_per_s_by_consumer.items()
+        },
+        "partitions_per_consumer_max": problem.partitions_per_consumer_max,
+        "consumers_max": problem.consumers_max,
+        "forecast_bytes_per_s": {str(one): x for one, x in problem.forecast_bytes_per_s.items()},
+    }
 
 
 def _unknown_backlog() -> dict[str, None]:

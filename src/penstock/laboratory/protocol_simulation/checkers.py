@@ -46,6 +46,8 @@ class Checker:
     def after_event(self) -> None:
         """Every commit starts where the last one ended, and epochs never fall (S1, S2, S3)."""
         commits = self.group.ledger.commits
+        if len(commits) == self._seen:
+            return
         for commit in commits[self._seen :]:
             end, epoch = self._ends.get(commit.key, (0, Epoch(0, 0)))
             if commit.start < end:

@@ -87,7 +87,6 @@ def _consumer_crash(group: SimulatedGroup, fault: SimulatedFault) -> bool:
 def _consumer_pause(group: SimulatedGroup, fault: SimulatedFault) -> bool:
     process = _process(group, fault)
     if process is not None:
-        process.is_harmed = True
         process.pause()
         group.clock.after(200 + fault.size * 8, process.resume)
     return process is not None

@@ -5,6 +5,7 @@ its size and what it starts and ends have narrow bounds (L6, L7), and growth tha
 end (L8). Each load begins with one that the group carries easily.
 """
 
+import math
 import random
 from collections.abc import Callable
 
@@ -19,6 +20,8 @@ LOOK_MS = 500
 SETTLE_MS = 20_000
 # Of the mean: how slow and how fast a partition may be.
 SPREAD = (0.7, 1.3)
+# How a growing load grows.
+GROWTH_STEPS = (1.5, 1.4, 1.35)
 
 
 def endure(group: SimulatedGroup) -> None:
@@ -88,9 +91,33 @@ def _hot_partition(group: SimulatedGroup, chance: random.Random) -> None:
 
 def _shared_limit(group: SimulatedGroup, chance: random.Random) -> None:
     """More is written than all consumers together can carry, however many they are."""
+    if group.scenario.lasting_load_grows:
+        _grow_to_the_limit(group, chance)
+        return
     _write(group, chance, 0.95 * group.scenario.carried_by_all)
     group.run_until(group.clock.now_ms + SETTLE_MS)
     _change_speeds(group, chance.choice((1.15, 1.5)) / 0.95)
+    group.run_until(group.clock.now_ms + 45_000)
+
+
+def _grow_to_the_limit(group: SimulatedGroup, chance: random.Random) -> None:
+    """The group grows with its load, and is over the shared limit for a while, again and again.
+
+    In between it keeps up: what it measured at the limit must not count then.
+    """
+    low, high = 0.85, 1.15
+    _write(group, chance, low * group.scenario.carried_by_all / math.prod(GROWTH_STEPS))
+    group.run_until(group.clock.now_ms + SETTLE_MS)
+    for factor in GROWTH_STEPS:
+        _change_speeds(group, factor)
+        group.run_until(group.clock.now_ms + 8_000)
+    group.run_until(group.clock.now_ms + SETTLE_MS)
+    for _ in range(4):
+        _change_speeds(group, high / low)
+        group.run_until(group.clock.now_ms + 10_000)
+        _change_speeds(group, low / high)
+        group.run_until(group.clock.now_ms + SETTLE_MS)
+    _change_speeds(group, high / low)
     group.run_until(group.clock.now_ms + 45_000)
 
 

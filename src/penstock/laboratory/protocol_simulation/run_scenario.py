@@ -19,7 +19,7 @@ from penstock.laboratory.protocol_simulation.ledger import Ledger
 from penstock.laboratory.protocol_simulation.scenario import Scenario
 from penstock.laboratory.protocol_simulation.simulated_controller import SimulatedController
 from penstock.laboratory.protocol_simulation.simulated_group import SimulatedGroup
-from penstock.laboratory.protocol_simulation.size_checks import check_cost, too_large
+from penstock.laboratory.protocol_simulation.size_checks import check_cost, wrong_size
 from penstock.laboratory.protocol_simulation.virtual_clock import TooManyEventsError
 
 CONVERGE_MS_MAX = 60_000
@@ -158,7 +158,7 @@ def _returns_to_its_size(group: SimulatedGroup) -> None:
     A consumer may have shown only now how much it can carry.
     """
     since_ms = group.clock.now_ms
-    while (violation := too_large(group)) is not None:
+    while (violation := wrong_size(group)) is not None:
         if group.clock.now_ms - since_ms > CONVERGE_MS_MAX:
             raise violation
         group.run_until(group.clock.now_ms + LOOK_MS)

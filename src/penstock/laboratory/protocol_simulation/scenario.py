@@ -120,6 +120,8 @@ class Scenario:
     growth_settle_s: int = 6
     patience_s: int = 900
     lasting_load: LastingLoad | None = None
+    # It grows in steps, and passes the shared limit again and again.
+    lasting_load_grows: bool = False
     # When a deployment is asked for whose consumers carry nothing; 0 is never.
     bad_update_ms: int = 0
 
@@ -186,6 +188,8 @@ UNREADABLE_PARTITIONS_MAX = 8
 UNREADABLE_PATIENCE_S = 20
 # Of the scenarios: those with a lasting load. It needs few faults and a group that can grow.
 LASTING_LOAD_SHARE = 0.045
+# Of those with a shared limit and measured capacities: those whose load grows.
+GROWING_LOAD_SHARE = 0.5
 LASTING_LOAD_FAULTS = 4
 LASTING_LOAD_CONSUMERS_MAX = 18
 
@@ -304,7 +308,7 @@ def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
     kind = chance.choice(tuple(LastingLoad))
     is_shared = kind is LastingLoad.SHARED_LIMIT
     faults = tuple(fault for fault in drawn.faults if fault.kind not in OUTAGES_MS)
-    return replace(
+    lasting = replace(
         drawn,
         topics=(chance.randint(9, 14), chance.randint(9, 14)),
         load_share=chance.uniform(0.1, 0.2),
@@ -319,6 +323,9 @@ def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
         growth_settle_s=12 if is_shared else 6,
         lasting_load=kind,
     )
+    # Draws of its own, so that all other scenarios stay the same.
+    grows = random.Random(f"growing load {drawn.seed}").random() < GROWING_LOAD_SHARE
+    return replace(lasting, lasting_load_grows=grows and lasting.capacity_is_measured)
 
 
 def _outages(chance: random.Random, until_ms: int) -> tuple[SimulatedFault, ...]:

@@ -17,7 +17,11 @@ from penstock.consumer.core.ownership import Ownership
 from penstock.consumer.core.settings import CoreSettings, core_settings
 from penstock.consumer.core.state_machine import begin, step
 from penstock.errors import PenstockError, UnreachableError
-from penstock.laboratory.protocol_simulation.simulated_process import SimulatedProcess
+from penstock.laboratory.protocol_simulation.simulated_process import (
+    FOR_EVER_MS,
+    RECOVERS_MS,
+    SimulatedProcess,
+)
 from penstock.messages import (
     Message,
     StartConsumingCommand,
@@ -133,7 +137,7 @@ class SimulatedConsumer(SimulatedProcess):
         self.is_alive = False
 
     def shut_down(self) -> None:
-        self.is_harmed = True
+        self.harm(FOR_EVER_MS)
         self.later(0, lambda: self._take(inputs.ShutdownAsked(self._now_ms)))
 
     def deliver(self, message: Message) -> None:
@@ -278,7 +282,9 @@ class SimulatedConsumer(SimulatedProcess):
         duration = self.group.batch_ms([one.range for one in effect.ranges])
         if self.hangs_next:
             self.hangs_next = False
-            duration = HANG_MS if self.group.has_faults else duration
+            if self.group.has_faults:
+                duration = HANG_MS
+                self.harm(HANG_MS + RECOVERS_MS)  # unlike batches that take long for all
         elif self._now_ms < self.group.long_batches_until_ms:
             duration = self.group.chance.randint(5_000, self.group.long_batch_ms)
         self.later(duration, lambda number=self._batch_number: self._end_batch(number))  # type: ignore[misc]  # mypy cannot type a lambda's default

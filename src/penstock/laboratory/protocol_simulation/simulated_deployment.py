@@ -17,6 +17,7 @@ from penstock.controller.core.inputs import (
     ListingFailed,
 )
 from penstock.laboratory.protocol_simulation.simulated_consumer import SimulatedConsumer
+from penstock.laboratory.protocol_simulation.simulated_process import FOR_EVER_MS
 from penstock.model import ConsumerId
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class SimulatedDeployment:
         for process in self.reached(consumer):
             if self.unreachable_next > 0:
                 self.unreachable_next -= 1
-                process.is_harmed = True  # its node is lost, and nobody wants it any more
+                process.harm(FOR_EVER_MS)  # its node is lost, and nobody wants it any more
                 group.count_event("deleted, but still running")
             else:
                 group.clock.after(group.chance.randint(5, 300), process.crash)
@@ -158,7 +159,7 @@ class SimulatedDeployment:
         """Some back-ends say at once that the former process is gone."""
         self.start(consumer)
         for process in self.reached(consumer):
-            process.is_harmed = True
+            process.harm()
         if self._chance.random() < INCIDENT_SHARE:
             self.group.count_event("death confirmed")
             for controller in self.group.controllers:

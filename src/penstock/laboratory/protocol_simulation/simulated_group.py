@@ -311,7 +311,7 @@ class SimulatedGroup:
             from_it = (process.consumer, process.ownership.incarnation)
             to_it = isinstance(lane, tuple) and len(lane) == 3 and lane[1] == process.consumer
             if lane == from_it or to_it:
-                process.is_harmed = True
+                process.harm()
 
     def is_answer_lost(self) -> bool:
         """Whether an answer of the deployment is lost."""

@@ -4,16 +4,27 @@ from collections.abc import Callable
 
 from penstock.laboratory.protocol_simulation.virtual_clock import VirtualClock
 
+# What was harmed has recovered then: several times the silence for which a consumer is given up.
+RECOVERS_MS = 30_000
+FOR_EVER_MS = float("inf")
+
 
 class SimulatedProcess:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.is_alive = True
         self.is_paused = False
-        # Something happened to this process alone, and not to all of them.
-        self.is_harmed = False
+        self._harmed_until_ms = 0.0
         self._held_back: list[Callable[[], None]] = []
         self._wake_number = 0
+
+    @property
+    def is_harmed(self) -> bool:
+        """Whether something happened to this process alone, and it may not have recovered yet."""
+        return self.is_paused or self.clock.now_ms < self._harmed_until_ms
+
+    def harm(self, for_ms: float = RECOVERS_MS) -> None:
+        self._harmed_until_ms = max(self._harmed_until_ms, self.clock.now_ms + for_ms)
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Like a process: nothing happens when it is dead, and everything waits while it pauses."""
@@ -43,6 +54,8 @@ class SimulatedProcess:
         self.is_paused = True
 
     def resume(self) -> None:
+        if self.is_paused:
+            self.harm()
         self.is_paused = False
         held, self._held_back = self._held_back, []
         for action in held:

@@ -26,18 +26,42 @@ CONSUMERS_PER_FAULT = 2
 CLEARLY_BEHIND = 0.5
 
 
+def wrong_size(group: "SimulatedGroup") -> ViolationError | None:
+    return too_large(group) or too_small(group)
+
+
+def too_small(group: "SimulatedGroup") -> ViolationError | None:
+    """A group at rest has no fewer consumers than carry its load, filled to the brim (L6).
+
+    Not one that shares a limit that is passed: more consumers would not help it.
+    """
+    if is_beyond_shared_limit(group):
+        return None
+    strongest = max(_capacity(group), throughput(group).one_bytes_per_s)
+    speeds = {partition: log.records_per_s for partition, log in group.logs.items()}
+    fewest = consumers_at_least(PackingProblem(speeds, Assignment(), strongest))
+    least, working = min(fewest, group.settings.consumers_max), _working(group)
+    if working >= least:
+        return None
+    return ViolationError("L6", f"only {working} consumers work, {least} are needed at least")
+
+
 def too_large(group: "SimulatedGroup") -> ViolationError | None:
     """A group at rest has the consumers that its load needs, and few more (L6, L8).
 
     A group that is behind may have its share for catching up. One that shares a limit, and more is
     written than that, may not: consumers that slow each other down are no need. It may stay as
-    large as growth was seen to help: one plan may pass the limit in one step.
+    large as growth was seen to help, and no larger than with the share for catching up: one plan
+    may pass the limit in one step.
     """
     needed, working = consumers_needed(group), _working(group)
     shares_limit = is_beyond_shared_limit(group)
     may_catch_up = _is_behind(group, working) and not shares_limit
     most = most_for(group, needed, may_catch_up=may_catch_up)
-    if working <= most or (shares_limit and working <= _size_that_helped(group)):
+    if shares_limit:
+        in_one_step = most_for(group, needed, may_catch_up=True)
+        most = max(most, min(in_one_step, _size_that_helped(group)))
+    if working <= most:
         return None
     return ViolationError(
         "L8" if shares_limit else "L6",

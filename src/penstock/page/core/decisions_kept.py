@@ -101,8 +101,9 @@ class DecisionsKept:
         seen = tuple((one["code"], one["explanation"], one["times"]) for one in history)
         if seen == self._seen:
             return []
+        found = [new for one in history if (new := self._add(one, now_unix_ms)) is not None]
         self._seen = seen
-        return [new for one in history if (new := self._add(one, now_unix_ms)) is not None]
+        return found
 
     def _add(self, one: Json, now_unix_ms: int) -> KeptDecision | None:
         first_unix_ms = now_unix_ms - one["first_age_ms"]

@@ -40,8 +40,8 @@ class Series:
         rows, width = self._rows, self._width
         if rows and at_unix_ms - rows[-width] < self._step_ms:
             return
-        rows.append(at_unix_ms)
-        rows.extend(_UNKNOWN if one is None else one for one in figures)
+        # As a whole: half a row would move all that come after it.
+        rows.extend(array("d", (at_unix_ms, *(_UNKNOWN if x is None else x for x in figures))))
         if len(rows) <= self._points_max * width:
             return
         if self._is_thinned:

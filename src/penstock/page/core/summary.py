@@ -19,7 +19,7 @@ def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
     return {
         "is_well": is_well,
         # How a group without conditions is, in the words of `penstock status`.
-        "progress": progress_text(snapshot) if is_well else None,
+        "progress": progress_text(snapshot, view.carried.get(None)) if is_well else None,
         "now": what_happens(view),
         "conditions": snapshot["conditions"],
         "speed": {
@@ -29,6 +29,7 @@ def summary(view: View, *, fewest: int | None, needed: int | None) -> Json:
         },
         # Absent in the status of an older controller.
         "freshness_s": snapshot.get("freshness_s"),
+        "freshness_at_least_s": snapshot.get("freshness_at_least_s"),
         "backlog": {
             "records": snapshot["behind_records"],
             "bytes": snapshot["behind_bytes"],

@@ -21,6 +21,8 @@ FIELDS = (
     "consumers_needed",
     "consumers_fewest",
     "moving",
+    "freshness_s",
+    "freshness_at_least_s",
 )
 TIERS = ((1_000, 3_600), (10_000, 2_160), (60_000, 2_880))
 # How many topics and consumers a sample tells apart; the smaller ones are one sum.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from penstock.controller.core.dry_run import DryRun
 from penstock.controller.core.told_status import carried_over_ms
 from penstock.page.core.decisions_kept import DecisionsKept, KeptDecision
+from penstock.page.core.status_shape import require_shape
 from penstock.page.core.stories import Stories
 from penstock.page.core.summary import summary
 from penstock.page.core.timeline import (
@@ -49,17 +50,23 @@ class Watch:
         self._former: Sample | None = None
 
     def add(self, snapshot: Json) -> list[KeptDecision]:
-        """A snapshot as `read_status` gives it. Returns the decisions that are new."""
+        """A snapshot as `read_status` gives it. Returns the decisions that are new.
+
+        StatusNotUnderstoodError for one that is something else; then nothing of it is kept.
+        """
+        require_shape(snapshot)
         now_unix_ms = round(snapshot["at_unix_ms"] + snapshot["age_s"] * 1000)
         is_news = self.view is None or self.view.at_unix_ms != snapshot["at_unix_ms"]
         if not is_news and self.view is not None:
             self.view = View(snapshot, self.view.carried)
             return []
         self._count(snapshot)
-        view = self.view = View(snapshot, self._carried())
+        view = View(snapshot, self._carried())
         self.stories.add(view)
         self.timeline.add(self._sample(view))
-        return self.decisions.add(snapshot["history"], now_unix_ms)
+        new = self.decisions.add(snapshot["history"], now_unix_ms)
+        self.view = view
+        return new
 
     @property
     def view_at_unix_ms(self) -> int | None:
@@ -137,7 +144,8 @@ class Watch:
         for name, one in view.partitions.items():
             topic, speed = name.rpartition("-")[0], one["write_speed_bytes_per_s"] or 0.0
             by_topic[topic] = by_topic.get(topic, 0.0) + speed
-            if one["consumer"] is not None:
+            # More pairs than are kept are not counted.
+            if one["consumer"] is not None and len(by_both) <= PAIRS_MAX:
                 pair = (topic, one["consumer"])
                 by_both[pair] = by_both.get(pair, 0.0) + speed
         by_consumer: dict[Hashable, float] = {
@@ -154,6 +162,9 @@ class Watch:
             self.needed,
             self.fewest,
             len(view.moves),
+            # Absent in the status of an older controller.
+            snapshot.get("freshness_s"),
+            snapshot.get("freshness_at_least_s"),
         )
         self._former = Sample(
             view.at_unix_ms,

@@ -23,6 +23,8 @@ SEND_WITHIN_S = 20.0
 # A comment, so that a proxy or a client does not take silence for the end.
 COMMENT_EVERY_S = 15.0
 COME_AGAIN_MS = 2_000
+# Of the number of a decision, in what a client sends: no run has so many.
+DIGITS_MAX = 18
 
 
 class EventStreams:
@@ -74,7 +76,8 @@ class EventStreams:
     def _missed(self, last_id: str) -> list[bytes]:
         """The decisions after the last one that a client has seen in this run."""
         run, _, number = last_id.partition("-")
-        if run != self._run or not (number.isascii() and number.isdigit()):
+        is_number = number.isascii() and number.isdigit() and len(number) <= DIGITS_MAX
+        if run != self._run or not is_number:
             return []
         return self._decisions(self._watching.watch.decisions.since_number(int(number)))
 

@@ -76,7 +76,7 @@ class _Kept:
 
 def json_bytes(answer: Json) -> bytes:
     text = json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode()
+    return text.encode("utf-8", "replace")  # a name may hold half a character
 
 
 def json_response(status: int, body: bytes, tag: str | None = None) -> Response:
@@ -124,7 +124,10 @@ class ApiRoutes:
             Route("/readyz", self._ready),
             Route("/{path:path}", self._file),
         ]
-        return Starlette(routes=routes)
+        app = Starlette(routes=routes)
+        # To nowhere: its address would be made of what the request says of this host.
+        app.router.redirect_slashes = False
+        return app
 
     def _tag(self) -> str:
         watch, view = self._watching.watch, self._watching.watch.view
@@ -169,11 +172,13 @@ class ApiRoutes:
         return json_response(200, json_bytes(answer))
 
     async def _ready(self, _: Request) -> Response:
-        """Ready once the group's state was read; a silent controller is for its own probes."""
+        """Ready once the group's state was read; a silent controller is for its own probes.
+
+        Whoever can reach the port may ask, without a token: why it is not ready is for /v1.
+        """
         if self._watching.watch.view is not None:
             return json_response(200, b'{"status": "ok"}')
-        lacking = {"status": "unavailable", "lacking": {"status": self._watching.problem}}
-        return json_response(503, json_bytes(lacking))
+        return json_response(503, b'{"status": "unavailable"}')
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["path"] or "index.html"

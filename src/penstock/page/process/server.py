@@ -1,6 +1,7 @@
 """Runs the page: reads the group, answers requests, ends on a signal."""
 
 import asyncio
+import gc
 import resource
 import signal
 import socket
@@ -14,7 +15,11 @@ from penstock.errors import PenstockError, SettingsError
 from penstock.page.core.access import access_of
 from penstock.page.core.frames import Frames, RunStory, whole_run
 from penstock.page.core.view import Json
-from penstock.page.process.connections import GuardedProtocol, end_slow_clients
+from penstock.page.process.connections import (
+    GuardedLoop,
+    GuardedProtocol,
+    end_slow_clients,
+)
 from penstock.page.process.gate import Gate
 from penstock.page.process.group_watching import GroupWatching
 from penstock.page.process.lake_tables import LakeTables, read_tables
@@ -27,6 +32,8 @@ from penstock.settings.sections import PageSettings
 HEAD_BYTES_MAX = 16 * 1024
 OPEN_FILES_WANTED = 8_192
 CONNECTIONS_WAITING_MAX = 2_048
+# So many new objects before the first look for circles among them.
+OBJECTS_UNCHECKED = 100_000
 
 
 def run_page(
@@ -45,9 +52,13 @@ def run_page(
     routes = ApiRoutes(watching, LakeTables(settings.lake), static)
     is_secure = bool(page.certificate_file) or page.behind_proxy
     app = Gate(routes.app(), access, is_secure=is_secure)
+    # A status of a large group is a hundred thousand objects, none of them in a circle: to look for
+    # circles in every new one is a fifth of what the page costs.
+    gc.set_threshold(OBJECTS_UNCHECKED)
     with _listening(page) as listening:
         say(f"The page is at {url_of(page, listening.getsockname()[1])}")
-        asyncio.run(_serve(_Server(_config(page, app)), watching, listening))
+        with asyncio.Runner(loop_factory=GuardedLoop) as runner:
+            runner.run(_serve(_Server(_config(page, app)), watching, listening))
     if export is not None and frames is not None:
         story = RunStory(f"Group {settings.lake.group}")
         tables = read_tables(settings.lake)
@@ -120,23 +131,32 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._end)
+            loop.add_signal_handler(number, self.end)
         yield
 
-    def _end(self) -> None:
+    def end(self) -> None:
         self.force_exit = self.should_exit  # the second signal waits for nobody
         self.should_exit = True
 
 
-async def _serve(server: uvicorn.Server, watching: GroupWatching, listening: socket.socket) -> None:
+async def _serve(server: _Server, watching: GroupWatching, listening: socket.socket) -> None:
     _allow_open_files()
     tasks = [asyncio.create_task(watching.run()), asyncio.create_task(end_slow_clients())]
+    for task in tasks:
+        task.add_done_callback(lambda _: server.end())
     try:
         await server.serve(sockets=[listening])
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if not isinstance(error, asyncio.CancelledError):
+            # What it serves would stay as it is, and look new.
+            raise PenstockError(
+                f"The page has stopped watching the group: {error!r}.",
+                remedy="Start it again, and please report this.",
+            ) from error
 
 
 def _allow_open_files() -> None:

@@ -46,7 +46,9 @@ function tilesOf(status) {
   const { speed, backlog, consumers, partitions, moves } = status;
   const atMost = backlog.is_at_most ? "at most " : "";
   const longest = backlog.longest;
-  const freshness = status.freshness_s ?? null;
+  const [freshness, atLeast] = [status.freshness_s ?? null, status.freshness_at_least_s ?? null];
+  const isFreshness = freshness !== null || atLeast !== null;
+  const waited = freshness !== null ? durationText(freshness) : `at least ${durationText(atLeast)}`;
   const states = [
     [consumers.starting, "starting"], [consumers.ending, "ending"], [consumers.idle, "idle"],
   ].filter(([count]) => count).map(([count, word]) => `${count} ${word}`);
@@ -59,8 +61,8 @@ function tilesOf(status) {
       note: speed.measurement_age_s === null ? "not measured yet" : `measured ${durationText(speed.measurement_age_s)} ago` },
     { id: "carried", label: "Carried to the lake", value: speedText(carries),
       note: share === null ? "not known yet" : `${shareText(share)} of what is written` },
-    { id: "behind", label: freshness === null ? "Behind" : "Freshness",
-      value: freshness === null ? `${atMost}${durationText(backlog.seconds)}` : durationText(freshness),
+    { id: "behind", label: isFreshness ? "Freshness" : "Behind",
+      value: isFreshness ? waited : `${atMost}${durationText(backlog.seconds)}`,
       note: `${atMost}${counted(backlog.records, "record")}, ${sizeText(backlog.bytes)}${
         backlog.left_s ? `; catching up, about ${durationText(backlog.left_s)} left` : ""}` },
     { id: "longest", label: "Longest wait", value: longest ? durationText(longest.seconds) : "unknown",

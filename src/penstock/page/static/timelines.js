@@ -14,6 +14,7 @@ const BRIDGED_STEPS = 3;
 const BRIDGED_MS = 8_000;
 const FIGURES = [
   "written_bytes_per_s", "carried_bytes_per_s", "behind_records", "behind_s", "consumers_running", "consumers_needed", "consumers_fewest",
+  "freshness_s", "freshness_at_least_s",
 ];
 const EVENT_KINDS = new Set(["move", "start", "end", "fault"]);
 
@@ -87,7 +88,7 @@ export class TimeLines {
     const chosen = (label, pairs) => make("select", { "aria-label": label }, optionsOf(pairs));
     this.by = chosen("Stack by", [["consumer", "by consumer"], ["topic", "by topic"]]);
     this.topic = chosen("Topic", [["", "all topics"]]);
-    this.unit = chosen("Shown", [["seconds", "behind, as time"], ["records", "behind, in records"], ["carried", "written and carried"]]);
+    this.unit = chosen("Shown", [["seconds", "behind, as time"], ["freshness", "freshness of the lake"], ["records", "behind, in records"], ["carried", "written and carried"]]);
     this.speed.tools.append(this.topic, this.by);
     this.backlog.tools.append(this.unit);
     this.topic.addEventListener("input", () => this.wanted());
@@ -163,12 +164,17 @@ export class TimeLines {
 
   showBacklog(times, answer) {
     const shown = this.unit.value;
-    this.backlog.options.valueText = { seconds: durationText, records: countText, carried: speedText }[shown];
-    this.backlog.options.isTime = shown === "seconds";
+    this.backlog.options.valueText = { seconds: durationText, freshness: durationText, records: countText, carried: speedText }[shown];
+    this.backlog.options.isTime = shown === "seconds" || shown === "freshness";
     if (shown === "carried") {
       this.backlog.setData(times, [
         { name: "written", values: answer.written_bytes_per_s, tone: "accent" },
         { name: "carried", values: answer.carried_bytes_per_s, tone: "good", dash: [6, 3] },
+      ]);
+    } else if (shown === "freshness") {
+      this.backlog.setData(times, [
+        { name: "freshness", values: answer.freshness_s, tone: "accent" },
+        { name: "at least", values: answer.freshness_at_least_s, tone: "warn", dash: [6, 3] },
       ]);
     } else {
       const values = shown === "records" ? answer.behind_records : answer.behind_s;

@@ -69,7 +69,7 @@ class ControllerSection(Section):
     growth_settle: Duration = option(
         60.0,
         "How long new consumers have, while the group is behind, before what all of them carry is "
-        "compared with what was carried before.",
+        "compared with what was carried before; at least five heartbeats.",
         gt=0,
     )
     growth_gain_min: float = option(
@@ -114,8 +114,8 @@ class ControllerSection(Section):
     )
     restarts_max: int = option(
         5,
-        "How often in a row a consumer may start again without having carried anything; then it is "
-        "given up, and another number takes its place.",
+        "How often in a row a consumer may start again without having carried anything or having "
+        "been up for `patience`; then it is given up, and another number takes its place.",
         ge=1,
     )
     creation_retry: Duration = option(

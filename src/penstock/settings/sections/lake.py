@@ -134,6 +134,13 @@ class LakeSettings(Section):
         "The target size of compacted files; a file from two thirds of it on stays as it is.",
         ge=FILE_SIZE_MIN,
     )
+    commits: Literal["auto", "alone", "together"] = option(
+        "auto",
+        "Who commits to a table: each consumer its own batches (`alone`); or, where more than 8 "
+        "consumers write to one table, one of them those of all (`together`), over the control "
+        "topic `<prefix>-commit`. Without that topic, or the right to it, each commits its own. "
+        "`auto` is `together` where `lake.root` is an object store, else `alone`.",
+    )
     open_tables: int = option(
         1000,
         "The most tables that a consumer keeps open. When one more is needed, the one that was "
@@ -244,6 +251,14 @@ class LakeSettings(Section):
         if not is_topic_name(value) and not (may_be_empty and not value):
             raise ValueError(f"{value!r} cannot be a name here; use letters, digits, . _ -")
         return value
+
+    @property
+    def commits_together(self) -> bool:
+        """Whether one consumer may commit for many; object stores take few commits a second."""
+        if self.commits == "auto":
+            scheme, separator, _ = self.root.partition("://")
+            return bool(separator) and scheme != "file"
+        return self.commits == "together"
 
     @property
     def dead_letter_table(self) -> str:

@@ -1,6 +1,11 @@
 """What the group is for: how fresh the lake is."""
 
-from penstock.packing.objective import FRESHNESS_S_DEFAULT, SHARE_DEFAULT
+from penstock.packing.objective import (
+    FRESHNESS_S_DEFAULT,
+    FRESHNESS_S_MAX,
+    FRESHNESS_S_MIN,
+    SHARE_DEFAULT,
+)
 from penstock.settings.sections.base import Section, option
 from penstock.settings.units import Duration
 
@@ -12,8 +17,8 @@ class ObjectiveSettings(Section):
         FRESHNESS_S_DEFAULT,
         "How old a record may be when it is visible in the lake. Options that follow from it say "
         "so, and one that you set stays as you set it.",
-        ge=1,
-        le=86_400,
+        ge=FRESHNESS_S_MIN,
+        le=FRESHNESS_S_MAX,
     )
     share: float = option(
         SHARE_DEFAULT,

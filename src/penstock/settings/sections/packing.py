@@ -27,9 +27,9 @@ class PackingSettings(Section):
         KNOB_DEFAULT, "CHAIN's balance: 0 is fewest consumers, 1 is fewest moves.", ge=0, le=1
     )
     capacity: SpeedOrAuto = option(
-        2e6,
+        AUTO,
         "What one consumer can carry, in bytes of the broker's log; exceeding it triggers a "
-        "repack. `auto` measures it, for each topic; it is new, and was tried in simulated groups.",
+        "repack. `auto` measures it, for each topic; a speed always wins over what is measured.",
     )
     target_utilisation: float = option(
         0.85,

@@ -21,7 +21,9 @@ _MASKS = "it masks passwords where Spark prints plans and options"
 # Options with which Spark would show secrets, or be reached without a token or TLS.
 GUARDS = {
     "spark.redaction.regex": _MASKS,
+    "spark.redaction.string.regex": _MASKS,
     "spark.sql.redaction.options.regex": _MASKS,
+    "spark.sql.redaction.string.regex": _MASKS,
     "spark.connect.grpc.binding.address": "the option --listen-on of `penstock spark start` has it",
 }
 SERVER_TOKEN_OPTION = "spark.connect.authenticate.token"  # noqa: S105 -- a name

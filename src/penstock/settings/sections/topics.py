@@ -1,4 +1,4 @@
-"""Settings of the seven control topics."""
+"""Settings of the control topics."""
 
 from pydantic import field_validator
 
@@ -9,7 +9,7 @@ from penstock.settings.units import ByteSize
 
 
 class TopicsSettings(Section):
-    """The seven control topics between monitor, controller and consumers."""
+    """The control topics between monitor, controller and consumers."""
 
     prefix: str = option(
         "data-engineering", "The control topics are named `<prefix>-monitor` and so on."

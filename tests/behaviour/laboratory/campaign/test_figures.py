@@ -24,6 +24,7 @@ from penstock.laboratory.campaign.figures import (
     outages_of,
     seconds_with_commit,
     surplus,
+    with_recoveries,
 )
 
 
@@ -127,6 +128,15 @@ def test_outages_are_those_of_the_servers_joined_where_they_meet() -> None:
         harmed(Part.SPARK_SERVER, 51.0, back_s=52.0),
     ]
     assert outages_of(injected) == [(10.0, 20.0), (50.0, 55.0)]
+
+
+def test_an_outage_with_its_recovery_ends_with_the_next_commit() -> None:
+    """Unless another outage comes first: the time between the two stays a stall."""
+    outages = [(10.0, 20.0), (30.0, 35.0), (40.0, 50.0), (70.0, 80.0)]
+    commits_s = [9.0, 22.0, 29.0, 55.0]
+    wider = [(10.0, 22.0), (30.0, 35.0), (40.0, 55.0), (70.0, 90.0)]
+    assert with_recoveries(outages, commits_s, 90.0) == wider
+    assert longest_stall([1.0, 9.0, 29.0, 55.0], 56.0, wider[:3]) == Stall(1.0, 9.0, 8.0)
 
 
 def test_a_consumer_that_was_hit_is_not_unharmed_until_it_had_time_to_recover() -> None:

@@ -20,6 +20,9 @@ EXACT = PartitionVerdict("plain", 0, 10, 10, 10, 0, 0, 0, 0, 0)
 DELIVERED = DeliveryCheck(10, 2, 1, 0, 0, 0, 0, 0)
 
 
+UNHARMED = ConsumerDecision(6.0, FENCED, 2, "consumer 2 did not report")
+
+
 def observed() -> CampaignRun:
     return CampaignRun(
         length_s=20.0,
@@ -37,7 +40,6 @@ def observed() -> CampaignRun:
             decisions=[
                 ConsumerDecision(-3.0, FENCED, 4, "consumer 4 before the begin"),
                 ConsumerDecision(5.0, FENCED, 1, "consumer 1 did not report"),
-                ConsumerDecision(6.0, FENCED, 2, "consumer 2 did not report"),
             ],
             first_seen_s={ProcessIdentity(1, 1): -2.0, ProcessIdentity(2, 1): 3.0},
         ),
@@ -51,8 +53,10 @@ def checked(verdict: PartitionVerdict = EXACT, told: DeliveryCheck = DELIVERED) 
 
 def test_the_report_has_the_figures_of_the_targets() -> None:
     """What happened before the campaign began is in none of them."""
-    report = reported(observed(), checked(), 1)
-    assert report.is_successful
+    run = observed()
+    assert reported(run, checked(), 1).is_successful
+    run.watched.decisions.append(UNHARMED)
+    report = reported(run, checked(), 1)
     assert (report.records, report.lost, report.doubled, report.faults) == (10, 0, 0, 3)
     assert report.faults_by_kind["consumer killed with -9"] == 1
     assert report.outage_s == 6.0
@@ -68,7 +72,7 @@ def test_the_report_has_the_figures_of_the_targets() -> None:
     assert report.drain_s == pytest.approx(4.5)
     rows = report_rows(report)
     assert rows["lost, doubled"] == "0, 0"
-    waited = "the same for the partition that waited longest"
+    waited = "without outages, for the partition that waited longest"
     assert rows[waited] == "4.5 s, plain-0 from 14 s on"
     without = replace(report, partition_stall=None)
     assert report_rows(without)[waited] == "none"
@@ -107,6 +111,15 @@ def test_a_campaign_that_did_not_drain_failed() -> None:
     report = reported(run, checked(), 1)
     assert (report.is_successful, report.drain_s) == (False, None)
     assert report_rows(report)["drained after the last fault"] == "never"
+
+
+def test_a_campaign_in_which_an_unharmed_consumer_was_told_to_end_failed() -> None:
+    """The group harmed itself, and people are told which one it was."""
+    run = observed()
+    run.watched.decisions.append(UNHARMED)
+    report = reported(run, checked(), 1)
+    assert not report.is_successful
+    assert report_rows(report)["of them not harmed by any fault"] == "1"
 
 
 def test_the_data_has_every_fault_and_sample() -> None:

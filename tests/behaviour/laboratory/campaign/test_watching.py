@@ -1,11 +1,20 @@
 """How a campaign reads the controller's decisions."""
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kit.controller.story import CATALOGUE, TWO_CONSUMERS, after
+from kit.controller.story_state import state_of
+from penstock.controller.core.decisions import Code, Decision
+from penstock.controller.process.saved_states import SavedStates
+from penstock.deployment import DeploymentTemplate
 from penstock.laboratory.campaign.figures import CREATED, FENCED, REMOVED
 from penstock.laboratory.campaign.watching import new_decisions
+from penstock.state_directory import StateDirectory
+from penstock.telemetry import get_logger
 
 STORIES = Path(__file__).parents[3] / "stories"
 
@@ -37,6 +46,33 @@ def test_a_decision_is_counted_once_although_every_status_repeats_it() -> None:
         entry(100, FENCED, "consumer 2 is silent: fenced"),
     ]
     assert [one.consumer for one in new_decisions(first, again, 53_500, 40_000)] == [2]
+
+
+def test_a_decision_is_counted_once_although_the_next_controller_dates_it_anew(
+    tmp_path: Path,
+) -> None:
+    """Each reads its clocks in whole milliseconds: its times may differ by one."""
+    directory = StateDirectory(tmp_path / "state", f"{CATALOGUE.lake.group}/controller")
+    state = state_of(after(*TWO_CONSUMERS))
+    decided = state.history[-1]
+    gone = replace(decided, code=Code.CONSUMER_FENCED, explanation="consumer 1 is silent: fenced")
+    state = replace(state, history=(*state.history, gone))
+
+    def entries(history: Iterable[Decision], now_ms: int) -> list[dict[str, Any]]:
+        return [entry(now_ms - one.at_ms, one.code.value, one.explanation) for one in history]
+
+    def states(now_ms: float) -> SavedStates:
+        clocks = {"now_ms": lambda: int(now_ms), "unix_ms": lambda: int(now_ms + 85_000.4)}
+        return SavedStates(CATALOGUE, directory, get_logger(component="test"), **clocks)
+
+    with directory:
+        states(500_000.9).save(state, DeploymentTemplate(), 1)
+        read = states(502_000.0).in_file().state
+    assert read is not None
+    assert read.history[-1].at_ms == gone.at_ms + 1
+    known = new_decisions([], entries(state.history, 500_000), 500_000, 0)
+    assert FENCED in {one.code for one in known}
+    assert new_decisions(known, entries(read.history, 502_000), 502_000, 0) == []
 
 
 def test_the_same_decision_later_is_another_one() -> None:

@@ -22,9 +22,26 @@ from penstock.settings.sections import SparkSettings
 from penstock.settings.units import parse_bytes
 
 QUICK_BYTES, FULL_BYTES = "60MB", "300MB"
+# The options that have an effect only without a topic of one's own, and only with one. The study of
+# all cases has a broker, a lake and settings of its own.
+_OF_ALL_CASES = {
+    "directory": "--directory",
+    "quick": "--quick",
+    "runs": "--runs",
+    "size": "--size",
+    "only": "--only",
+}
+_OF_ONE_TOPIC = {
+    "transformation": "--transformation",
+    "lasting": "--for",
+    "settings_file": "--settings",
+    "overrides": "--set",
+    "bootstrap_server": "--bootstrap-server",
+}
 
 
 def consumer(
+    context: typer.Context,
     directory: Annotated[
         Path, typer.Option("--directory", "-d", help="Where the report and the pictures go.")
     ] = Path("out/study-consumer"),
@@ -72,12 +89,11 @@ def consumer(
     `penstock study consumer --runs 3 --directory docs/development/studies`
 
     """
+    _refuse_without_effect(context, has_topic=topic is not None)
     if topic is not None:
         loaded = effective_settings(settings_file, overrides, bootstrap_server)
         _own_topic(loaded, topic, transformation, duration_of("--for", lasting), output)
         return
-    if transformation is not None:
-        raise UsageError("--transformation needs --topic.")
     # Imported late: Spark is slow to import, and `penstock --help` must not wait for it.
     from penstock.laboratory.studies.consumer.drain import Filled, Filling, drain, fill  # noqa: PLC0415 -- see above
     from penstock.laboratory.studies.consumer.page import StudyFinding, draw, page_text  # noqa: PLC0415 -- see above
@@ -115,6 +131,20 @@ def consumer(
     print_data(_rows(findings), output, _table(findings))
 
 
+def _refuse_without_effect(context: typer.Context, *, has_topic: bool) -> None:
+    """An option that is taken and does nothing would be believed."""
+    given = {
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) is not None
+        and source.name == "COMMANDLINE"
+    }
+    for name, option in (_OF_ALL_CASES if has_topic else _OF_ONE_TOPIC).items():
+        if name in given:
+            how = "has no effect with --topic" if has_topic else "needs --topic"
+            raise UsageError(f"{option} {how}.")
+
+
 def _own_topic(
     loaded: LoadedSettings,
     topic: str,
@@ -125,19 +155,23 @@ def _own_topic(
     """As in a group that `penstock up` starts: without a Spark of its own it starts a server."""
     from penstock.laboratory.studies.consumer.own_topic import study_topic  # noqa: PLC0415 -- Spark
     from penstock.pipeline.connect_server import ConnectServer  # noqa: PLC0415 -- slow: PySpark
+    from penstock.pipeline.trial import require_topic  # noqa: PLC0415 -- slow: PySpark
 
     settings = loaded.settings
     if transformation is not None:
         table = settings.lake.table_of(topic).model_dump() | {"transformation": transformation}
         tables = {name: one.model_dump() for name, one in settings.lake.tables.items()}
         settings = changed_settings(settings, {"lake.tables": {**tables, topic: table}})
+    require_topic(settings, topic)
     with ExitStack() as parts:
         if ("spark", "master") not in loaded.origin:
             fetch_with_progress([JarSet.SPARK])
             server = parts.enter_context(ConnectServer(settings.spark))
             spark = settings.spark.model_copy(update={"master": server.master})
             settings = settings.model_copy(update={"spark": spark})
-        found = study_topic(settings, topic, seconds_max=seconds_max)
+        found = study_topic(
+            settings, topic, seconds_max=seconds_max, secret_files=loaded.secret_files
+        )
     least = "at least " if found.at_least else ""
     say(
         f"One consumer carries {least}{speed_text(found.log_bytes_per_s)} of {topic} (bytes of the "

@@ -7,18 +7,19 @@ are the control topics that the study makes.
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
-from penstock.kafka_io.failures import TopicMissingError
 from penstock.kafka_io.offset_lookup import LogPosition
 from penstock.laboratory.studies.consumer.studied_consumer import CONSUMER, StudiedConsumer
 from penstock.messages import ConsumerReport
 from penstock.model import TopicPartition
 from penstock.pipeline.trial import corner
 from penstock.settings import Settings
+from penstock.settings.tree import OptionPath
 from penstock.topics import control_topics
 
 
@@ -39,13 +40,20 @@ class TopicFinding:
     whole: bool
 
 
-def study_topic(settings: Settings, topic: str, *, seconds_max: float) -> TopicFinding:
-    """Carry the topic from its begin, to its end or for so long."""
+def study_topic(
+    settings: Settings,
+    topic: str,
+    *,
+    seconds_max: float,
+    secret_files: Mapping[OptionPath, str] | None = None,
+) -> TopicFinding:
+    """Carry the topic, which is there, from its begin, to its end or for so long.
+
+    `secret_files` are the files that secrets of the settings came from.
+    """
     administration = Administration(settings.kafka)
-    there = administration.topics([topic])
-    if topic not in there:
-        raise TopicMissingError(f"Kafka has no topic {topic}.")
-    places = [TopicPartition(topic, number) for number in range(there[topic].partitions)]
+    partitions = administration.topics([topic])[topic].partitions
+    places = [TopicPartition(topic, number) for number in range(partitions)]
     ends = dict(administration.look_up_offsets(places, LogPosition.STABLE_END).offsets)
     topics = settings.topics.model_copy(update={"prefix": f"study-{os.getpid()}-{time.time_ns()}"})
     with (
@@ -54,20 +62,20 @@ def study_topic(settings: Settings, topic: str, *, seconds_max: float) -> TopicF
     ):
         changed = settings.model_copy(update={"topics": topics, "lake": lake})
         try:
-            return _studied(changed, Path(folder), topic, ends, seconds_max)
+            studied = StudiedConsumer(changed, Path(folder), secret_files or {})
+            return _studied(studied, topic, ends, seconds_max)
         finally:
             for one in control_topics(topics, highest_consumer_id=CONSUMER):
                 administration.delete_topic(one.name)
 
 
 def _studied(
-    settings: Settings,
-    folder: Path,
+    consumer: StudiedConsumer,
     topic: str,
     ends: dict[TopicPartition, int],
     seconds_max: float,
 ) -> TopicFinding:
-    with StudiedConsumer(settings, folder) as studied:
+    with consumer as studied:
         studied.command_start(sorted(ends))
         began_s = time.monotonic()
 
@@ -93,6 +101,14 @@ def finding_of(
     full = [x for row in rows if (x := row.capacity_log_bytes_per_s) is not None]
     least = [x for row in rows if (x := row.at_least_log_bytes_per_s) is not None]
     found = full or least
+    if not found and not whole:
+        waiting = reports[-1].waits_for if reports else None
+        why = "" if waiting is None else f" It waits for {waiting.what.value}."
+        raise PenstockError(
+            f"The consumer carried too little of {topic} in {seconds:.0f} s to be measured.{why}",
+            remedy="Check that Kafka, the lake and Spark answer (`penstock doctor`), or give it "
+            "longer: --for 5m.",
+        )
     if not found:
         raise PenstockError(
             f"{topic} has too few records: the consumer was not behind for long enough.",

@@ -3,15 +3,14 @@
 It makes no plans and saves no state; a study uses it to measure a consumer alone.
 """
 
+import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
-
-import yaml
 
 from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
@@ -27,7 +26,9 @@ from penstock.messages import (
 )
 from penstock.model import TopicPartition
 from penstock.processes import ProcessIdentity, is_alive, send_signal, start_child, stop
-from penstock.settings import Settings
+from penstock.settings import Settings, changed_settings
+from penstock.settings.handed_over import environment_beside, settings_text
+from penstock.settings.tree import OptionPath
 from penstock.topics import control_topics
 
 START_TIMEOUT_S = 90.0
@@ -36,10 +37,15 @@ CONSUMER = 1
 
 @dataclass(slots=True)
 class StudiedConsumer:
-    """One consumer process. The folder holds its settings, state and log."""
+    """One consumer process. The folder holds its settings, state and log.
+
+    It runs with these settings whatever is in the environment; `secret_files` are the files that
+    its secrets came from, where they did not come from the environment.
+    """
 
     settings: Settings
     folder: Path
+    secret_files: Mapping[OptionPath, str] = field(default_factory=dict)
     reports: list[ConsumerReport] = field(default_factory=list)
     process: ProcessIdentity | None = None
     _mailbox: Mailbox | None = None
@@ -48,13 +54,15 @@ class StudiedConsumer:
         kafka = Administration(self.settings.kafka)
         for topic in control_topics(self.settings.topics, highest_consumer_id=CONSUMER):
             kafka.create_topic(topic.name, partitions=topic.partitions, settings=topic.settings)
+        own = self._own_settings()
         file = self.folder / "settings.yaml"
-        content = self.settings.model_dump(mode="json", exclude_defaults=True)
-        content.setdefault("consumer", {})["state_root"] = str(self.folder / "state")
-        content["log"] = {"format": "json", "level": "debug"}
-        file.write_text(yaml.safe_dump(content), encoding="utf-8")
+        file.write_text(settings_text(own, self.secret_files), encoding="utf-8")
         command = [sys.executable, "-m", "penstock", "consumer", "--id", str(CONSUMER)]
-        self.process = start_child([*command, "-f", str(file)], log_file=self.log_file)
+        self.process = start_child(
+            [*command, "-f", str(file)],
+            log_file=self.log_file,
+            environment=environment_beside(own, self.secret_files, os.environ),
+        )
         names = self.settings.topics.names
         self._mailbox = Mailbox(
             self.settings.kafka,
@@ -69,6 +77,16 @@ class StudiedConsumer:
             stop(self.process, grace_s=40)
         if self._mailbox is not None:
             self._mailbox.close()
+
+    def _own_settings(self) -> Settings:
+        """It leaves the places of the real consumers alone, and its log is read by the study."""
+        changes = {
+            "consumer.state_root": str(self.folder / "state"),
+            "telemetry.metrics_targets": "",
+            "log.format": "json",
+            "log.level": "debug",
+        }
+        return changed_settings(self.settings, changes)
 
     @property
     def log_file(self) -> Path:

@@ -4,23 +4,32 @@ Time goes on second by second. What is written waits in its partition until its 
 a consumer carries at most its capacity, the oldest first within each partition. A partition that
 moves is not read for a while. A new consumer takes its time to start; until then the partitions
 stay where they are. The age of what is carried is counted in bytes: so long it had waited, and then
-for its batch.
+for its batch. Twice it is counted in seconds: after how long nearly all that was written in each
+was visible, and how old the oldest record was that was not yet, in any partition.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.controller.core.objective_changes import FOLLOW_EVERY_MS
 from penstock.controller.core.settings import ControllerSettings, controller_settings
 from penstock.laboratory.studies.objective.loads import Speeds
+from penstock.laboratory.studies.objective.outcome import AGE_BIN_S, AGE_BINS, Outcome
 from penstock.laboratory.studies.objective.periodic import PeriodicPredictor
+from penstock.laboratory.studies.objective.visible_seconds import visible_after_s
 from penstock.model import Assignment, ConsumerId, TopicPartition
 from penstock.packing import PackingAlgorithm, algorithm_named
-from penstock.packing.objective import Measured, Objective, reaction_s
+from penstock.packing.objective import (
+    NEARLY_ALL,
+    SHARE_DEFAULT,
+    Measured,
+    Objective,
+    reaction_s,
+)
+from penstock.packing.peaks import Peaks, note
 from penstock.packing.rises import Rises, look
 from penstock.packing.same_size import same_size_or_larger
 from penstock.packing.speed_memory import SpeedMemory, remember
@@ -46,9 +55,6 @@ CONSUMER_BYTES_PER_S = 1e6
 _NOTHING_BYTES = 1e-3
 # The monitor's published speed follows the true one within about three seconds.
 MONITOR_LAG_S = 1.5
-# Ages are counted in bins of this width.
-AGE_BIN_S = 0.25
-AGE_BINS = 2400
 _PARTS_OF_A_BATCH = 4
 _NO_BOUND = {"controller.consumers_max": 500}
 
@@ -75,22 +81,6 @@ class Choice:
     def capacity(self) -> float:
         """What a consumer carries in batches of this length, in bytes a second."""
         return CONSUMER_BYTES_PER_S * self.batch_s / (self.batch_s + BATCH_FIXED_S)
-
-
-@dataclass(slots=True)
-class Outcome:
-    consumer_seconds: float = 0.0
-    bound_consumer_seconds: float = 0.0
-    moves: int = 0
-    ages: NDArray[np.float64] = field(default_factory=lambda: np.zeros(AGE_BINS))
-    consumers: list[int] = field(default_factory=list)
-    written: list[float] = field(default_factory=list)
-    oldest_s: list[float] = field(default_factory=list)
-
-    def share_within(self, freshness_s: float) -> float:
-        """The share of all bytes that were visible within this time."""
-        bins = int(freshness_s / AGE_BIN_S)
-        return float(self.ages[:bins].sum() / max(1e-9, self.ages.sum()))
 
 
 def choice_for(objective: Objective, measured: Measured | None = None) -> Choice:
@@ -126,6 +116,7 @@ class SimulatedGroup:
         self.named: Mapping[TopicPartition, float] = {}
         self.speeds, self.trend = SpeedMemory(), Trend()
         self.memory, self.rises = TriggerMemory(), Rises()
+        self.peaks = Peaks()
         # Where the plan wants each partition, and where it is read; 0 is nowhere.
         self.target: Assignment = Assignment()
         self.target_of = np.zeros(len(self.names), dtype=np.int64)
@@ -137,9 +128,13 @@ class SimulatedGroup:
         self.written = np.vstack([np.zeros(load.shape[1]), np.cumsum(load, axis=0)])
         self.carried = np.zeros(load.shape[1])
         self.head = np.zeros(load.shape[1], dtype=np.int64)
+        self.carried_until = [self.carried]
+        self.batches: list[tuple[Speeds, Speeds]] = []
         self.outcome = Outcome()
+        self.counted_from_s = 0
 
     def run(self, counted_from_s: int = 0) -> Outcome:
+        self.counted_from_s = counted_from_s
         for second in range(len(self.load)):
             self.now_s = second
             self._measure()
@@ -148,7 +143,13 @@ class SimulatedGroup:
             self._move()
             self._carry(is_counted=second >= counted_from_s)
             self._pay(is_counted=second >= counted_from_s)
+        self.outcome.visible_after_s = self._visible_after_s()[counted_from_s:]
         return self.outcome
+
+    def _visible_after_s(self) -> list[float]:
+        batch_s, cycle_s = (np.stack(parts) for parts in zip(*self.batches, strict=True))
+        share = SHARE_DEFAULT if self.objective is None else self.objective.share
+        return visible_after_s(self.written, np.stack(self.carried_until), batch_s, cycle_s, share)
 
     # The controller
 
@@ -173,10 +174,16 @@ class SimulatedGroup:
         every_ms = round(reaction_s(self.objective) * 1_000)
         now_ms, capacity = self.now_s * 1_000, self.choice.capacity
         self.rises = look(self.rises, self.named, self.speeds, held, capacity, now_ms, every_ms)
+        written = {self.names[0].topic: sum(self.speeds.established.values())}
+        self.peaks = note(self.peaks, written, now_ms)
         if self.now_s and now_ms % FOLLOW_EVERY_MS == 0:
-            rise = self.rises.not_exceeded(self.objective.rises_covered)
-            start_s = float(self.surroundings.start_s)
-            self.choice = choice_for(self.objective, Measured(start_s, rise))
+            measured = Measured(
+                float(self.surroundings.start_s),
+                self.rises.not_exceeded(self.objective.rises_covered),
+                self.rises.not_exceeded(NEARLY_ALL),
+                self.peaks.return_after_s(),
+            )
+            self.choice = choice_for(self.objective, measured)
 
     def behind(self) -> Speeds:
         found: Speeds = np.maximum(0.0, self.written[self.now_s] - self.carried)
@@ -263,9 +270,13 @@ class SimulatedGroup:
         )
         renamed = dict(zip(new, spares, strict=False))
         for consumer in new[len(spares) :]:
-            first = not self.up_at
-            self.up_at[consumer] = self.now_s + (0 if first else self.surroundings.start_s)
+            self._start(consumer)
         return Assignment({renamed.get(c, c): held for c, held in after.items() if held})
+
+    def _start(self, consumer: ConsumerId) -> None:
+        is_first = not self.up_at
+        self.up_at[consumer] = self.now_s + (0 if is_first else self.surroundings.start_s)
+        self.outcome.starts += self.now_s >= self.counted_from_s
 
     def _move(self) -> None:
         """Partitions whose next consumer is up leave the former one."""
@@ -297,12 +308,15 @@ class SimulatedGroup:
         before = self.carried
         self.carried = before + now
         written_s = (self._written_at(before) + self._written_at(self.carried)) / 2
+        batch_s, cycle_s = self._batches(busy[self.at])
+        self.carried_until.append(self.carried)
+        self.batches.append((batch_s, cycle_s))
         if is_counted:
-            self._count(now, end - written_s, busy[self.at])
-            oldest = np.where(
-                self.written[end] - self.carried > _NOTHING_BYTES, end - written_s, 0.0
-            )
-            self.outcome.oldest_s.append(float(oldest.max()))
+            self._count(now, end - written_s, batch_s, cycle_s)
+            # What is not yet carried waits for a whole cycle and its batch at most, so this is the
+            # age just before it is visible: the highest in the course of a batch.
+            waits_s = end - self._written_at(self.carried)
+            self.outcome.oldest_s.append(float((waits_s + batch_s + cycle_s).max()))
 
     def _written_at(self, amount: Speeds) -> Speeds:
         """When the byte at this place of each log was written, in seconds."""
@@ -320,13 +334,17 @@ class SimulatedGroup:
         found: Speeds = self.head + within
         return found
 
-    def _count(self, amount: Speeds, waited_s: Speeds, busy: Speeds) -> None:
-        """A batch takes what came since the last one began; it is visible when the batch ends."""
+    def _batches(self, busy: Speeds) -> tuple[Speeds, Speeds]:
+        """How long a batch takes, and the time from the begin of one to the begin of the next."""
         choice = self.choice
         full_s = choice.batch_s
         alone_s = np.maximum(choice.batch_period_s, BATCH_FIXED_S / np.maximum(1 - busy, 1e-3))
         cycle_s = np.minimum(np.maximum(full_s, choice.batch_period_s), alone_s)
         batch_s = np.minimum(full_s, BATCH_FIXED_S + busy * cycle_s)
+        return batch_s, cycle_s
+
+    def _count(self, amount: Speeds, waited_s: Speeds, batch_s: Speeds, cycle_s: Speeds) -> None:
+        """A batch takes what came since the last one began; it is visible when the batch ends."""
         for part in range(_PARTS_OF_A_BATCH):
             age_s = waited_s - 0.5 + batch_s + cycle_s * (part + 0.5) / _PARTS_OF_A_BATCH
             bins = np.minimum(AGE_BINS - 1, np.maximum(0, age_s / AGE_BIN_S).astype(np.int64))
@@ -339,11 +357,12 @@ class SimulatedGroup:
         spares = self.choice.settings.spare_consumers
         for _ in range(spares - len(idle)):
             number = next(n for n in range(1, 10_000) if n not in self.up_at)
-            self.up_at[ConsumerId(number)] = self.now_s + self.surroundings.start_s
+            self._start(ConsumerId(number))
         self.idle_since = {c: self.idle_since.get(c, self.now_s) for c in idle}
         for consumer in sorted(idle, reverse=True)[: max(0, len(idle) - spares)]:
             if self.now_s - self.idle_since[consumer] >= self.surroundings.idle_grace_s:
                 del self.up_at[consumer], self.idle_since[consumer]
+                self.outcome.ends += is_counted
         if is_counted:
             self.outcome.consumer_seconds += len(self.up_at)
             self.outcome.bound_consumer_seconds += (

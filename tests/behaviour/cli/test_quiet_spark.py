@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from penstock.cli.quiet_start import quiet_start
+from penstock.cli.quiet_spark import quiet_start
 
 # It says something, waits for a line, and says something else.
 PROGRAM = """

@@ -1,7 +1,7 @@
-"""What a program prints while it starts is shown only if the start fails; what comes later always.
+"""Start Spark for a command, without the lines that Java and Spark print at every start.
 
-Java and Spark print a dozen lines that mean nothing and look like faults. What a user's own code
-prints, in a process that Spark starts later, is for the user.
+They mean nothing and look like faults, so they are shown only if the start fails. What a user's own
+code prints later, in a process that Spark starts, is for the user and is shown.
 """
 
 import os
@@ -9,10 +9,27 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from typing import Any
+
+from penstock.settings.sections import SparkSettings
 
 # Where the start ends in what was printed.
 _END = b"-- the start of a program ends here --\n"
 _END_WITHIN_S = 5.0
+
+
+def quiet_session(spark: SparkSettings) -> Any:
+    """A session for a command that tells by itself what failed and why.
+
+    Spark would log the stack of it as well, several times. A Connect server logs elsewhere.
+    """
+    from penstock.pipeline.session import start_session  # noqa: PLC0415 -- slow: PySpark
+
+    if not spark.uses_connect_server:
+        options = {**spark.options, "spark.log.level": "FATAL"}
+        spark = spark.model_copy(update={"options": options})
+    with quiet_start():
+        return start_session(spark)
 
 
 @contextmanager

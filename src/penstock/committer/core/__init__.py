@@ -1,0 +1,1 @@
+"""Who commits for whom, and when. Pure."""
