@@ -16,7 +16,7 @@ from penstock.messages import (
 )
 
 
-def report(number: int, *capacities: TopicCapacity, records: int = 0) -> ConsumerReport:
+def report(number: int, *capacities: TopicCapacity, **cycle: int) -> ConsumerReport:
     nothing: dict[str, Any] = dict.fromkeys(CycleMeasurement.model_fields, 0)
     return ConsumerReport(
         consumer_id=1,
@@ -27,7 +27,7 @@ def report(number: int, *capacities: TopicCapacity, records: int = 0) -> Consume
         report_number=number,
         phase=ConsumerPhase.RUNNING,
         topic_capacities=capacities,
-        cycle=CycleMeasurement(**nothing | {"records": records}),
+        cycle=CycleMeasurement(**nothing | cycle),
     )
 
 
@@ -52,9 +52,24 @@ def test_the_last_figure_of_full_batches_counts() -> None:
 
 
 def test_a_topic_with_too_little_is_an_error() -> None:
-    """It names the topic."""
-    with pytest.raises(PenstockError, match="orders has too few records"):
-        finding_of("orders", [report(1)], 12.0, whole=True)
+    """It names the topic; one batch shows only how long Spark takes to warm up."""
+    once = report(1, batches=1, log_bytes=8_000_000, write_ms=2_000)
+    for reports in ([report(1)], [once]):
+        with pytest.raises(PenstockError, match="orders has too few records"):
+            finding_of("orders", reports, 12.0, whole=True)
+
+
+def test_a_topic_that_is_carried_in_a_few_batches_shows_what_they_carried() -> None:
+    """In their own time, as a lower bound; the parts of one report count once."""
+    first = report(1, batches=1, records=8, log_bytes=8_000_000, read_ms=500, write_ms=1_500)
+    second = report(
+        2, batches=2, records=42, log_bytes=42_000_000, transform_ms=2_000, commit_ms=1_000
+    )
+    again = second.model_copy(update={"part": 2, "parts": 2})
+    found = finding_of("orders", [first, second, again], 12.0, whole=True)
+    assert (found.log_bytes_per_s, found.at_least, found.records) == (10e6, True, 50)
+    with pytest.raises(PenstockError, match="carried too little of orders in 12 s"):
+        finding_of("orders", [first, second], 12.0, whole=False)
 
 
 def test_a_consumer_that_carries_too_little_says_what_it_waits_for() -> None:

@@ -7,7 +7,7 @@ are the control topics that the study makes.
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,19 +15,22 @@ from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.offset_lookup import LogPosition
 from penstock.laboratory.studies.consumer.studied_consumer import CONSUMER, StudiedConsumer
-from penstock.messages import ConsumerReport
+from penstock.messages import ConsumerReport, CycleMeasurement
 from penstock.model import TopicPartition
 from penstock.pipeline.trial import corner
 from penstock.settings import Settings
 from penstock.settings.tree import OptionPath
 from penstock.topics import control_topics
 
+# One batch shows how long Spark takes to warm up.
+BATCHES_NEEDED = 2
+
 
 @dataclass(frozen=True, slots=True)
 class TopicFinding:
     """What one consumer carried of the topic, in bytes of log a second.
 
-    `at_least` says that its batches were never full: the topic has too little for a backlog.
+    `at_least` says that it was not behind for long enough to show more.
     """
 
     topic: str
@@ -96,11 +99,16 @@ def _is_whole(report: ConsumerReport, ends: dict[TopicPartition, int]) -> bool:
 def finding_of(
     topic: str, reports: list[ConsumerReport], seconds: float, *, whole: bool
 ) -> TopicFinding:
-    """What the reports say: the last figure, and the least and most of all of them."""
+    """What the reports say: the last figure, and the least and most of all of them.
+
+    A topic that is carried in a few batches shows only what these carried in their own time.
+    """
+    # The other parts of a report repeat what is not about partitions.
+    cycles = [one.cycle for one in reports if one.cycle is not None and one.part == 1]
     rows = [row for one in reports for row in one.topic_capacities if row.topic == topic]
     full = [x for row in rows if (x := row.capacity_log_bytes_per_s) is not None]
     least = [x for row in rows if (x := row.at_least_log_bytes_per_s) is not None]
-    found = full or least
+    found = full or least or (_carried_by_few(cycles) if whole else [])
     if not found and not whole:
         waiting = reports[-1].waits_for if reports else None
         why = "" if waiting is None else f" It waits for {waiting.what.value}."
@@ -120,7 +128,15 @@ def finding_of(
         at_least=not full,
         lowest_bytes_per_s=min(found),
         highest_bytes_per_s=max(found),
-        records=sum(one.cycle.records for one in reports if one.cycle is not None),
+        records=sum(one.records for one in cycles),
         seconds=seconds,
         whole=whole,
     )
+
+
+def _carried_by_few(cycles: Iterable[CycleMeasurement]) -> list[float]:
+    """What all batches carried in the time that they took, Spark's warming up included."""
+    cycles = list(cycles)
+    took_s = sum(x.read_ms + x.transform_ms + x.write_ms + x.commit_ms for x in cycles) / 1000
+    is_enough = sum(one.batches for one in cycles) >= BATCHES_NEEDED and took_s > 0
+    return [sum(one.log_bytes for one in cycles) / took_s] if is_enough else []
