@@ -19,7 +19,7 @@ from penstock import __version__
 from penstock.jars.lock import JarSet, locked_jars
 from supply.__main__ import is_by_digest
 from supply.audit import problems_of
-from supply.bill import bill_of_materials, licence_of
+from supply.bill import bill_of_materials, licence_of, refused
 from supply.inner_jars import inner_jar, inner_jars
 from supply.licences import (
     JARS,
@@ -100,12 +100,12 @@ def test_a_jar_is_what_it_says_where_its_name_agrees(
     tmp_path: Path,
 ) -> None:
     """Else only the name of its file counts; one without a version is refused."""
-    found = inner_jar(f"x/{name}", "0" * 64, _jar(tmp_path, name, *described))
+    found = inner_jar(f"x/{name}", "0" * 64, _jar(tmp_path, name, *described), {})
     artifact, version, purl = expected
     assert (found.artifact, found.version) == (artifact, version)
     assert purl in {None, found.purl}
     with pytest.raises(ValueError, match="no version"):
-        inner_jar("x/nothing.jar", "0" * 64, _jar(tmp_path, "nothing.jar"))
+        inner_jar("x/nothing.jar", "0" * 64, _jar(tmp_path, "nothing.jar"), {})
 
 
 def test_a_package_that_is_not_here_has_no_jars_in_the_bill() -> None:
@@ -130,11 +130,10 @@ def test_no_secret_of_the_environment_is_in_it(tmp_path: Path) -> None:
 
 
 def test_every_licence_may_be_shipped() -> None:
-    """Each component names one, and it is allowed."""
-    refused = {
-        p: licence_of(one) for p, one in COMPONENTS.items() if not is_allowed(licence_of(one))
-    }
-    assert refused == {}
+    """Each component names one, and it is allowed. tests/contracts/test_supply_licences.py: how."""
+    assert refused(BILL) == []
+    wrong = {p: licence_of(one) for p, one in COMPONENTS.items() if not is_allowed(licence_of(one))}
+    assert wrong == {}
 
 
 def test_it_is_a_bill_of_cyclonedx() -> None:
@@ -202,11 +201,23 @@ def test_a_package_that_was_not_looked_up_is_a_problem() -> None:
         ("(MIT OR Apache-2.0) AND BSD-3-Clause", True),
         ("LGPL-3.0-only", False),
         ("SSPL-1.0", False),
+        ("MIT OR BSD-3-Clause AND GPL-3.0-only", True),
+        ("(MIT OR BSD-3-Clause) AND ISC", True),
+        ("GPL-2.0-only WITH Classpath-exception-2.0", False),
+        ("MIT OR GPL-2.0-only WITH Classpath-exception-2.0", True),
+        ("MIT WITH Classpath-exception-2.0", False),
     ],
 )
 def test_alternatives_and_conjunctions(expression: str, allowed: bool) -> None:
     """One of the alternatives must be allowed, and all that hold together."""
     assert is_allowed(expression) == allowed
+
+
+@pytest.mark.parametrize("expression", ["", "MIT OR", "AND MIT", "(MIT", "MIT)", "MIT ISC", "WITH"])
+def test_what_is_no_expression_is_refused(expression: str) -> None:
+    """Nothing is allowed because nobody could read it."""
+    with pytest.raises(ValueError, match=r"licence|parenthesis"):
+        is_allowed(expression)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """`make supply`: writes the bill of materials, checks licences, and asks for known vulnerabilities.
 
 python -m supply bill FILE          the bill of materials
-python -m supply licences           1 when something that is shipped has another licence
+python -m supply licences           1 when something that is shipped has another licence, or none
 python -m supply audited FILE       1 when a report of pip-audit has a problem, or a gap
 python -m supply base-image NAME    1 unless the base image is named by its digest
 """
@@ -10,10 +10,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from supply.audit import problems_of
-from supply.bill import bill_of_materials, licence_of
-from supply.licences import is_allowed
+from supply.bill import bill_of_materials, inner_components, refused
+from supply.licences import UnknownLicenceError
 
 _BY_DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 
@@ -22,20 +23,32 @@ def is_by_digest(image: str) -> bool:
     return _BY_DIGEST.fullmatch(image) is not None
 
 
+def _counted(bill: dict[str, Any]) -> str:
+    return f"{len(bill['components'])} components and {len(inner_components(bill))} jars inside"
+
+
 def main(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
+    except UnknownLicenceError as unknown:
+        print(f"unknown licence: {unknown}")
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
     match arguments:
         case ["bill", file]:
             bill = bill_of_materials()
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
-            print(f"{file}: {len(bill['components'])} components")
+            print(f"{file}: {_counted(bill)}")
             return 0
         case ["licences"]:
-            components = bill_of_materials()["components"]
-            wrong = [one for one in components if not is_allowed(licence_of(one))]
-            for one in wrong:
-                print(f"{one['purl']}: {licence_of(one)} is not allowed")
-            print(f"the licences of {len(components)} components: {len(wrong)} not allowed")
+            bill = bill_of_materials()
+            wrong = refused(bill)
+            for line in wrong:
+                print(line)
+            print(f"the licences of {_counted(bill)}: {len(wrong)} not allowed")
             return 1 if wrong else 0
         case ["audited", file]:
             report = json.loads(Path(file).read_text(encoding="utf-8"))

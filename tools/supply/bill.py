@@ -13,7 +13,9 @@ from typing import Any
 
 from penstock import __version__
 from supply.inner_jars import inner_jars
-from supply.licences import licence_of_jar, licence_of_package
+from supply.inner_licences import licence_of_inner_jar
+from supply.licences import is_allowed, licence_of_jar, licence_of_package
+from supply.listed_by_package import listed_by_package
 from supply.locked import jars, packages
 
 _SPDX_ID = re.compile(r"[A-Za-z0-9.-]+")
@@ -71,16 +73,21 @@ def _packages() -> list[dict[str, Any]]:
 
 
 def _jars_inside(package: str, version: str) -> list[dict[str, Any]]:
-    """Their licences are in the package, and are not repeated here."""
+    listed = listed_by_package(package)
     found = []
     for one in inner_jars(package, version):
+        licence = licence_of_inner_jar(one, listed)
         component = {
             "type": "library",
             "bom-ref": f"pkg:pypi/{package}@{version}#{one.path}",
             "name": one.artifact,
             "version": one.version,
             "hashes": [{"alg": "SHA-256", "content": one.sha256}],
-            "properties": [{"name": "penstock:path", "value": one.path}],
+            "licenses": _licences(licence.expression),
+            "properties": [
+                {"name": "penstock:path", "value": one.path},
+                {"name": "penstock:licence-read-from", "value": licence.source},
+            ],
         }
         if one.group:
             component |= {"group": one.group, "purl": one.purl}
@@ -115,3 +122,24 @@ def licence_of(component: dict[str, Any]) -> str:
     """The expression that a component of the bill names."""
     named = component["licenses"][0]
     return str(named["expression"] if "expression" in named else named["license"]["id"])
+
+
+def inner_components(bill: dict[str, Any]) -> list[dict[str, Any]]:
+    """The jars inside of packages."""
+    return [jar for one in bill["components"] for jar in one.get("components", [])]
+
+
+def refused(bill: dict[str, Any]) -> list[str]:
+    """A line for each component whose licence is not allowed, or whose jars were not looked at."""
+    named = [(one, "") for one in bill["components"]]
+    named += [(one, f"{one.get('group', '')}:{one['name']}") for one in inner_components(bill)]
+    unseen = [
+        f"{one['bom-ref']}: not installed, so that nobody looked at its jars"
+        for one in bill["components"]
+        if one["name"] in _WITH_JARS and not one["components"]
+    ]
+    return unseen + [
+        f"{one['bom-ref']}: {licence_of(one)} is not allowed"
+        for one, jar in named
+        if not is_allowed(licence_of(one), jar)
+    ]
