@@ -1,19 +1,20 @@
 """Which partitions of the commit topic are about a table.
 
-A lane is a pair of partitions: batches that are offered, and what those who commit say. Tables are
-spread over the lanes by their names. So a writer reads no offers, and who commits reads only those
-of its lanes. The number of lanes never changes: all consumers must find the same one.
+They are in pairs: one for batches that are offered, and one for what those who commit say to that.
+Tables are spread over the pairs by their names. So a writer reads no offers, and who commits reads
+only those of its tables' pairs. The number of pairs never changes: all consumers must find the same
+one.
 """
 
 import zlib
 
-COMMIT_LANES = 8
-COMMIT_PARTITIONS = 2 * COMMIT_LANES
+COMMIT_PAIRS = 8
+COMMIT_PARTITIONS = 2 * COMMIT_PAIRS
 
 
 def offers_partition(table: str) -> int:
     """Where batches of this table are offered."""
-    return 2 * (zlib.crc32(table.encode()) % COMMIT_LANES)
+    return 2 * (zlib.crc32(table.encode()) % COMMIT_PAIRS)
 
 
 def answers_partition(table: str) -> int:
