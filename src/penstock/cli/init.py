@@ -6,6 +6,7 @@ from textwrap import indent
 from typing import Annotated
 
 import typer
+import yaml
 
 from penstock.cli.console import say
 from penstock.cli.options import BootstrapServer
@@ -132,5 +133,10 @@ def _settings(topics: Sequence[str], bootstrap_server: str | None) -> str:
             "# kafka:\n#   bootstrap_servers: 127.0.0.1:9092\n" + indent(_SECURITY, "#   ")
         )
     patterns = ", ".join(f'"{topic.replace(".", "[.]")}"' for topic in topics)
-    tables = "".join(_TABLE.format(topic=topic, module=MODULE) for topic in topics)
+    tables = "".join(_TABLE.format(topic=_as_yaml(topic), module=MODULE) for topic in topics)
     return _SETTINGS.format(kafka=kafka, patterns=patterns, tables=tables)
+
+
+def _as_yaml(topic: str) -> str:
+    """In quotes where YAML would read another value than this text: `123` or `null`."""
+    return str(yaml.safe_dump(topic)).splitlines()[0]

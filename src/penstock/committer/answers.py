@@ -14,13 +14,13 @@ from penstock.kafka_io.commit_topic import CommitTopicReader
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.messages import CommitAnswer, CommitterPresence
 from penstock.messages.commits import BetweenConsumers
-from penstock.model.commit_lanes import answers_partition
+from penstock.model.commit_partitions import answers_partition
 from penstock.settings import Settings
 from penstock.telemetry import get_logger
 
 # Without a batch for so long it reads no more.
 LISTENS_S = 60.0
-# A broker that does not answer now may do so soon: alone, a busy table becomes slower still.
+# Not long: Kafka may answer again soon, and until then each writer of a busy table commits alone.
 REST_S = 3.0
 # A topic that is missing, or that this consumer may not read, stays so until somebody acts.
 REST_WITHOUT_TOPIC_S = 60.0

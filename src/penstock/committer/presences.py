@@ -1,7 +1,8 @@
 """Says for which tables this process commits, once a second, also while a commit is under way.
 
-So who is not heard is dead or hangs, and who is heard may be waited for. A thread of its own says
-it; but only for a while after the thread that commits last went on.
+A writer waits for the answer of a process that it hears. One that it does not hear is dead or
+hangs. So a thread of its own says it, and falls silent when the thread that commits has not gone on
+for `ANSWER_S_MAX`.
 """
 
 import threading

@@ -22,7 +22,7 @@ from penstock.kafka_io.commit_topic import CommitTopicReader, CommitTopicWriter
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.messages import CommitAnswer, CommitterPresence, OfferedBatch
 from penstock.messages.commits import BATCHES_PER_ANSWER_MAX, BetweenConsumers
-from penstock.model.commit_lanes import offers_partition
+from penstock.model.commit_partitions import offers_partition
 from penstock.pipeline.batch import Writer
 from penstock.pipeline.checkpoints import CheckpointMaker
 from penstock.pipeline.commit_watch import CommitWatch

@@ -49,7 +49,8 @@ def optional_findings(administration: Administration, settings: Settings) -> lis
     try:
         return findings_for(administration, wanted) if wanted else []
     except PenstockError as error:
-        return [TopicFinding(one.name, TopicState.UNUSABLE, error.message) for one in wanted]
+        explanation = f"could not be looked at: {error.message.rstrip('.')}"
+        return [TopicFinding(one.name, TopicState.UNUSABLE, explanation) for one in wanted]
 
 
 def make_control_topics(settings: Settings, *, highest_consumer_id: int = 0) -> list[str]:

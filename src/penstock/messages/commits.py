@@ -21,7 +21,7 @@ from penstock.messages.fields import (
     TopicName,
     Value,
 )
-from penstock.model.commit_lanes import answers_partition, offers_partition
+from penstock.model.commit_partitions import answers_partition, offers_partition
 
 OFFERED_PARTITIONS_MAX = 200
 OFFERED_FILES_MAX = 24

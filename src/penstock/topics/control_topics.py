@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.model.commit_lanes import COMMIT_PARTITIONS
+from penstock.model.commit_partitions import COMMIT_PARTITIONS
 from penstock.model.consumer_id import CONSUMER_ID_MIN
 from penstock.settings.sections import TopicsSettings
 

@@ -45,6 +45,14 @@ def test_several_topics_have_a_table_each(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("topic", ["123", "1.5", "null", "on", "2026-01-31", "1e5", "0x1f"])
+def test_a_topic_whose_name_looks_like_another_value_is_a_topic(tmp_path: Path, topic: str) -> None:
+    """YAML read a number or nothing, and every command refused the file."""
+    assert invoked("init", str(tmp_path), "--topic", topic).exit_code == 0
+    settings = load_settings(tmp_path / "penstock.yaml", environment={}).settings
+    assert list(settings.lake.tables) == [topic]
+
+
 def test_a_name_that_is_no_topic_is_refused(tmp_path: Path) -> None:
     """Before anything is written."""
     done = penstock("init", str(tmp_path / "new"), "--topic", "no/topic")

@@ -62,7 +62,17 @@ def test_one_that_has_just_come_may_be_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", ["", "data/h/1-7", "data/g/x-7", "data/g/1", "data/g/\u0661-7", "data/g", "d/g/1-7"]
+    "other",
+    [
+        "",
+        "data/h/1-7",
+        "data/g/x-7",
+        "data/g/1",
+        "data/g/\u0661-7",
+        "data/g",
+        "d/g/1-7",
+        f"data/g/{'9' * 5_000}-7",  # Python refuses to read a number of so many digits
+    ],
 )
 def test_others_do_not_count(other: str) -> None:
     """Other groups, other tools, and names that no consumer of ours has."""

@@ -69,7 +69,7 @@ def test_code_that_ends_the_trial_is_refused() -> None:
     assert found.exit_code == 1
 
 
-def test_what_works_and_is_hardly_meant_is_a_doubt() -> None:
+def test_what_works_and_is_probably_a_mistake_is_a_doubt() -> None:
     """All records would be dead letters: a start goes on with it, a roll-out does not."""
     said = _said({"is_doubtful": True, "explanation": "all would be dead letters"}, {})
     assert outcome_of(0, said, "") == TrialOutcome(doubt="all would be dead letters")

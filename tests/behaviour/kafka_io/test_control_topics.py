@@ -29,7 +29,7 @@ class GuardedCluster:
 
     def topics(self, names: Collection[str]) -> Mapping[str, Any]:
         if COMMIT in names:
-            raise NotPermittedError(f"may not describe {COMMIT}")
+            raise NotPermittedError(f"Kafka refuses: may not describe {COMMIT}.")
         return {name: SimpleNamespace(partitions=self._there[name].partitions) for name in names}
 
     def topic_settings(self, names: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -58,6 +58,9 @@ def test_a_topic_that_nobody_asked_for_stops_no_consumer(monkeypatch: pytest.Mon
     cluster: Any = GuardedCluster(None)
     (found,) = optional_findings(cluster, settings_with("auto", "s3://lake"))
     assert (found.topic, found.verdict) == (COMMIT, TopicState.UNUSABLE)
+    # Commands put it behind the topic's name, and go on with the sentence.
+    refused = f"Kafka refuses: may not describe {COMMIT}"
+    assert found.explanation == f"could not be looked at: {refused}"
     assert optional_findings(cluster, settings_with("auto")) == []
 
 

@@ -15,7 +15,7 @@ from penstock.messages import (
 from penstock.messages.commits import BetweenConsumers
 from penstock.messages.fields import EpochRow, ToConsumer
 from penstock.model import ConsumerId, Epoch, TopicPartition
-from penstock.model.commit_lanes import (
+from penstock.model.commit_partitions import (
     COMMIT_PARTITIONS,
     answers_partition,
     offers_partition,
@@ -37,7 +37,7 @@ def test_messages_find_their_mailbox() -> None:
             assert message.sender == ConsumerId(message.consumer_id)
 
 
-def test_tables_are_spread_over_the_lanes() -> None:
+def test_tables_are_spread_over_the_pairs() -> None:
     """The same for every process and release: a table is found where it was."""
     assert [offers_partition(f"orders-{number}") for number in range(4)] == [0, 12, 8, 4]
     places = {offers_partition(f"t{number}") for number in range(200)}

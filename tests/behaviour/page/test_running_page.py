@@ -188,10 +188,10 @@ class _SeenError(BaseException):
     """Ends the page: no look handles it."""
 
 
-def test_a_greeting_of_tls_that_never_ends_is_ended(
+def test_a_tls_handshake_that_never_ends_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that says nothing, or half a greeting, has as long as for a request."""
+    """A client that says nothing, or half of its first message, has as long as for a request."""
     monkeypatch.setattr(connections, "REQUEST_WITHIN_S", 0.2)
     make_certificates(tmp_path)
     page = PageSettings(

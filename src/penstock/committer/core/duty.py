@@ -15,6 +15,8 @@ from hashlib import blake2b
 WRITERS_ALONE_MAX = 8
 # Who commits for others does so for this long after its own last batch.
 SERVES_S = 20.0
+# Of the number of a consumer. The log of a table may name writers that are none of ours.
+DIGITS_MAX = 10
 
 
 class Duty(Enum):
@@ -42,5 +44,6 @@ def duty_of(own_id: int, table: str, writers: Iterable[str], group: str) -> Duty
 def _consumer_id(writer: str, group: str) -> int | None:
     prefix = f"data/{group}/"
     number, dash, _ = writer.removeprefix(prefix).partition("-")
-    is_ours = writer.startswith(prefix) and bool(dash) and number.isascii() and number.isdecimal()
+    is_number = number.isascii() and number.isdecimal() and len(number) <= DIGITS_MAX
+    is_ours = writer.startswith(prefix) and bool(dash) and is_number
     return int(number) if is_ours else None

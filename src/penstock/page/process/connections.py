@@ -3,8 +3,8 @@
 uvicorn waits without end for a request that never becomes complete, and for a client that does not
 read its answer. Here every connection is looked at once a second: one that does neither in time is
 ended. When there are too many, the one that has waited longest for a request makes room, so that a
-thousand slow connections stand in nobody's way. A connection with TLS is none of these before its
-greeting is complete, which has as much time as a request.
+thousand slow connections stand in nobody's way. A connection with TLS counts only when its
+handshake is complete, which has as much time as a request.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ LOOK_EVERY_S = 1.0
 
 
 class GuardedLoop(asyncio.SelectorEventLoop):
-    """Gives a greeting of TLS its time; uvicorn leaves that at a minute, with no way to say so."""
+    """Limits the time of a TLS handshake: asyncio allows a minute, and uvicorn cannot change it."""
 
     async def create_server(self, *args: Any, **given: Any) -> asyncio.Server:
         if given.get("ssl") is not None:

@@ -32,7 +32,7 @@ from penstock.settings.sections import PageSettings
 HEAD_BYTES_MAX = 16 * 1024
 OPEN_FILES_WANTED = 8_192
 CONNECTIONS_WAITING_MAX = 2_048
-# So many new objects before the first look for circles among them.
+# So many new objects before Python first looks for cycles of references among them.
 OBJECTS_UNCHECKED = 100_000
 
 
@@ -52,8 +52,8 @@ def run_page(
     routes = ApiRoutes(watching, LakeTables(settings.lake), static)
     is_secure = bool(page.certificate_file) or page.behind_proxy
     app = Gate(routes.app(), access, is_secure=is_secure)
-    # A status of a large group is a hundred thousand objects, none of them in a circle: to look for
-    # circles in every new one is a fifth of what the page costs.
+    # A status of a large group is a hundred thousand objects, none of them in a cycle: to look for
+    # cycles in every new one is a fifth of what the page costs.
     gc.set_threshold(OBJECTS_UNCHECKED)
     with _listening(page) as listening:
         say(f"The page is at {url_of(page, listening.getsockname()[1])}")
