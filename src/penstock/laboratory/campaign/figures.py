@@ -5,9 +5,10 @@ the Spark server was down.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TypeAlias
 
 from penstock.laboratory.campaign.faults import SERVERS, SHARED, Harm, Injected
@@ -134,26 +135,30 @@ def longest_stall(
     return max(stalls, key=lambda one: one.seconds)
 
 
-def deleted_topics(injected: Iterable[Injected]) -> frozenset[str]:
-    return frozenset(one.fault.topic for one in injected if one.fault.harm is Harm.DELETE)
+def deletions_s(injected: Iterable[Injected]) -> dict[str, list[float]]:
+    """When each topic was deleted."""
+    found: dict[str, list[float]] = {}
+    for one in injected:
+        if one.fault.harm is Harm.DELETE:
+            found.setdefault(one.fault.topic, []).append(one.at_s)
+    return found
 
 
 def longest_partition_stall(
     commits: Iterable[tuple[float, str]],
     length_s: float,
     outages: Sequence[Outage] = (),
-    deleted: Collection[str] = (),
+    deleted_at_s: Mapping[str, Collection[float]] = MappingProxyType({}),
 ) -> PartitionStall | None:
     """All partitions are written to the end, so each should go on to the end.
 
-    Only those of topics that were deleted may end before.
+    A stretch in which the topic was deleted is no stall, whether it was made again or not.
     """
     by_partition: dict[str, list[float]] = {}
     for at_s, partition in commits:
         by_partition.setdefault(partition, []).append(at_s)
-    for partition, times in by_partition.items():
-        if partition.rpartition("-")[0] not in deleted:
-            times.append(max(length_s, *times))
+    for times in by_partition.values():
+        times.append(max(length_s, *times))
     stalls = [
         PartitionStall(
             partition,
@@ -161,6 +166,10 @@ def longest_partition_stall(
         )
         for partition, times in sorted(by_partition.items())
         for since_s, until_s in pairwise(max(0.0, at_s) for at_s in sorted(times))
+        if not any(
+            since_s <= at_s <= until_s
+            for at_s in deleted_at_s.get(partition.rpartition("-")[0], ())
+        )
     ]
     return max(stalls, key=lambda one: one.stall.seconds, default=None)
 
@@ -170,14 +179,15 @@ def flows_again_s(
 ) -> dict[str, float]:
     """From the return of each part that all depend on to the next commit: the longest of each.
 
-    A part that goes down again before that commit is counted from its last return.
+    Where several were away, or one went down again before that commit, the last return counts:
+    nothing could flow before it.
     """
     times = sorted(commits_s)
     found: dict[str, float] = {}
     down = sorted((one for one in injected if one.fault.part in SHARED), key=lambda one: one.back_s)
     for one in down:
         next_s = next((at_s for at_s in times if at_s >= one.back_s), length_s)
-        if any(one.at_s < other.at_s < next_s for other in down):
+        if any(other.at_s < next_s and other.back_s > one.back_s for other in down):
             continue
         part = one.fault.part.value
         found[part] = max(found.get(part, 0.0), next_s - one.back_s)

@@ -1,5 +1,7 @@
 """The figures of a campaign, from times."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.laboratory.campaign.faults import Fault, Harm, Injected, Part
@@ -14,7 +16,7 @@ from penstock.laboratory.campaign.figures import (
     SecondsWithCommit,
     Stall,
     Surplus,
-    deleted_topics,
+    deletions_s,
     drain_s,
     flows_again_s,
     given_up,
@@ -95,8 +97,19 @@ def test_a_partition_that_stops_for_ever_is_a_stall() -> None:
     found = longest_partition_stall(commits, 600.0)
     assert found == PartitionStall("b-0", Stall(3.0, 600.0, 597.0))
     gone = Injected(Fault(3.0, Part.TOPIC, Harm.DELETE, topic="b"), 3.0, 3.0, 3.0)
-    found = longest_partition_stall(commits, 10.0, (), deleted_topics([gone]))
+    found = longest_partition_stall(commits, 10.0, (), deletions_s([gone]))
     assert found == PartitionStall("a-0", Stall(1.0, 9.0, 8.0))
+
+
+def test_while_a_topic_is_deleted_its_partitions_do_not_stall() -> None:
+    """It was made again after five minutes: nobody could carry it before."""
+    commits = [(1.0, "a-0"), (9.0, "a-0"), (3.0, "b-0"), (400.0, "b-0"), (404.0, "b-0")]
+    gone = Injected(Fault(3.5, Part.TOPIC, Harm.DELETE, topic="b"), 3.5, 3.5, 3.5)
+    found = longest_partition_stall(commits, 10.0, (), deletions_s([gone]))
+    assert found == PartitionStall("a-0", Stall(1.0, 9.0, 8.0))
+    other = replace(gone, fault=replace(gone.fault, topic="a"))
+    found = longest_partition_stall(commits, 10.0, (), deletions_s([other]))
+    assert found == PartitionStall("b-0", Stall(3.0, 400.0, 397.0))
 
 
 def test_records_flow_again_with_the_next_commit_after_the_return() -> None:
@@ -111,6 +124,16 @@ def test_records_flow_again_with_the_next_commit_after_the_return() -> None:
     ]
     found = flows_again_s([16.0, 47.5, 61.5, 96.0], injected, 100.0)
     assert found == {"broker": 3.5, "controller": 1.5, "Spark server": 1.0}
+
+
+def test_of_parts_that_are_away_together_the_last_return_counts() -> None:
+    """The controller is started again at once, the broker seventeen seconds later."""
+    injected = [
+        harmed(Part.BROKER, 10.0, back_s=30.0),
+        harmed(Part.CONTROLLER, 13.0),
+        harmed(Part.CONTROLLER, 50.0),
+    ]
+    assert flows_again_s([33.0, 51.0], injected, 100.0) == {"broker": 3.0, "controller": 1.0}
 
 
 def test_records_that_never_flow_again_are_counted_to_the_end() -> None:
