@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.group_status import NoStatusError, read_status, require_news
+from penstock.cli.group_status import NoStatusError, read_status, silence_text
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.speeds import duration_of, measured_speeds
 from penstock.controller.core.capacity_text import capacity_text
@@ -26,7 +26,7 @@ from penstock.controller.core.objective_cost import (
 from penstock.controller.core.settings import controller_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, TopicPartition
-from penstock.model.sentences import counted, speed_text
+from penstock.model.sentences import age_text, counted, speed_text
 from penstock.packing import PackingProblem
 from penstock.packing.objective import Measured
 from penstock.packing.speed_memory import SpeedMemory, remember
@@ -35,6 +35,7 @@ from penstock.settings import Settings
 from penstock.settings.objective import is_set, objective_of
 
 CHANGES_PENDING = 7
+CANNOT_TELL = 1
 
 
 def plan(
@@ -49,12 +50,13 @@ def plan(
     """Show what a repack would change now, and what that costs. Changes nothing.
 
     Exit code 0 when nothing would change, 7 when something would, 6 when the most consumers allowed
-    cannot carry the load, 1 when the controller has stopped reporting: the group may have changed
-    since.
+    cannot carry the load. 1 when the controller has stopped reporting: the plan by what was known
+    last is shown, with how old that is, and the group may have changed since.
 
     Where no controller has run, it plans a new group from speeds that it measures for `--over`.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    is_old = False
     try:
         found = read_status(loaded)
     except NoStatusError as error:
@@ -68,7 +70,12 @@ def plan(
         how = "is assumed to carry" if chosen.capacity_is_measured else "carries"
         say(f"One consumer {how} {carried} (packing.capacity).")
     else:
-        require_news(found)
+        is_old = found["is_stale"]
+        if is_old:
+            say(
+                f"{silence_text(found)} This is the plan by what was known "
+                f"{age_text(found['age_s'])} ago; the group may have changed since."
+            )
         problem = problem_of_question(found["question"])
         priced = priced_of_question(found["question"])
         algorithm = found["settings"]["algorithm"]
@@ -90,9 +97,14 @@ def plan(
         say(costs_text(found_plan.costs, priced.objective.share))
     if moves or output is not OutputFormat.TABLE:
         print_data(data, output, table)
+    too_much = f"{counted(len(overloaded), 'consumer')} would be over capacity."
+    if is_old:
+        if overloaded:
+            say(too_much)
+        raise typer.Exit(CANNOT_TELL)
     if overloaded:
         raise NotFeasibleError(
-            f"{counted(len(overloaded), 'consumer')} would be over capacity.",
+            too_much,
             remedy="Raise controller.consumers_max, or packing.capacity if it is set too low.",
         )
     if moves:

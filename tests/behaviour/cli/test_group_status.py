@@ -217,7 +217,7 @@ def test_moves_in_progress_are_shown(tmp_path: Path) -> None:
 
 
 def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
-    """Its last status is shown with its age; the exit code is 1, and there is no plan."""
+    """Its last status is shown with its age, and the plan by it; the exit code is 1."""
     where = written(tmp_path, *TWO_CONSUMERS, age_s=200)
     shown = invoked("status", *where)
     assert shown.exit_code == 1
@@ -227,7 +227,7 @@ def test_a_silent_controller_is_called_silent(tmp_path: Path) -> None:
     assert 199 < found["age_s"] < 260
     planned = invoked("plan", *where)
     assert planned.exit_code == 1
-    assert "has not reported for 3 min" in str(planned.exception)
+    assert "has not reported for 3 min" in planned.stderr
 
 
 def test_a_group_that_was_stopped_is_not_called_well(tmp_path: Path) -> None:
@@ -313,6 +313,32 @@ def test_plan_has_an_exit_code_for_pending_changes(
     data = json.loads(done.stdout)
     assert len(data["moves"]) >= moves
     assert bool(data["moves"]) == bool(moves)
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_where_no_controller_runs_the_plan_is_by_what_was_known_last(
+    tmp_path: Path, output: str
+) -> None:
+    """It says of when that is, and exits with 1: the group may have changed since."""
+    speeds = "speeds orders-0=80 orders-1=80 orders-2=10"
+    where = written(tmp_path, *TWO_CONSUMERS, speeds, age_s=200, has_ended=True)
+    done = invoked("plan", *where, "-o", output)
+    assert done.exit_code == 1
+    assert (
+        "The controller was stopped in order 3 min ago. This is the plan by what was known 3 min "
+        "ago; the group may have changed since."
+    ) in " ".join(done.stderr.split())
+    fresh = invoked("plan", *written(tmp_path, *TWO_CONSUMERS, speeds), "-o", output)
+    assert (fresh.exit_code, fresh.stdout) == (7, done.stdout)
+
+
+def test_an_old_plan_that_is_not_feasible_says_so(tmp_path: Path) -> None:
+    """With the exit code of what cannot be told: by now it may be feasible."""
+    speeds = "speeds orders-0=90 orders-1=90 orders-2=90"
+    where = written(tmp_path, "settings consumers_max=2", *TWO_CONSUMERS, speeds, age_s=200)
+    done = invoked("plan", *where)
+    assert done.exit_code == 1
+    assert "1 consumer would be over capacity." in done.stderr
 
 
 def test_a_plan_that_is_not_feasible_is_an_error(tmp_path: Path) -> None:
