@@ -1,7 +1,7 @@
 """`penstock plan`: what a repack would change now, as `future - current`."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -70,12 +70,7 @@ def plan(
         how = "is assumed to carry" if chosen.capacity_is_measured else "carries"
         say(f"One consumer {how} {carried} (packing.capacity).")
     else:
-        is_old = found["is_stale"]
-        if is_old:
-            say(
-                f"{silence_text(found)} This is the plan by what was known "
-                f"{age_text(found['age_s'])} ago; the group may have changed since."
-            )
+        is_old = _is_old(found)
         problem = problem_of_question(found["question"])
         priced = priced_of_question(found["question"])
         algorithm = found["settings"]["algorithm"]
@@ -84,7 +79,6 @@ def plan(
             say(f"{capacity[0].upper()}{capacity[1:]}.")
     found_plan = dry_run(algorithm, problem, weights, priced)
     data, moves, working = found_plan.data(), found_plan.moves(), found_plan.consumers_now
-    overloaded = found_plan.packing.overloaded
     table = Table("partition", "from", "to", "load", box=None)
     for move in moves:
         speed = speed_text(move["load_bytes_per_s"])
@@ -97,7 +91,23 @@ def plan(
         say(costs_text(found_plan.costs, priced.objective.share))
     if moves or output is not OutputFormat.TABLE:
         print_data(data, output, table)
-    too_much = f"{counted(len(overloaded), 'consumer')} would be over capacity."
+    _end(len(found_plan.packing.overloaded), has_moves=bool(moves), is_old=is_old)
+
+
+def _is_old(status: dict[str, Any]) -> bool:
+    """Say so, when no controller tells what is so now."""
+    if status["is_stale"]:
+        age = age_text(status["age_s"])
+        say(
+            f"{silence_text(status)} This is the plan by what was known {age} ago; the group "
+            "may have changed since."
+        )
+    return bool(status["is_stale"])
+
+
+def _end(overloaded: int, *, has_moves: bool, is_old: bool) -> None:
+    """With the exit code that a script asks for."""
+    too_much = f"{counted(overloaded, 'consumer')} would be over capacity."
     if is_old:
         if overloaded:
             say(too_much)
@@ -107,7 +117,7 @@ def plan(
             too_much,
             remedy="Raise controller.consumers_max, or packing.capacity if it is set too low.",
         )
-    if moves:
+    if has_moves:
         raise typer.Exit(CHANGES_PENDING)
 
 

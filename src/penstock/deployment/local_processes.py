@@ -113,7 +113,8 @@ class LocalProcesses:
         """`starts_at_once_max` bounds the starts under way; None starts everything at once.
 
         A start counts for `start_counts_s`, or for `start_slack` times the slowest start of the
-        consumers that run, whichever is longer. `owner` is noted for every consumer that is started here.
+        consumers that run, whichever is longer. `owner` is noted for every consumer that is started
+        here.
         """
         self._directory = directory
         self._group = group

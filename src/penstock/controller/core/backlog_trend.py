@@ -4,10 +4,10 @@ Both are judged over a time that is longer than two batches. A group works in ba
 commits nothing is carried and the backlog grows, and a commit takes much of it away at once. Only
 the low points of the backlog, right after commits, say where it is going.
 
-A note is made when a heartbeat came back, for the time when it was sent: all that was reported until
-then has been read. After the controller stood still, its clock has gone on, and the reports of that
-time are still to be read: by the clock the group would seem to have carried nothing. When they are
-read, it is not known when in that gap it was carried, so nothing is judged across it.
+A note is made when a heartbeat came back, for the time when it was sent: all that was reported
+until then has been read. After the controller stood still, its clock has gone on, and the reports
+of that time are still to be read: by the clock the group would seem to have carried nothing. When
+they are read, it is not known when in that gap it was carried, so nothing is judged across it.
 """
 
 from dataclasses import dataclass
