@@ -210,6 +210,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "idle go at once": ("test_idle_consumers_stay_for_a_grace",),
     "packed without consumers": ("test_no_consumer_to_be_had",),
     "first batch not waited for": ("test_a_first_batch_is_waited_for",),
+    "judged across a gap": ("test_nothing_is_judged_across_a_gap",),
     "all topics named": ("test_many_topics_are_not_all_named",),
     "measured with the former one": ("test_a_new_transformation_makes_the_capacity_an_assumption",),
     "moving called unread": ("test_a_partition_that_moves_is_not_called_unread",),

@@ -254,12 +254,3 @@ def ledger_offsets(
         return {}  # nothing is carried yet, or the lake is on another machine
     known = {one: topic_ids[one.topic] for one in partitions if one.topic in topic_ids}
     return read_ledger(lake, known, None, partial(LakeTable, lake)).next_offsets
-
-
-def require_news(status: dict[str, Any]) -> None:
-    """Refuse a stale status, for commands whose answer would be wrong with it."""
-    if is_stale(status):
-        raise PenstockError(
-            silence_text(status),
-            remedy="Check that it runs; `penstock status` shows what was last known.",
-        )

@@ -1,13 +1,13 @@
 """`penstock plan`: what a repack would change now, as `future - current`."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, print_data, say
-from penstock.cli.group_status import NoStatusError, read_status, require_news
+from penstock.cli.group_status import NoStatusError, read_status, silence_text
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
 from penstock.cli.speeds import duration_of, measured_speeds
 from penstock.controller.core.capacity_text import capacity_text
@@ -26,7 +26,7 @@ from penstock.controller.core.objective_cost import (
 from penstock.controller.core.settings import controller_settings
 from penstock.errors import NotFeasibleError, PenstockError
 from penstock.model import Assignment, TopicPartition
-from penstock.model.sentences import counted, speed_text
+from penstock.model.sentences import age_text, counted, speed_text
 from penstock.packing import PackingProblem
 from penstock.packing.objective import Measured
 from penstock.packing.speed_memory import SpeedMemory, remember
@@ -35,6 +35,7 @@ from penstock.settings import Settings
 from penstock.settings.objective import is_set, objective_of
 
 CHANGES_PENDING = 7
+CANNOT_TELL = 1
 
 
 def plan(
@@ -49,12 +50,13 @@ def plan(
     """Show what a repack would change now, and what that costs. Changes nothing.
 
     Exit code 0 when nothing would change, 7 when something would, 6 when the most consumers allowed
-    cannot carry the load, 1 when the controller has stopped reporting: the group may have changed
-    since.
+    cannot carry the load. 1 when the controller has stopped reporting: the plan by what was known
+    last is shown, with how old that is, and the group may have changed since.
 
     Where no controller has run, it plans a new group from speeds that it measures for `--over`.
     """
     loaded = effective_settings(settings, overrides, bootstrap_server).settings
+    is_old = False
     try:
         found = read_status(loaded)
     except NoStatusError as error:
@@ -68,7 +70,7 @@ def plan(
         how = "is assumed to carry" if chosen.capacity_is_measured else "carries"
         say(f"One consumer {how} {carried} (packing.capacity).")
     else:
-        require_news(found)
+        is_old = _is_old(found)
         problem = problem_of_question(found["question"])
         priced = priced_of_question(found["question"])
         algorithm = found["settings"]["algorithm"]
@@ -77,7 +79,6 @@ def plan(
             say(f"{capacity[0].upper()}{capacity[1:]}.")
     found_plan = dry_run(algorithm, problem, weights, priced)
     data, moves, working = found_plan.data(), found_plan.moves(), found_plan.consumers_now
-    overloaded = found_plan.packing.overloaded
     table = Table("partition", "from", "to", "load", box=None)
     for move in moves:
         speed = speed_text(move["load_bytes_per_s"])
@@ -90,12 +91,33 @@ def plan(
         say(costs_text(found_plan.costs, priced.objective.share))
     if moves or output is not OutputFormat.TABLE:
         print_data(data, output, table)
+    _end(len(found_plan.packing.overloaded), has_moves=bool(moves), is_old=is_old)
+
+
+def _is_old(status: dict[str, Any]) -> bool:
+    """Say so, when no controller tells what is so now."""
+    if status["is_stale"]:
+        age = age_text(status["age_s"])
+        say(
+            f"{silence_text(status)} This is the plan by what was known {age} ago; the group "
+            "may have changed since."
+        )
+    return bool(status["is_stale"])
+
+
+def _end(overloaded: int, *, has_moves: bool, is_old: bool) -> None:
+    """With the exit code that a script asks for."""
+    too_much = f"{counted(overloaded, 'consumer')} would be over capacity."
+    if is_old:
+        if overloaded:
+            say(too_much)
+        raise typer.Exit(CANNOT_TELL)
     if overloaded:
         raise NotFeasibleError(
-            f"{counted(len(overloaded), 'consumer')} would be over capacity.",
+            too_much,
             remedy="Raise controller.consumers_max, or packing.capacity if it is set too low.",
         )
-    if moves:
+    if has_moves:
         raise typer.Exit(CHANGES_PENDING)
 
 

@@ -13,7 +13,9 @@ watch their owner process (`penstock up`) and end with it.
 
 A start takes a core for a second or two. Twenty at once would take the machine away from the broker
 and the Spark server that they all wait for, so only a few start at a time. The others have a
-deployment.json without a process, and are started in the order in which they were asked for.
+deployment.json without a process, and are started in the order in which they were asked for. A
+start that takes several times as long as those before it waits for something else than the
+processor, and holds up nobody. How long the others took is seen by the times of their files.
 """
 
 import json
@@ -41,9 +43,6 @@ from penstock.processes import ProcessIdentity, is_alive, start_detached, stop
 from penstock.processes.restart_pace import pause_s, restarts_after
 
 LOG_BYTES_MAX = 50_000_000
-# A start that takes longer waits for something else than the processor, and no longer counts.
-# No setting: `controller.starts_at_once_max` bounds the starts; this only ends a stuck one.
-START_COUNTS_AT_MOST_S = 20.0
 STARTED_NAME = "started"
 # While this file is in the group's directory, no consumer is started: a server that all of them
 # need is starting again.
@@ -106,12 +105,16 @@ class LocalProcesses:
         trial: Trial = _not_tried,
         grace_s: float = 30.0,
         starts_at_once_max: int | None = None,
+        start_counts_s: float = 20.0,
+        start_slack: float = 3.0,
         owner: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`starts_at_once_max` bounds the starts under way; None starts everything at once.
 
-        `owner` is noted for every consumer that is started here.
+        A start counts for `start_counts_s`, or for `start_slack` times the slowest start of the
+        consumers that run, whichever is longer. `owner` is noted for every consumer that is started
+        here.
         """
         self._directory = directory
         self._group = group
@@ -119,6 +122,8 @@ class LocalProcesses:
         self._trial = trial
         self._grace_s = grace_s
         self._starts_at_once_max = starts_at_once_max
+        self._start_counts_s = start_counts_s
+        self._start_slack = start_slack
         self._owner = owner
         self._monotonic = monotonic
         self._starts_lock = threading.Lock()
@@ -214,12 +219,25 @@ class LocalProcesses:
             return 0
         if self._starts_at_once_max is None:
             return len(notes)
-        return self._starts_at_once_max - sum(self._is_starting(note) for note in notes)
+        counts_s = self._start_counts_for_s(notes)
+        return self._starts_at_once_max - sum(self._is_starting(note, counts_s) for note in notes)
 
-    def _is_starting(self, note: _Note) -> bool:
+    def _start_counts_for_s(self, notes: Sequence[_Note]) -> float:
+        took_s = [self._start_took_s(note) for note in notes if note.is_alive]
+        return max(self._start_counts_s, self._start_slack * max(took_s, default=0.0))
+
+    def _start_took_s(self, note: _Note) -> float:
+        """0 while it is not known. The note is written when the process starts."""
+        folder = self._folder(ConsumerId(note.consumer))
+        try:
+            return (folder / STARTED_NAME).stat().st_mtime - (folder / _NOTE).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def _is_starting(self, note: _Note, counts_s: float) -> bool:
         return (
             note.is_alive
-            and self._monotonic() - note.started_monotonic_s < START_COUNTS_AT_MOST_S
+            and self._monotonic() - note.started_monotonic_s < counts_s
             and not (self._folder(ConsumerId(note.consumer)) / STARTED_NAME).exists()
         )
 

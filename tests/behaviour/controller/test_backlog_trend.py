@@ -3,9 +3,12 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from kit.controller.story import Storyteller, after
 from kit.controller.story_state import state_of
 from penstock.controller.core.backlog_trend import BacklogDirection, backlog_trend
+from penstock.controller.core.inputs import HeartbeatReturned
 from penstock.controller.core.snapshot import snapshot
 from penstock.controller.core.told_status import progress_text
 from penstock.controller.core.waiting import group_waiting
@@ -44,6 +47,31 @@ class LongBatches:
 
     def second(self) -> dict[str, Any]:
         """A second passes: records are written, the consumer and the monitor report."""
+        for line in (*self._said_in_a_second(), "the heartbeat comes back", "tick +1000"):
+            self.teller.tell(line)
+        return self.status()
+
+    def without_controller(self, seconds: int) -> list[dict[str, Any]]:
+        """The controller stands still, and reads then what was said meanwhile; its clock went on.
+
+        The heartbeat that was on its way is in the log before all that, its next one after it.
+        """
+        said = [self._said_in_a_second() for _ in range(seconds)]
+        on_its_way = state_of(self.teller).heartbeats.heartbeats_sent
+        self.teller.tell(f"tick +{1_000 * seconds}")
+        found = [self.status()]
+        epoch, now_ms = state_of(self.teller).controller_epoch, self.teller.now_ms
+        self.teller.give(HeartbeatReturned(now_ms, epoch, on_its_way))
+        for lines in said:
+            found.append(self.status())
+            for line in lines:
+                self.teller.tell(line)
+        return found
+
+    def status(self) -> dict[str, Any]:
+        return snapshot(state_of(self.teller), 0, is_degraded=False)
+
+    def _said_in_a_second(self) -> list[str]:
         self.end += WRITTEN_PER_S
         self._since_s += 1
         carried = 0
@@ -57,11 +85,11 @@ class LongBatches:
         )
         works = f"works_on=batch works_ms={1_000 * self._since_s}"
         offsets = f"{self.next_offset}/{self._end_at_start}"
-        self.teller.tell(f"consumer 1 reports orders-0@1.1+{offsets}, {told} {works}")
-        self.teller.tell(f"logs orders-0=0..{self.end}")
-        self.teller.tell("speeds orders-0=100")
-        self.teller.tell("tick +1000")
-        return snapshot(state_of(self.teller), 0, is_degraded=False)
+        return [
+            f"consumer 1 reports orders-0@1.1+{offsets}, {told} {works}",
+            f"logs orders-0=0..{self.end}",
+            "speeds orders-0=100",
+        ]
 
     def seconds(self, number: int) -> list[dict[str, Any]]:
         return [self.second() for _ in range(number)]
@@ -179,7 +207,8 @@ def test_a_first_batch_is_waited_for() -> None:
     """Before it nothing was carried for minutes: that says nothing about the group."""
     group = LongBatches(batch_s=10_000, records=1, end=20_000)
     for _ in range(120):
-        group.teller.tell("tick +1000")
+        for line in ("consumer 1 reports orders-0@1.1", "the heartbeat comes back", "tick +1000"):
+            group.teller.tell(line)
     found = group.seconds(120)
     assert "falling behind" not in names(found)
     waits = "21,200 records wait"
@@ -208,3 +237,34 @@ def test_a_batch_that_waits_for_the_lake_is_no_work() -> None:
     told = f"orders-0@1.1+{group.next_offset}/{group.end}, works_on=batch works_ms=400000"
     group.teller.tell(f"consumer 1 reports {told} waits_for=lake waits_ms=400000")
     assert snapshot(state_of(group.teller), 0, is_degraded=False)["batch_s"] == 9.0
+
+
+@pytest.mark.parametrize("pause_s", [20, 60])
+@pytest.mark.parametrize(("batch_s", "records"), [(20, 260), (40, 500), (60, 840)])
+def test_a_pause_of_the_controller_says_nothing_about_the_group(
+    batch_s: int, records: int, pause_s: int
+) -> None:
+    """What was carried meanwhile was not read yet: `falling behind` was told for a minute."""
+    for before_s in range(240, 240 + batch_s, 13):
+        group = LongBatches(batch_s, records, end=200_000)
+        group.seconds(before_s)
+        found = [*group.without_controller(pause_s), *group.seconds(120)]
+        assert "falling behind" not in names(found), before_s
+        assert trends(found) == {"shrinking"}, before_s
+        left = [one["backlog"]["left_s"] for one in found]
+        assert max(left) < 1.5 * min(left), before_s
+
+
+def test_nothing_is_judged_across_a_gap() -> None:
+    """Of the two batches in it, the time is unknown: they seemed to be slower than they were."""
+    group = LongBatches(batch_s=40, records=500, end=200_000)
+    group.seconds(240)
+    assert trends([*group.without_controller(60), *group.seconds(40)]) == {"shrinking"}
+
+
+def test_a_group_that_falls_behind_does_so_after_a_pause_of_the_controller() -> None:
+    """What was known before it is known after it."""
+    group = LongBatches(batch_s=40, records=100, end=50_000)
+    group.seconds(300)
+    found = [*group.without_controller(60), *group.seconds(120)]
+    assert trends(found) == {"growing"}

@@ -218,6 +218,55 @@ def test_a_start_that_hangs_lets_the_others_start(tmp_path: Path) -> None:
         local.delete(ConsumerId(consumer))
 
 
+def test_how_long_a_start_counts_is_a_setting(tmp_path: Path) -> None:
+    """On a slow machine even the first starts take longer than the default."""
+    clock = Clock()
+    local = LocalProcesses(
+        tmp_path, "g", sleeper, starts_at_once_max=1, start_counts_s=60, monotonic=clock
+    )
+    local.create(ONE, TEMPLATE)
+    local.create(ConsumerId(2), TEMPLATE)
+    clock.now_s += 59.9
+    local.repair()
+    assert running(local) == [1]
+    clock.now_s += 0.2
+    local.repair()
+    assert running(local) == [1, 2]
+    for consumer in (1, 2):
+        local.delete(ConsumerId(consumer))
+
+
+def test_how_long_a_start_counts_follows_what_starts_took(tmp_path: Path) -> None:
+    """Where a start takes 30 s of a loaded machine, the next one after 20 s makes it slower yet."""
+    clock = Clock()
+    before = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1, monotonic=clock)
+    before.create(ONE, TEMPLATE)
+    began_s = (tmp_path / "consumer-1" / "deployment.json").stat().st_mtime
+    started = tmp_path / "consumer-1" / "started"
+    started.touch()
+    os.utime(started, (began_s + 30, began_s + 30))
+    # What a former controller's starts took counts too: it is in the folder.
+    local = LocalProcesses(
+        tmp_path, "g", sleeper, starts_at_once_max=1, start_slack=2, monotonic=clock
+    )
+    for number in (2, 3):
+        local.create(ConsumerId(number), TEMPLATE)
+    clock.now_s += 59.9
+    local.repair()
+    assert running(local) == [1, 2]
+    clock.now_s += 0.2
+    local.repair()
+    assert running(local) == [1, 2, 3]
+    # When the slow one is gone, nothing is known but the setting.
+    local.delete(ONE)
+    local.create(ConsumerId(4), TEMPLATE)
+    clock.now_s += 20.1
+    local.repair()
+    assert running(local) == [2, 3, 4]
+    for consumer in (2, 3, 4):
+        local.delete(ConsumerId(consumer))
+
+
 def test_another_controller_starts_what_waits(tmp_path: Path) -> None:
     """Who waits is in the folder, so that a controller that returns starts it."""
     before = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1)

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kit.kubernetes.helm import containers, of_kind, rendered, template
+from penstock.cli.options import calibrated_topics
 from penstock.deployment.interface import DeploymentTemplate
 from penstock.deployment.kubernetes.core.manifests import PodPlan, deployment_manifest
 from penstock.model import ConsumerId
@@ -123,6 +124,17 @@ def test_the_settings_map_is_named_by_its_content(helm: Path) -> None:
     assert map_of("controller.resources.limits.cpu=2")["metadata"]["name"] == names[0]
     annotations = first["metadata"]["annotations"]
     assert annotations["argocd.argoproj.io/sync-options"] == "Prune=false"
+
+
+def test_what_a_calibration_found_reaches_the_controllers(helm: Path) -> None:
+    """As the program takes it, so that the first plan does not rest on an assumption."""
+    given = [r"controller.calibrated.shop\.orders=20MB/s", "controller.calibrated.clicks=800kB/s"]
+    objects = rendered(helm, settings=given)
+    (container,) = containers(of_kind(objects, "Deployment")["penstock-controller"])[-1:]
+    *command, first_flag, first, second_flag, second = container["command"]
+    assert command == ["penstock", "controller", "--standby"]
+    assert {first_flag, second_flag} == {"--calibrated"}
+    assert calibrated_topics([first, second]) == {"clicks": 8e5, "shop.orders": 2e7}
 
 
 def test_a_standby_needs_no_volume(helm: Path) -> None:

@@ -94,6 +94,11 @@ TOLD_BUGS: tuple[PlantedBug, ...] = (
         _replaced(backlog_trend, "_is_in_its_first", lambda _: False),
     ),
     PlantedBug(
+        "judged across a gap",
+        "what was carried while the controller read nothing is dated by when it read it",
+        _replaced(backlog_trend, "GAP_PERIODS", 10**9),
+    ),
+    PlantedBug(
         "all topics named",
         "a sentence names every topic, however many there are",
         _replaced(capacity_text, "TOPICS_SHOWN", 10**9),

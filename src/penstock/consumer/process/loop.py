@@ -310,12 +310,17 @@ class ConsumerProcess:
         self._runner.run(effects)
 
     def _tell_started(self) -> None:
-        """For a deployment that starts few at a time: the next one may start now."""
-        if self._started_file is not None:
-            try:
+        """For a deployment that starts few at a time: the next one may start now.
+
+        Told once, because the file's time says how long the start took; Spark may start again.
+        """
+        if self._started_file is None:
+            return
+        try:
+            if not self._started_file.exists():
                 self._started_file.touch()
-            except OSError as error:
-                self._log.warning("start_not_told", why=str(error))
+        except OSError as error:
+            self._log.warning("start_not_told", why=str(error))
 
     def _decoded_all(
         self, records: list[KafkaRecord], group: str

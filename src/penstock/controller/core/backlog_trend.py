@@ -3,6 +3,11 @@
 Both are judged over a time that is longer than two batches. A group works in batches: between two
 commits nothing is carried and the backlog grows, and a commit takes much of it away at once. Only
 the low points of the backlog, right after commits, say where it is going.
+
+A note is made when a heartbeat came back, for the time when it was sent: all that was reported
+until then has been read. After the controller stood still, its clock has gone on, and the reports
+of that time are still to be read: by the clock the group would seem to have carried nothing. When
+they are read, it is not known when in that gap it was carried, so nothing is judged across it.
 """
 
 from dataclasses import dataclass
@@ -18,6 +23,8 @@ SAMPLES = 12
 SAMPLES_KEPT = 10 * SAMPLES
 # The shortest time that is judged, in notes.
 SAMPLES_JUDGED_MIN = SAMPLES // 2
+# Between two notes without a gap there is at most this much, in the usual time between them.
+GAP_PERIODS = 2
 # So many batches fit into the time that is judged.
 BATCHES_JUDGED = 2
 # So many times as long is looked at for the time left, which would jump with every batch otherwise.
@@ -50,13 +57,16 @@ class BacklogTrend:
 
 
 def note_backlog(draft: StepDraft) -> None:
-    """Remember what waits and what was carried so far, and whether the group falls behind."""
+    """A heartbeat came back: remember what waits and what was carried until it was sent.
+
+    Also whether the group falls behind by that.
+    """
     state = draft.state
-    samples = state.backlog_samples
-    if samples and draft.now_ms - samples[-1].at_ms < _period_ms(state):
+    samples, at_ms = state.backlog_samples, state.heartbeats.heard_until_ms
+    if at_ms is None or (samples and at_ms - samples[-1].at_ms < _period_ms(state)):
         return
     waiting = group_waiting(state).total()
-    now = BacklogSample(draft.now_ms, state.carried_bytes, waiting.records, waiting.log_bytes)
+    now = BacklogSample(at_ms, state.carried_bytes, waiting.records, waiting.log_bytes)
     draft.change(backlog_samples=(*samples[1 - SAMPLES_KEPT :], now))
     found = backlog_trend(draft.state, waiting)
     draft.change(is_falling_behind=found.direction is BacklogDirection.GROWING)
@@ -67,7 +77,7 @@ def backlog_trend(state: State, waiting: Waiting) -> BacklogTrend:
     written = sum(state.speed_memory.established.values())
     batch_ms = _longest_batch_ms(state)
     judged_ms = _judged_ms(state, batch_ms)
-    samples = [one for one in state.backlog_samples if one.at_ms >= _since_ms(state, judged_ms)]
+    samples = _samples_over(state, judged_ms, judged_ms)
     over_ms = samples[-1].at_ms - samples[0].at_ms if samples else 0
     carried = _carried_bytes_per_s(samples) if over_ms else None
     direction, is_known = (
@@ -91,23 +101,25 @@ def _left_s(state: State, judged_ms: float, log_bytes: float) -> float | None:
     A backlog that grew within that time has lost little in all: then only the last part counts.
     """
     long, short = (
-        _lost_bytes_per_ms(state, over_ms) for over_ms in (TIME_LEFT_FACTOR * judged_ms, judged_ms)
+        _lost_bytes_per_ms(_samples_over(state, judged_ms, over_ms))
+        for over_ms in (TIME_LEFT_FACTOR * judged_ms, judged_ms)
     )
     lost = long if long >= LONG_LOOK_SHARE_MIN * short else short
     return log_bytes / lost / 1_000 if lost else None
 
 
-def _lost_bytes_per_ms(state: State, over_ms: float) -> float:
+def _lost_bytes_per_ms(samples: list[BacklogSample]) -> float:
     """0 where nothing was lost, and where the bytes are not known."""
-    since_ms = _since_ms(state, over_ms)
-    early, late = _halves([one for one in state.backlog_samples if one.at_ms >= since_ms])
+    early, late = _halves(samples)
     if early.log_bytes is None or late.log_bytes is None:
         return 0.0
     return max(0.0, (early.log_bytes - late.log_bytes) / (late.at_ms - early.at_ms))
 
 
 def _period_ms(state: State) -> float:
-    return state.settings.growth_settle_ms / SAMPLES
+    """Longer where heartbeats are rare: a note is made with one."""
+    settings = state.settings
+    return max(settings.growth_settle_ms / SAMPLES, settings.heartbeat_period_ms)
 
 
 def _judged_ms(state: State, batch_ms: int) -> float:
@@ -116,10 +128,28 @@ def _judged_ms(state: State, batch_ms: int) -> float:
     return min(most, max(SAMPLES_JUDGED_MIN * period_ms, BATCHES_JUDGED * batch_ms))
 
 
-def _since_ms(state: State, judged_ms: float) -> float:
-    """One more note than needed, so that what they span is never too short."""
-    newest_ms = state.backlog_samples[-1].at_ms if state.backlog_samples else state.now_ms
-    return newest_ms - judged_ms - _period_ms(state)
+def _samples_over(state: State, judged_ms: float, over_ms: float) -> list[BacklogSample]:
+    """The latest ones, and one more than needed, so that what they span is never too short.
+
+    None is from before a gap: when it was carried in between, is not known. Until enough is known
+    after a gap, what was known before it counts.
+    """
+    runs = _without_gaps(state)
+    long_enough = [run for run in runs if run[-1].at_ms - run[0].at_ms >= judged_ms]
+    chosen = (long_enough or runs)[-1:]
+    samples = chosen[0] if chosen else []
+    span_ms = over_ms + _period_ms(state)
+    old_enough = sum(1 for one in samples if one.at_ms <= samples[-1].at_ms - span_ms)
+    return samples[max(0, old_enough - 1) :]
+
+
+def _without_gaps(state: State) -> list[list[BacklogSample]]:
+    runs: list[list[BacklogSample]] = []
+    for one in state.backlog_samples:
+        if not runs or one.at_ms - runs[-1][-1].at_ms > GAP_PERIODS * _period_ms(state):
+            runs.append([])
+        runs[-1].append(one)
+    return runs
 
 
 def _longest_batch_ms(state: State) -> int:

@@ -6,7 +6,6 @@ Commands are sent again until they are acknowledged or their consumer is given u
 from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock.controller.core.backlog_trend import note_backlog
 from penstock.controller.core.capacity import speeds_by_topic
 from penstock.controller.core.decisions import Code
 from penstock.controller.core.excluded_times import note_excluded
@@ -36,7 +35,6 @@ def tidy(draft: StepDraft, tick: Tick) -> None:
     _end_pauses(draft, tick)
     note_excluded(draft, tick)
     follow(draft)
-    note_backlog(draft)
     send_again(draft)
     delete_again(draft)
     _try_parked_again(draft)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.controller.core import (
+    backlog_trend,
     group_management,
     growth,
     heartbeats,
@@ -257,6 +258,7 @@ def _message_read(draft: StepDraft, given: ConsumerMessageRead) -> None:
 def _heartbeat_returned(draft: StepDraft, given: HeartbeatReturned) -> None:
     if heartbeats.count_returned(draft, given):
         growth.note_carried(draft)
+        backlog_trend.note_backlog(draft)
         silence.give_up_the_silent(draft)
 
 

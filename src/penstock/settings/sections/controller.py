@@ -96,6 +96,13 @@ class ControllerSection(Section):
         "one for each core.",
         ge=0,
     )
+    start_counts_for: Duration = option(
+        20.0,
+        "How long a local start counts among `starts_at_once_max`; one that takes longer waits for "
+        "something else than the processor. It is `creation_slack` times the slowest start of the "
+        "consumers that run, if that is more.",
+        gt=0,
+    )
     creation_timeout: Duration = option(
         90.0, "How long a new consumer may take to report, if recent starts were quick.", gt=0
     )
