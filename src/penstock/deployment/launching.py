@@ -61,6 +61,7 @@ def local_deployment(
         grace_s=settings.controller.consumer_grace,
         starts_at_once_max=settings.controller.starts_at_once_max or len(os.sched_getaffinity(0)),
         start_counts_s=settings.controller.start_counts_for,
+        start_counts_s_max=settings.controller.creation_timeout,
         start_slack=settings.controller.creation_slack,
         owner=ends_with or "",
     )

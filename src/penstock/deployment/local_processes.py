@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from penstock.deployment.interface import (
     FAILED_AFTER_RESTARTS,
@@ -106,14 +107,15 @@ class LocalProcesses:
         grace_s: float = 30.0,
         starts_at_once_max: int | None = None,
         start_counts_s: float = 20.0,
+        start_counts_s_max: float = 90.0,
         start_slack: float = 3.0,
         owner: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`starts_at_once_max` bounds the starts under way; None starts everything at once.
 
-        A start counts for `start_counts_s`, or for `start_slack` times the slowest start of the
-        consumers that run, whichever is longer. `owner` is noted for every consumer that is started
+        A start counts for `start_slack` times as long as the starts of the consumers that run took
+        in the middle, within the two bounds. `owner` is noted for every consumer that is started
         here.
         """
         self._directory = directory
@@ -123,6 +125,7 @@ class LocalProcesses:
         self._grace_s = grace_s
         self._starts_at_once_max = starts_at_once_max
         self._start_counts_s = start_counts_s
+        self._start_counts_s_max = start_counts_s_max
         self._start_slack = start_slack
         self._owner = owner
         self._monotonic = monotonic
@@ -223,11 +226,13 @@ class LocalProcesses:
         return self._starts_at_once_max - sum(self._is_starting(note, counts_s) for note in notes)
 
     def _start_counts_for_s(self, notes: Sequence[_Note]) -> float:
-        took_s = [self._start_took_s(note) for note in notes if note.is_alive]
-        return max(self._start_counts_s, self._start_slack * max(took_s, default=0.0))
+        """The middle, and a bound: a start that waited for the Spark server says little."""
+        took_s = [took_s for note in notes if note.is_alive and (took_s := self._took_s(note)) > 0]
+        usual_s = median(took_s) if took_s else 0.0
+        return max(self._start_counts_s, min(self._start_counts_s_max, self._start_slack * usual_s))
 
-    def _start_took_s(self, note: _Note) -> float:
-        """0 while it is not known. The note is written when the process starts."""
+    def _took_s(self, note: _Note) -> float:
+        """How long a start took; 0 while it is not known. The note is written when it begins."""
         folder = self._folder(ConsumerId(note.consumer))
         try:
             return (folder / STARTED_NAME).stat().st_mtime - (folder / _NOTE).stat().st_mtime

@@ -241,10 +241,7 @@ def test_how_long_a_start_counts_follows_what_starts_took(tmp_path: Path) -> Non
     clock = Clock()
     before = LocalProcesses(tmp_path, "g", sleeper, starts_at_once_max=1, monotonic=clock)
     before.create(ONE, TEMPLATE)
-    began_s = (tmp_path / "consumer-1" / "deployment.json").stat().st_mtime
-    started = tmp_path / "consumer-1" / "started"
-    started.touch()
-    os.utime(started, (began_s + 30, began_s + 30))
+    started(tmp_path, 1, after_s=30.0)
     # What a former controller's starts took counts too: it is in the folder.
     local = LocalProcesses(
         tmp_path, "g", sleeper, starts_at_once_max=1, start_slack=2, monotonic=clock
@@ -265,6 +262,32 @@ def test_how_long_a_start_counts_follows_what_starts_took(tmp_path: Path) -> Non
     assert running(local) == [2, 3, 4]
     for consumer in (2, 3, 4):
         local.delete(ConsumerId(consumer))
+
+
+def test_starts_that_waited_for_something_else_hold_up_nobody_for_long(tmp_path: Path) -> None:
+    """One waited ten minutes for the Spark server; then all did, as nothing but a bound tells."""
+    clock = Clock()
+    local = LocalProcesses(
+        tmp_path, "g", sleeper, starts_at_once_max=3, start_counts_s_max=45, monotonic=clock
+    )
+    for number in (1, 2, 3):
+        local.create(ConsumerId(number), TEMPLATE)
+    took_s = {1: 600.0, 2: 5.0, 3: 4.0}
+    for number, seconds in took_s.items():
+        started(tmp_path, number, after_s=seconds)
+    assert local._start_counts_for_s(local._notes()) == 20
+    started(tmp_path, 2, after_s=600.0)
+    assert local._start_counts_for_s(local._notes()) == 45
+    for number in took_s:
+        local.delete(ConsumerId(number))
+
+
+def started(root: Path, number: int, *, after_s: float) -> None:
+    """The consumer said so this long after its process began."""
+    folder = root / f"consumer-{number}"
+    began_s = (folder / "deployment.json").stat().st_mtime
+    (folder / "started").touch()
+    os.utime(folder / "started", (began_s + after_s, began_s + after_s))
 
 
 def test_another_controller_starts_what_waits(tmp_path: Path) -> None:

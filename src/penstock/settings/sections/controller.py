@@ -99,8 +99,8 @@ class ControllerSection(Section):
     start_counts_for: Duration = option(
         20.0,
         "How long a local start counts among `starts_at_once_max`; one that takes longer waits for "
-        "something else than the processor. It is `creation_slack` times the slowest start of the "
-        "consumers that run, if that is more.",
+        "something else than the processor. It is `creation_slack` times what the starts of the "
+        "running consumers took in the middle, if that is more, up to `creation_timeout`.",
         gt=0,
     )
     creation_timeout: Duration = option(
