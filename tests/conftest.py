@@ -28,10 +28,20 @@ hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
 
 
+# A test with real parts is ended when it hangs and never because it is slow: on a machine that
+# gives it a fifth of a processor, a test of half a minute takes longer than what others have.
+REAL_PARTS = ("broker", "spark", "browser", "live", "kubernetes")
+HANGS_AFTER_S = 900.0
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what may take longest, so that no worker waits for another at the end."""
     items.sort(key=_timeout_s, reverse=True)
+    for item in items:
+        has_real_parts = any(item.get_closest_marker(part) for part in REAL_PARTS)
+        if has_real_parts and _timeout_s(item) < HANGS_AFTER_S:
+            item.add_marker(pytest.mark.timeout(HANGS_AFTER_S), append=False)
 
 
 def _timeout_s(item: pytest.Item) -> float:

@@ -45,7 +45,7 @@ def run_block(text: str, folder: Path, cache: Path | None = None) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=170,
+        timeout=600,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
@@ -77,7 +77,7 @@ def test_commands_lose_comments_and_keep_what_is_quoted() -> None:
     assert block.commands == ["a --b 'c#d'", "f    g"]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(700)
 @pytest.mark.parametrize("example", marked("run"), ids=lambda one: one.name)
 def test_commands_that_need_no_broker_run(example: Example, tmp_path: Path) -> None:
     """Every command of the block ends with exit code 0."""
@@ -85,7 +85,7 @@ def test_commands_that_need_no_broker_run(example: Example, tmp_path: Path) -> N
 
 
 @pytest.mark.broker
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(700)
 @pytest.mark.parametrize("example", marked("run: broker"), ids=lambda one: one.name)
 def test_commands_with_a_broker_run(
     example: Example, own_cache: Path, tmp_path: Path, broker_jars: None

@@ -70,7 +70,9 @@ def test_five_lines_bring_a_group_up_on_ones_own_kafka(
         wait_until_said(output, "The group is up.")
         succeeds(terminal, "penstock verify")  # the first commit takes its time
         for command in group_commands():
-            succeeds(terminal, command, within_s=0 if command != "penstock verify" else 60)
+            # The newest status of a busy machine's controller may be old for a moment.
+            may_wait = command in {"penstock verify", "penstock status"}
+            succeeds(terminal, command, within_s=120 if may_wait else 0)
     succeeds(terminal, "penstock verify", within_s=0)
     assert (terminal.folder / "lake" / "orders" / "_delta_log").is_dir()
 

@@ -48,7 +48,7 @@ def broker(broker_jars: None, tmp_path: Path) -> Iterator[SecuredBroker]:
             value = json.dumps({"id": f"order-{number}", "amount": number / 2}).encode()
             producer.send("orders", number % PARTITIONS, value)
             producer.poll()
-        assert not producer.flush(60)
+        assert not producer.flush(240)
         yield running
 
 
@@ -102,7 +102,7 @@ def test_the_page_from_top_to_bottom(
 
 def until_carried(terminal: Terminal) -> None:
     """`penstock verify` also passes while nothing is carried: wait until all of it is."""
-    deadline_s = time.monotonic() + 240
+    deadline_s = time.monotonic() + 600
     while True:
         done = terminal.run("penstock lake ledger -o json")
         rows = json.loads(done.stdout) if done.returncode == 0 else []

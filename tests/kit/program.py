@@ -15,7 +15,7 @@ def penstock(
     *arguments: str,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    timeout_s: float = 90,
+    timeout_s: float = 300,
 ) -> subprocess.CompletedProcess[str]:
     """`environment` is added to the present one."""
     return subprocess.run(

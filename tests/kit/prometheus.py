@@ -40,7 +40,7 @@ class Alerting:
 
 
 def _answer(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 -- of this machine
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 -- of this machine
         return json.load(answer)
 
 
@@ -97,7 +97,7 @@ def alerting(folder: Path, targets: Path) -> Iterator[Alerting]:
 
 
 def _wait_for(url: str) -> None:
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + 120
     while True:
         try:
             with urllib.request.urlopen(url, timeout=5):  # noqa: S310 -- of this machine

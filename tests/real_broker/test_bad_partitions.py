@@ -40,6 +40,8 @@ pytestmark = pytest.mark.broker
 OPEN, SHUT = TopicPartition("open", 0), TopicPartition("shut", 0)
 NOT_READABLE = TopicPartition("not-readable", 0)
 MISSING = TopicPartition("missing", 0)
+# Long: who waits for an answer that never comes is told from who waits for the processor.
+ANSWER_TIMEOUT_S = 60.0
 
 
 def write(kafka: KafkaSettings, *partitions: TopicPartition, count: int = 3) -> None:
@@ -47,7 +49,7 @@ def write(kafka: KafkaSettings, *partitions: TopicPartition, count: int = 3) -> 
     for one in partitions:
         for _ in range(count):
             producer.send(one.topic, one.partition, b"record")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def as_user(broker: GuardedBroker, user: str) -> KafkaSettings:
@@ -61,6 +63,7 @@ def as_user(broker: GuardedBroker, user: str) -> KafkaSettings:
             "bootstrap_servers": f"127.0.0.1:{broker.guarded_port}",
             "properties": properties,
             "sasl_password": Secret(broker.passwords[user]),
+            "answer_timeout": f"{ANSWER_TIMEOUT_S:g}s",
         }
     )
 
@@ -121,7 +124,7 @@ def test_a_topic_without_the_right_fails_alone(tmp_path: Path, broker_jars: None
         ):
             begun_s = time.monotonic()
             found = guarded.look_up_offsets([OPEN, SHUT, MISSING], position)
-            assert time.monotonic() - begun_s < kafka.answer_timeout / 2
+            assert time.monotonic() - begun_s < ANSWER_TIMEOUT_S / 2
             assert found.offsets == {OPEN: offset}
             assert isinstance(found.failures[SHUT], NotPermittedError)
             # Without the right to describe a topic, even its existence is hidden.
@@ -171,7 +174,7 @@ def _read_beside_a_refused_one(kafka: KafkaSettings) -> None:
     found: list[Outcome] = []
     with closing(PartitionReader(kafka)) as reader:
         reader.assign({OPEN: 1, NOT_READABLE: 0})
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + 120
         while {type(one) for one in found} != {KafkaRecord, EndReached, ReadFailure}:
             assert time.monotonic() < deadline_s, found
             found += reader.read(0.2)
@@ -186,12 +189,13 @@ def test_a_partition_without_a_leader_fails_alone_and_at_once(broker_jars: None)
     """When a broker dies with its partitions, the others are looked up as before."""
     quick = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
     with EmbeddedKafka(BrokerPlan(brokers=3, heap_mib=256, properties=quick)) as cluster:
-        administration = Administration(cluster.settings)
+        kafka = cluster.settings.model_copy(update={"answer_timeout": ANSWER_TIMEOUT_S})
+        administration = Administration(kafka)
         administration.create_topic("spread", partitions=6, replication_factor=1)
         partitions = [TopicPartition("spread", number) for number in range(6)]
         write(cluster.settings, *partitions)
         assert administration.end_offsets(partitions) == dict.fromkeys(partitions, 3)
-        settings = Settings().model_copy(update={"kafka": cluster.settings})
+        settings = Settings().model_copy(update={"kafka": kafka})
         systems = ExternalSystems(settings, Writer(1, 1), lambda _: None)
         assert set(systems.read_log_sizes(partitions)) == set(partitions)
         cluster.kill(2)
@@ -202,13 +206,13 @@ def test_a_partition_without_a_leader_fails_alone_and_at_once(broker_jars: None)
         for _ in range(3):
             begun_s = time.monotonic()
             again = administration.look_up_offsets(partitions, LogPosition.END)
-            assert time.monotonic() - begun_s < cluster.settings.answer_timeout / 2
+            assert time.monotonic() - begun_s < ANSWER_TIMEOUT_S / 2
             assert again.offsets == found.offsets
             assert all(isinstance(one, NoLeaderError) for one in again.failures.values())
             begun_s = time.monotonic()
             assert set(systems.read_log_sizes(partitions)) == set(found.offsets)
             assert set(systems.read_start_offsets(partitions)) == set(found.offsets)
-            assert time.monotonic() - begun_s < cluster.settings.answer_timeout / 4
+            assert time.monotonic() - begun_s < ANSWER_TIMEOUT_S / 4
         assert systems._sizes is not None
         systems._sizes.close()
         cluster.restart(2)
@@ -220,7 +224,7 @@ def test_a_partition_without_a_leader_fails_alone_and_at_once(broker_jars: None)
 
 def _wait_for(look_up: Callable[[], OffsetLookup], *, failures: bool = True) -> OffsetLookup:
     """Until leaders are missing, or all are there again; elections take seconds."""
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 240
     while True:
         found = look_up()
         assert set(found.offsets.values()) <= {3}, found

@@ -68,7 +68,7 @@ def test_a_broker_in_the_foreground_is_one_and_ends_with_sigterm(
         found = [one for one in processes_naming(str(data)) if one != process.pid]
         assert len(found) == 1
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=40) == 0
+        assert process.wait(timeout=120) == 0
     assert processes_naming(str(data)) == []
 
 
@@ -153,8 +153,12 @@ def test_load_reaches_its_speed_with_unique_ids(
         result["records_by_partition"].get(str(one), 0) for one in partitions
     ]
     assert ends[partitions[2]] == 0
-    assert ends[partitions[0]] == pytest.approx(600, abs=2)
-    assert ends[partitions[3]] == pytest.approx(250, abs=2)
+    # A busy machine sends what is late by up to a second; what is later is skipped, and reported.
+    skipped = result["bytes_skipped"] / 1000
+    for partition in partitions[:2]:
+        assert 598 - skipped <= ends[partition] <= 602
+    # A step in the middle of a second that was late is taken for half a second earlier or later.
+    assert 223 - skipped <= ends[partitions[3]] <= 277 + skipped
     with report.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     last = {row["partition"]: int(row["records_total"]) for row in rows}
@@ -169,7 +173,7 @@ def _ids(kafka: EmbeddedKafka, topic: str, count: int) -> list[str]:
     consumer.assign([Where(topic, number, 0) for number in range(4)])
     ids: list[str] = []
     while len(ids) < count:
-        messages = consumer.consume(1000, timeout=10)
+        messages = consumer.consume(1000, timeout=60)
         assert messages, f"only {len(ids)} of {count} records could be read"
         for message in messages:
             content = json.loads(message.value())
@@ -184,12 +188,17 @@ def test_load_replays_a_file(at: tuple[str, str], kafka: EmbeddedKafka, tmp_path
     speeds = tmp_path / "speeds.csv"
     speeds.write_text("replayed-0,replayed-1\n100000,0\n0,300000\n", encoding="utf-8")
     done = penstock(
-        "load", "--replay", str(speeds), "--every", "1s", "--duration", "2s", *at, "--create", "1"
+        *("load", "--replay", str(speeds), "--every", "1s", "--duration", "2s"),
+        *("-o", "json", *at, "--create", "1"),
     )
     assert done.returncode == 0, done.stderr
     ends = Administration(kafka.settings).end_offsets(TopicPartition("replayed", n) for n in (0, 1))
-    assert ends[TopicPartition("replayed", 0)] == pytest.approx(100, abs=3)
-    assert ends[TopicPartition("replayed", 1)] == pytest.approx(300, abs=5)
+    # As above: a moment may last for half a second more or less, and all later is skipped.
+    skipped = json.loads(done.stdout)["bytes_skipped"] / 1000
+    first, second = (ends[TopicPartition("replayed", number)] for number in (0, 1))
+    assert 47 - skipped <= first <= 153 + skipped
+    assert 147 - skipped <= second <= 453 + skipped
+    assert 195 - skipped <= first + second / 3 <= 205
 
 
 @pytest.mark.parametrize(
@@ -228,7 +237,7 @@ def test_a_topic_that_begins_like_the_control_topics_is_shown(
     assert penstock("topics", "create", *mine).returncode == 0
     administration = Administration(kafka.settings)
     administration.create_topic("lagging-orders", partitions=1)
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + 90
     while "lagging-orders" not in administration.cluster().partition_counts:
         assert time.monotonic() < deadline_s
         time.sleep(0.1)  # a topic that was just made is not known at once
@@ -274,7 +283,7 @@ def test_recommend_ends_with_a_recommendation_and_simulate_reads_its_record(
 
 
 def wait_for_topic(at: tuple[str, str], name: str) -> None:
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 180
     while name not in Administration(KafkaSettings(bootstrap_servers=at[1])).topics([name]):
         assert time.monotonic() < deadline_s
         time.sleep(0.5)  # until `load` has made it

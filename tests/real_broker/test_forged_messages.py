@@ -57,7 +57,7 @@ def lead(kafka: KafkaSettings, name: str, place: TopicPartition, *values: bytes)
 def write(kafka: KafkaSettings, place: TopicPartition, value: bytes) -> None:
     producer = RecordProducer(kafka)
     producer.send(place.topic, place.partition, value)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def records_of(kafka: KafkaSettings, place: TopicPartition, count: int) -> list[
     mailbox = Mailbox(kafka, place, queries, is_from_leader=leaders.has)
     mailbox.open({})
     found: list[Any] = []
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + 120
     while len(found) < count and time.monotonic() < deadline_s:
         found += mailbox.read(0.2)
     mailbox.close()
@@ -147,7 +147,7 @@ def test_a_consumer_writes_only_where_the_controller_listens(
         broker.grant([one.named(**given) for one in RIGHTS if one.role == "consumer"])
         consumer = as_consumer(broker)
         own = TopicPartition(names.consumer, 0)
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + 120
         while (refusal := refusal_of(consumer, own)) is not None:  # rights reach the broker late
             assert time.monotonic() < deadline_s, refusal
         others = set(names.all) - {names.consumer, names.commit}
@@ -167,7 +167,7 @@ def refusal_of(kafka: KafkaSettings, place: TopicPartition) -> Exception | None:
     producer.send(
         place.topic, place.partition, b"forged", on_delivery=lambda error, _: told.append(error)
     )
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     (error,) = told
     return error
 
@@ -233,7 +233,7 @@ class Leader:
         return [one["explanation"] for one in history if one["code"] == "message_refused"]
 
     def wait(self, what: str, look: Callable[[], object]) -> None:
-        deadline_s = time.monotonic() + 40
+        deadline_s = time.monotonic() + 120
         while not look():
             log = self._log.read_text(encoding="utf-8")
             assert self.process.poll() is None, log[-2000:]
@@ -245,7 +245,7 @@ class Leader:
         producer = RecordProducer(self.settings.kafka)
         topic = self.settings.topics.names.of_role(role or message.topic_role)
         producer.send(topic, message.mailbox, encoded.value, headers=encoded.headers)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -277,10 +277,10 @@ def test_another_group_on_the_same_prefix_is_refused(leader: Leader) -> None:
     told = "ConsumerReport on the consumer topic, of group other; this is group penstock"
     leader.wait("refused", lambda: any(told in one for one in leader.refusals()))
     others = changed_settings(leader.settings, {"lake.group": "other"})
-    answer = ask(others, Pause(request_id="of-another-group"), "30s")
+    answer = ask(others, Pause(request_id="of-another-group"), "90s")
     assert answer.outcome is ServiceOutcome.REFUSED
     assert answer.detail == "other_group: of group other; this is group penstock (lake.group)"
-    assert ask(leader.settings, Pause(request_id="own"), "30s").outcome is ServiceOutcome.DONE
+    assert ask(leader.settings, Pause(request_id="own"), "90s").outcome is ServiceOutcome.DONE
     with pytest.raises(PrefixTakenError, match="Another group, penstock, has the control topics"):
         prefix_state(others)
 
@@ -305,7 +305,7 @@ def test_a_sender_that_cannot_be_is_refused(leader: Leader) -> None:
     leader.hears(report(0, 2).model_copy(update={"incarnation": INTEGER_MAX}))
     future = "a message of consumer 1 names an incarnation that is more than a day ahead"
     leader.wait("refused", lambda: any(future in one for one in leader.refusals()))
-    assert ask(leader.settings, Pause(request_id="still"), "30s").outcome is ServiceOutcome.DONE
+    assert ask(leader.settings, Pause(request_id="still"), "90s").outcome is ServiceOutcome.DONE
 
 
 def test_a_consumer_of_a_former_release_is_heard(leader: Leader) -> None:
@@ -350,7 +350,7 @@ def test_rubbish_on_every_control_topic_stops_nobody(leader: Leader, tmp_path: P
                 )
     assert producer.flush(60) == 0
     assert taken == [None] * len(settings.topics.names.all) * len(RUBBISH) * len(RUBBISH_HEADERS)
-    answer = ask(settings, Pause(request_id="after-rubbish"), "60s")
+    answer = ask(settings, Pause(request_id="after-rubbish"), "90s")
     assert answer.outcome is ServiceOutcome.DONE
     assert leader.process.poll() is None
     elsewhere = changed_settings(settings, {"controller.directory": str(tmp_path / "elsewhere")})

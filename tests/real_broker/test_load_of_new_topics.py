@@ -56,10 +56,10 @@ def test_a_partition_added_a_moment_ago_is_written_to(kafka: EmbeddedKafka) -> N
         arrived.append(size) if error is None else errors.append(error)
 
     producer.send("grown-late", 0, b"one", on_delivery=delivered)
-    producer.flush(10)
+    assert producer.flush(60) == 0
     administration.grow_topic("grown-late", 3)
     producer.send("grown-late", 2, b"two", on_delivery=delivered)
-    producer.flush(10)
+    assert producer.flush(60) == 0
     assert not errors
     assert arrived == [3, 3]
 

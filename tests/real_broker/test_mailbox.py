@@ -36,7 +36,7 @@ class Box:
             properties["transactional.id"] = self.name
         self.producer = Producer(properties)
         if transactional:
-            self.producer.init_transactions(30)
+            self.producer.init_transactions(60)
 
     def put(self, role: str, *values: str) -> None:
         for value in values:
@@ -48,7 +48,7 @@ class Box:
         return box
 
 
-def read(box: Mailbox, count: int, timeout_s: float = 20.0) -> list[str]:
+def read(box: Mailbox, count: int, timeout_s: float = 90.0) -> list[str]:
     """The next items as text; a trouble is `!`."""
     found: list[str] = []
     deadline = time.monotonic() + timeout_s
@@ -66,7 +66,7 @@ def test_a_query_comes_after_the_commands_before_it(kafka: EmbeddedKafka) -> Non
     box.producer.begin_transaction()
     box.put("controller", *(f"command {number}" for number in range(50)))
     box.put("query", "query")
-    box.producer.commit_transaction(20)
+    box.producer.commit_transaction(60)
     reader = box.open()
     try:
         found = read(reader, 51)
@@ -81,11 +81,11 @@ def test_what_was_aborted_is_never_read(kafka: EmbeddedKafka) -> None:
     box = Box(kafka)
     box.producer.begin_transaction()
     box.put("controller", "never")
-    box.producer.flush(10)
-    box.producer.abort_transaction(20)
+    box.producer.flush(60)
+    box.producer.abort_transaction(60)
     box.producer.begin_transaction()
     box.put("query", "query")
-    box.producer.commit_transaction(20)
+    box.producer.commit_transaction(60)
     reader = box.open()
     try:
         assert read(reader, 1) == ["query"]
@@ -100,7 +100,7 @@ def test_goes_on_where_the_last_incarnation_stopped_but_not_from_long_ago(
     """A stored position counts if it makes sense; without one a bounded part is read."""
     box = Box(kafka, transactional=False)
     box.put("controller", *(str(number) for number in range(30)))
-    assert box.producer.flush(20) == 0
+    assert box.producer.flush(60) == 0
     monkeypatch.setattr(mailbox_module, "BACKLOG_MAX", 10)
     for since, first, count in (({}, "20", 10), ({box.commands: 27}, "27", 3)):
         reader = box.open(since)
@@ -123,14 +123,14 @@ def test_messages_that_retention_removed_are_reported_and_reading_goes_on(
     """The loss is reported once, then the messages that are left are read."""
     box = Box(kafka, transactional=False)
     box.put("controller", *(str(number) for number in range(10)))
-    assert box.producer.flush(20) == 0
+    assert box.producer.flush(60) == 0
     reader = box.open()
     try:
         assert len(read(reader, 10)) == 10
         client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         place = ClientPartition(box.commands.topic, 1, 5)
         for future in client.delete_records([place]).values():
-            future.result(20)
+            future.result(60)
         reader._reader._consumer.seek(ClientPartition(box.commands.topic, 1, 2))
         assert read(reader, 6) == ["!", "5", "6", "7", "8", "9"]
     finally:
@@ -147,11 +147,11 @@ def test_several_processes_write_offsets_of_one_group(kafka: EmbeddedKafka) -> N
     for writer, place in zip(writers, places, strict=True):
         writer.write({place: 5})
         writer.write({place: 7})
-        writer.finish(40)
+        writer.finish(90)
     assert failures == []
     tool = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
     try:
-        found = tool.committed([ClientPartition(topic, number) for number in range(2)], timeout=20)
+        found = tool.committed([ClientPartition(topic, number) for number in range(2)], timeout=60)
         assert [one.offset for one in found] == [7, 7]
     finally:
         tool.close()
@@ -163,7 +163,7 @@ def test_an_offset_that_cannot_be_written_is_reported_and_kept(kafka: EmbeddedKa
     writer = GroupOffsets(kafka.settings, new_topic_name("g"), on_failure=failures.append)
     missing = TopicPartition(new_topic_name("missing"), 0)
     writer.write({missing: 3})
-    writer.wait(20)
+    writer.wait(90)
     assert failures
     assert writer._pending == {missing: 3}
     writer.forget(missing)
@@ -178,7 +178,7 @@ def test_offsets_are_written_when_the_coordinator_is_back(broker_jars: None) -> 
         hasty = kafka.settings.model_copy(update={"answer_timeout": 1.0})
         writer = GroupOffsets(hasty, topic, on_failure=print)
         writer.write({TopicPartition(topic, 0): 4})
-        writer.wait(20)
+        writer.wait(90)
         for node in kafka.nodes:
             kafka.pause(node)
         writer.write({TopicPartition(topic, 0): 5})
@@ -186,11 +186,11 @@ def test_offsets_are_written_when_the_coordinator_is_back(broker_jars: None) -> 
         writer.write({TopicPartition(topic, 0): 6})
         for node in kafka.nodes:
             kafka.resume(node)
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + 180
         while (writer._pending or writer._sent) and time.monotonic() < deadline_s:
             writer.finish(5)
         tool = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
         try:
-            assert tool.committed([ClientPartition(topic, 0)], timeout=20)[0].offset == 6
+            assert tool.committed([ClientPartition(topic, 0)], timeout=60)[0].offset == 6
         finally:
             tool.close()

@@ -45,33 +45,33 @@ def write(kafka: EmbeddedKafka, topic: str, count: int, *, partition: int = 0) -
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5})
     for number in range(count):
         producer.produce(topic, str(number).encode(), partition=partition, headers=[("h", b"1")])
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def write_transactions(kafka: EmbeddedKafka, topic: str) -> None:
     """Offsets 0 to 2 and their marker are committed, 4 and 5 and their marker are aborted."""
     properties = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic}
     producer = Producer(properties)
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     for values in (("a", "b", "c"), ("never", "never")):
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value.encode(), partition=0)
-        producer.flush(20)
+        producer.flush(60)
         if values[0] == "never":
-            producer.abort_transaction(20)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(20)
+            producer.commit_transaction(60)
 
 
 def remove_before(kafka: EmbeddedKafka, topic: str, offset: int) -> None:
     client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for future in client.delete_records([ClientPartition(topic, 0, offset)]).values():
-        future.result(20)
+        future.result(60)
 
 
 def read_until(
-    reader: PartitionReader, kind: type[Outcome], timeout_s: float = 20
+    reader: PartitionReader, kind: type[Outcome], timeout_s: float = 90
 ) -> list[Outcome]:
     """All outcomes up to the first of the kind."""
     found: list[Outcome] = []
@@ -112,7 +112,7 @@ def test_an_offset_that_is_gone_is_reported_and_the_rest_can_be_read(
     assert isinstance(failure, ReadFailure)
     assert (failure.partition, failure.kind) == (first, FailureKind.OFFSET_GONE)
     reader.restart(first)
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + 90
     while reader.positions != {first: 5, second: 3}:
         assert time.monotonic() < deadline_s, reader.positions
         reader.read(0.2)
@@ -157,7 +157,7 @@ def test_following_goes_on_behind_what_retention_removed(kafka: EmbeddedKafka, t
         remove_before(kafka, topic, 3)
         followed._reader.assign({partition: 1})  # drops what was fetched ahead
         values: list[bytes | None] = []
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 90
         while len(values) < 2:
             assert time.monotonic() < deadline_s, values
             record = followed.read(0.2)

@@ -32,7 +32,7 @@ def test_what_a_group_has_measured_counts(kafka: EmbeddedKafka, tmp_path: Path) 
         [*load, "--duration", "5m", *at], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as writer:
         try:
-            deadline_s = time.monotonic() + 60
+            deadline_s = time.monotonic() + 180
             while "dear" not in Administration(settings.kafka).topics(["dear"]):
                 assert time.monotonic() < deadline_s
                 time.sleep(0.5)  # until `load` has made it
@@ -70,4 +70,4 @@ def publish(settings: Settings) -> None:
     }
     publisher = StatusPublisher(settings.kafka, settings.topics)
     publisher.publish(status_parts(settings.lake.group, 1, 1, json.dumps({"status": status})))
-    assert publisher.flush(10) == 0
+    assert publisher.flush(60) == 0

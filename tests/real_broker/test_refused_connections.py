@@ -31,7 +31,7 @@ from penstock.settings.secret import Secret
 from penstock.settings.sections import KafkaSettings
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
-ANSWER_TIMEOUT_S = 40
+ANSWER_TIMEOUT_S = 120
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.username": "penstock"}
 SCRAM = {**LOGIN, "sasl.mechanism": "SCRAM-SHA-512", "ssl.ca.location": "ca.pem"}
 TLS = {"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}

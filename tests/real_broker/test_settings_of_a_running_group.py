@@ -19,7 +19,7 @@ from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import EmbeddedKafka
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
-BUSY_S = 60.0
+BUSY_S = 180.0
 Found = TypeVar("Found")
 
 

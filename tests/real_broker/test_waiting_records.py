@@ -21,7 +21,7 @@ from penstock.laboratory.broker import EmbeddedKafka
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
 PROGRAM = Path(__file__).parents[1] / "kit" / "controller" / "controller_of_one.py"
 RECORDS = 20_000
-WITHIN_S = 90.0
+WITHIN_S = 240.0
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from kit.page.browser import CHROMIUM, DESKTOP, Opener, Quiet
 
 # A busy machine needs its time; a test that passes waits no longer than it must.
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")

@@ -313,10 +313,9 @@ def test_decisions_are_filtered(server: PageServer, open_page: Opener) -> None:
     page = open_page(f"{server.address}#/decisions")
     expect(page.locator("#view-decisions .decision").first).to_be_visible()
     page.get_by_label("Kind").select_option("fault")
-    kinds = page.locator("#view-decisions .decision").evaluate_all(
-        "(all) => all.map((one) => one.dataset.kind)"
-    )
-    assert set(kinds) == {"fault"}
+    others = page.locator('#view-decisions .decision:not([data-kind="fault"])')
+    expect(others).to_have_count(0)
+    expect(page.locator("#view-decisions .decision").first).to_be_visible()
     page.get_by_label("Words in it").fill("stock.changes-14")
     expect(page.locator("#view-decisions .decision")).to_have_count(1)
     page.get_by_label("Words in it").fill("no such words")
@@ -353,18 +352,18 @@ def test_a_silent_controller_and_a_lost_server_are_told_apart(
         page = ready(open_page(server.address))
         server.pace = "silent"
         lost = page.locator("#lost")
-        expect(lost).to_contain_text("The controller has not reported for", timeout=30_000)
+        expect(lost).to_contain_text("The controller has not reported for", timeout=90_000)
         expect(lost).to_contain_text("old.")
         server.pace = "stands"
-        expect(lost).to_be_hidden(timeout=10_000)
+        expect(lost).to_be_hidden()
         quiet.is_server_gone = True
         server.end()
-        expect(lost).to_contain_text("The server of this page does not answer.", timeout=30_000)
+        expect(lost).to_contain_text("The server of this page does not answer.", timeout=90_000)
         expect(lost).to_contain_text("These figures are")
         keep_picture(page, "server-lost")
         port = server.port
     with PageServer(MadeUpGroup(consumers=4, partitions=12), seconds_before=5, port=port):
-        expect(lost).to_be_hidden(timeout=15_000)
+        expect(lost).to_be_hidden()
         expect(page.locator("#link")).to_have_text("live")
 
 

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from kit.consumer.consumers import wait_for
 from kit.in_a_loop import in_a_loop
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.model import TopicPartition
@@ -67,8 +68,8 @@ def test_foreign_tools_beside_a_writer(make_carrier: Callable[..., Carrier]) -> 
         stack.enter_context(in_a_loop(ours, lambda: 0.3))
         while planned := carrier.plan(topic, at_most=AT_ONCE):
             assert not carrier.carry(planned).failures
-    assert {"delete", "compact", "vacuum"} <= set(done)
-    assert reports
+        # Beside others of a busy machine a tool may have had no turn while the writer wrote.
+        wait_for("each tool", lambda: {"delete", "compact", "vacuum"} <= set(done) and reports)
     DeltaTable(place).delete(DELETED)
     rows = DeltaTable(place).to_pyarrow_table().to_pylist()
     left = [number for number in range(RECORDS) if number % 10 != 3]

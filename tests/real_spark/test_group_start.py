@@ -23,7 +23,7 @@ def test_its_spark_server_is_warm_before_the_first_consumer(
         assert group.spark_server is not None
         assert group.spark_server.process is not None
         server = group.spark_server.process.pid
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + 240
         while not children_of(server, "pyspark.daemon"):
             assert time.monotonic() < deadline_s, "it was not warmed up"
             time.sleep(0.2)  # nothing tells us; asking is the only way to know

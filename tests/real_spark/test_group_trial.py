@@ -18,6 +18,7 @@ from penstock.pipeline.connect_server import ConnectServer
 pytestmark = [pytest.mark.usefixtures("kit_on_the_path"), pytest.mark.broker, pytest.mark.spark]
 WHERE = "kit.consumer.transformations"
 MISSING = "no_such_module:decode"
+TRIES = 5
 
 
 class Place:
@@ -42,9 +43,7 @@ class Place:
             "lake.tables": json.dumps({self.topic: {"transformation": transformation}}),
         }
         flags = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
-        return penstock(
-            *arguments, "--bootstrap-server", self.kafka.bootstrap_servers, *flags, timeout_s=120
-        )
+        return penstock(*arguments, "--bootstrap-server", self.kafka.bootstrap_servers, *flags)
 
     def is_untouched(self) -> bool:
         topics = Administration(self.kafka.settings).cluster().partition_counts
@@ -80,9 +79,15 @@ def test_a_function_that_fails_on_every_record_stops_the_start(place: Place) -> 
 def test_batches_of_real_records_are_timed(place: Place) -> None:
     """With the transformation, into a corner of the lake of which nothing is left."""
     produce(place.kafka.settings, place.topic, {0: [b"x" * 1_000] * 1_500, 1: [b"y" * 1_000] * 500})
-    done = place.run("try", "--calibrate", "-o", "json", transformation=f"{WHERE}:upper_in_python")
-    assert done.returncode == 0, done.stderr
-    (timed,) = [one for one in json.loads(done.stdout) if one.get("topic") == place.topic]
+    timed: dict[str, Any] = {}
+    for _ in range(TRIES):  # on a busy machine there may be no time for a large batch
+        asked = ("try", "--calibrate", "-o", "json")
+        done = place.run(*asked, transformation=f"{WHERE}:upper_in_python")
+        assert done.returncode == 0, done.stderr
+        (timed,) = [one for one in json.loads(done.stdout) if one.get("topic") == place.topic]
+        if timed["bytes_per_s"] is not None and not timed["is_at_least"]:
+            break
+    assert timed["bytes_per_s"] is not None, timed
     assert timed["bytes_per_s"] > 10_000, timed
     # Of the 2 MB what fits into the time on this machine.
     assert re.search(rf"of {place.topic}: [01]\.\d MB of its log took", timed["explanation"]), timed
@@ -163,6 +168,7 @@ def test_a_roll_out_that_cannot_work_changes_nothing(
     settings = {
         "lake__tables": tables,
         "monitor__include": '["orders"]',
+        "controller__silence": "20s",  # nobody dies here: one that is slow is not replaced
         "controller__allowed_transformations": f'["{WHERE}:.*", "{MISSING}"]',
     }
     with made_group(tmp_path, **settings) as group:
@@ -172,7 +178,14 @@ def test_a_roll_out_that_cannot_work_changes_nothing(
         def update(transformation: str) -> Any:
             content = json.dumps({"transformations": {topic: transformation}})
             return penstock(
-                "service", "send", "update-deployments", content, "--wait", "4m", *at, timeout_s=250
+                "service",
+                "send",
+                "update-deployments",
+                content,
+                "--wait",
+                "12m",
+                *at,
+                timeout_s=800,
             )
 
         live.administration.create_topic(topic, partitions=2)
@@ -185,7 +198,7 @@ def test_a_roll_out_that_cannot_work_changes_nothing(
         assert refused.returncode == 1
         assert f"refused: The transformation {MISSING} cannot be imported" in refused.stderr
         live.until(lambda status: status["roll_out"] is None, "nothing is rolled out")
-        with live.loading("orders=20kB/s", seconds=45):
+        with live.loading_meanwhile("orders=20kB/s"):
             failed = update(f"{WHERE}:fails_in_a_consumer")
         assert failed.returncode == 1, failed.stderr
         assert "failed: rolled back: orders-" in failed.stderr

@@ -23,7 +23,7 @@ def test_its_test_passes_and_its_settings_load(tmp_path: Path) -> None:
         env={**os.environ},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert "1 passed" in tested.stdout, tested.stdout + tested.stderr

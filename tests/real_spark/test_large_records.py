@@ -17,7 +17,7 @@ def _send(carrier: Carrier, topic: str, value: bytes) -> None:
     servers = carrier.settings.kafka.bootstrap_servers
     producer = Producer({"bootstrap.servers": servers, "message.max.bytes": 100 * MB})
     producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(240) == 0
 
 
 @pytest.mark.parametrize(

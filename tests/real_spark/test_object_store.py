@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from kit.consumer.consumers import add_records, assert_exact, group_of, make_topic, wait_for
+from kit.consumer.consumers import (
+    WAIT_S,
+    add_records,
+    assert_exact,
+    group_of,
+    make_topic,
+    wait_for,
+)
 from kit.lake.faulty_store import Fault, faulty_store, puts_an_entry, puts_data
 from kit.lake.lake import Carrier, new_topic_name, produce
 from kit.lake.s3_server import BUCKET, S3Server, s3_for_tests
@@ -117,11 +124,11 @@ def test_writers_race_for_one_partition(make_carrier: MakeCarrier) -> None:
     def run(carrier: Carrier) -> None:
         for _ in range(3):
             planned = carrier.plan(topic, at_most=8)
-            meet.wait(60)
+            meet.wait(300)
             result = carrier.carry(planned)
             wins.append(len(result.carried))
             assert all(isinstance(one, StaleWriterError) for one in result.failures.values())
-            meet.wait(60)
+            meet.wait(300)
 
     threads = [threading.Thread(target=run, args=(carrier,)) for carrier in carriers]
     for thread in threads:
@@ -197,13 +204,13 @@ def test_a_killed_consumer_goes_on_from_the_bucket(
         child = group.start(1, at="before-commit", count=2)
         first = group.incarnation(1)
         group.command_start(1, places)
-        wait_for("the first batch", lambda: _carried(group.settings, topic) == 120, 60)
+        wait_for("the first batch", lambda: _carried(group.settings, topic) == 120)
         add_records(group, topic, 3, 60)
-        assert child.process.wait(60) == -signal.SIGKILL
+        assert child.process.wait(WAIT_S) == -signal.SIGKILL
         again = group.start(1)
         group.wait_new_incarnation(1, first)
         group.command_start(1, places)
-        wait_for("the rest", lambda: _carried(group.settings, topic) == 300, 60)
+        wait_for("the rest", lambda: _carried(group.settings, topic) == 300)
         assert again.end() == 0
         assert_exact(group, topic)
 

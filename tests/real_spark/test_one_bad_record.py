@@ -32,7 +32,7 @@ def _far_times(carrier: Carrier, topic: str) -> None:
     for number, time_ms in enumerate(times):
         producer.produce(topic, b"%d" % number, partition=0, timestamp=time_ms)
         producer.produce(topic, b"fine", partition=1)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
 
 
 @pytest.mark.parametrize("way", ["pass-through", "connector", "transformation", "dated"])

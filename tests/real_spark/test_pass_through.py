@@ -49,7 +49,7 @@ def _of_every_kind(carrier: Carrier, topic: str) -> None:
     ]
     for number, kind in enumerate(kinds * 3):
         producer.produce(topic, partition=number % 2, **kind)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     produce(carrier.settings.kafka, topic, {0: [b"aborted"] * 4}, transaction=False)
     produce(carrier.settings.kafka, topic, {0: [b"committed"] * 3}, transaction=True)
     # The log of partition 1 ends with nothing but what is not there for a reader.

@@ -2,15 +2,16 @@
 
 import subprocess
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from kit.consumer.consumers import wait_for
 from kit.processes import children_of
 from penstock.pipeline.connect_server import ConnectServer
 from penstock.pipeline.pass_through_session import PassThroughSession, shared_session_id
@@ -22,15 +23,23 @@ from penstock.spark_worker.work import WrittenPart
 pytestmark = pytest.mark.spark
 
 
-def _answering(sleep_s: float = 0.0) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A task that says which process it ran in, after a while."""
+def _answering(sign: str = "") -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A task that says which process it ran in.
+
+    With the name of a file as its sign it makes this file, and answers when it is removed.
+    """
 
     def run(numbers: Iterator[Any]) -> Iterator[Any]:
         import os  # noqa: PLC0415 -- in the worker
         import time  # noqa: PLC0415 -- in the worker
+        from pathlib import Path  # noqa: PLC0415 -- in the worker
 
         for batch in numbers:
-            time.sleep(sleep_s)
+            if sign:
+                Path(sign).touch()
+            until_s = time.monotonic() + 240
+            while sign and Path(sign).exists() and time.monotonic() < until_s:
+                time.sleep(0.05)
             yield pa.RecordBatch.from_pydict(
                 {
                     "topic": pa.array(["t"] * batch.num_rows, pa.string()),
@@ -45,8 +54,8 @@ def _answering(sleep_s: float = 0.0) -> Callable[[Iterator[Any]], Iterator[Any]]
     return run
 
 
-def _paths(session: PassThroughSession, tasks: int, sleep_s: float = 0.0) -> set[str]:
-    answers = session.run(_answering(sleep_s), tasks)
+def _paths(session: PassThroughSession, tasks: int) -> set[str]:
+    answers = session.run(_answering(), tasks)
     return {one.path for one in answers if isinstance(one, WrittenPart)}
 
 
@@ -81,7 +90,7 @@ def test_a_server_is_warmed_up_for_the_group(
     server = spark_server.process.pid
     before = children_of(server, "pyspark.daemon")
     command = warm_up_command(spark_server.master, two[0]._group, 2)
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=300)
     (new,) = children_of(server, "pyspark.daemon") - before
     assert _paths(two[0], 2) == {str(new)}
 
@@ -114,28 +123,30 @@ def test_options_for_the_start_of_a_server_do_not_keep_a_session_from_opening(
 
 
 def test_an_interruption_ends_only_ones_own(
-    two: tuple[PassThroughSession, PassThroughSession],
+    two: tuple[PassThroughSession, PassThroughSession], tmp_path: Path
 ) -> None:
     """While both run, one is interrupted: it fails, the other gives its answer."""
     outcomes: dict[str, Any] = {}
 
-    def run(name: str, session: PassThroughSession, sleep_s: float) -> None:
+    def run(name: str, session: PassThroughSession) -> None:
         try:
-            outcomes[name] = session.run(_answering(sleep_s), 1)
+            outcomes[name] = session.run(_answering(str(tmp_path / name)), 1)
         except PySparkException as error:
             outcomes[name] = str(error)
 
-    for session in two:
-        session.run(_answering(), 1)  # connected, workers up
+    names = ("cut", "kept")
     threads = [
-        threading.Thread(target=run, args=(name, session, sleep_s))
-        for name, session, sleep_s in (("cut", two[0], 60.0), ("kept", two[1], 4.0))
+        threading.Thread(target=run, args=(name, session))
+        for name, session in zip(names, two, strict=True)
     ]
     for thread in threads:
         thread.start()
-    time.sleep(1.5)  # both are in their tasks
+    wait_for("both to be in their tasks", lambda: all((tmp_path / one).exists() for one in names))
     two[0].interrupt()
-    for thread in threads:
-        thread.join(45)
+    threads[0].join(180)
     assert "OPERATION_CANCELED" in outcomes["cut"]
+    assert "kept" not in outcomes
+    for name in names:
+        (tmp_path / name).unlink()
+    threads[1].join(180)
     assert [one.records for one in outcomes["kept"]] == [1]

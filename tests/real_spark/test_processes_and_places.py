@@ -19,7 +19,7 @@ from penstock.processes import start_child, stop_all
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 MakeCarrier = Callable[..., Carrier]
 HOST = "127.0.0.1"
-TIMEOUT_S = 280
+TIMEOUT_S = 600
 
 
 def _run(carrier: Carrier, topic: str, master: str, *more: str) -> subprocess.CompletedProcess[str]:
@@ -108,7 +108,7 @@ def cluster(tmp_path: Path, spark_jars: None) -> Iterator[str]:
             environment=environment,
         )
     ]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not is_listening(HOST, port) and time.monotonic() < deadline:
         time.sleep(0.1)
     started += [

@@ -42,6 +42,9 @@ class Roles:
             "PENSTOCK_LAKE__ROOT": str(folder / "lake"),
             "PENSTOCK_CONTROLLER__DIRECTORY": str(folder / "group"),
             "PENSTOCK_CONTROLLER__SPARE_CONSUMERS": "0",
+            # A clean end is part of this test; that it is quick is not.
+            "PENSTOCK_CONSUMER__GRACE": "150s",
+            "PENSTOCK_CONTROLLER__CONSUMER_GRACE": "170s",
             "PENSTOCK_CONSUMER__STATE_ROOT": str(folder / "state"),
             "PENSTOCK_SPARK__MASTER": master,
         }
@@ -59,7 +62,7 @@ class Roles:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         assert done.returncode == 0, f"{user}: {done.stderr}"
 
@@ -80,13 +83,13 @@ class Roles:
             try:
                 yield
                 process.send_signal(signal.SIGTERM)
-                code = process.wait(timeout=60)
+                code = process.wait(timeout=240)
                 assert code == 0, log_file.read_text(encoding="utf-8")[-2000:]
             finally:
                 process.kill()
 
 
-def until(condition: Callable[[], bool], what: str, within_s: float = 120) -> None:
+def until(condition: Callable[[], bool], what: str, within_s: float = 300) -> None:
     """Each look makes clients of its own: looking often would be most of the work."""
     deadline_s = time.monotonic() + within_s
     while not condition():
@@ -97,7 +100,7 @@ def until(condition: Callable[[], bool], what: str, within_s: float = 120) -> No
 def offsets_of_the_group(broker: GuardedBroker) -> dict[int, int]:
     client = AdminClient({"bootstrap.servers": broker.settings.bootstrap_servers})
     asked = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(NAMES["group"])])
-    found = asked[NAMES["group"]].result(timeout=20).topic_partitions
+    found = asked[NAMES["group"]].result(timeout=90).topic_partitions
     return {one.partition: one.offset for one in found or []}
 
 
@@ -109,7 +112,7 @@ def say_and_hear(settings: Settings) -> None:
     said = CommitterPresence(table="orders", consumer_id=1, incarnation=1, commit_ms=5)
     reader.follow(said.mailbox)
     writer.send(said)
-    writer.flush(20)
+    writer.flush(90)
     until(lambda: reader.read(1.0) == [said], "what was said on the commit topic")
     reader.close()
     assert not lost

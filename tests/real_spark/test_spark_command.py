@@ -58,6 +58,6 @@ def test_a_server_in_the_foreground_ends_with_sigterm(
         assert is_listening("127.0.0.2", int(address.rpartition(":")[2]))
         (log,) = tmp_path.glob("penstock-spark-*/spark.log")  # one server, not two
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=40) == 0
+        assert process.wait(timeout=240) == 0
     assert not is_listening("127.0.0.2", int(address.rpartition(":")[2]))
     assert not log.exists()

@@ -57,7 +57,7 @@ def test_the_study_writes_only_where_it_chose(
         **password[secret],
     }
     chosen = ("--topic", "orders", "--transformation", f"{WHERE}:decode_all", "-o", "json")
-    done = penstock("study", "consumer", *chosen, environment=environment, timeout_s=200)
+    done = penstock("study", "consumer", *chosen, environment=environment, timeout_s=800)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["whole"], found

@@ -217,7 +217,7 @@ def test_raw_records_need_no_spark(trials: Trials) -> None:
     topic = trials.topic("try")
     producer = RecordProducer(trials.kafka.settings)
     producer.send(topic, 0, b"\xff", key=b"k", headers=(("h", b"1"),))
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     nowhere = cast("ConnectServer", SimpleNamespace(master="sc://127.0.0.1:1"))
     done = Trials(trials.kafka, nowhere, trials.lake).run(topic, "--raw")
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from kit.consumer.consumers import wait_for
 from kit.lake.lake import Carrier, new_topic_name, produce
 from penstock.pipeline.upkeep import UpkeepReport, keep_up, remove_orphans_of
 
@@ -38,8 +39,10 @@ def test_compaction_beside_a_running_writer(make_carrier: MakeCarrier) -> None:
     thread = threading.Thread(target=compact)
     thread.start()
     try:
-        for _ in range(5):
+        for number in range(5):
             assert not carrier.carry(carrier.plan(topic, at_most=5)).failures
+            if number == 2:
+                wait_for("joined files", lambda: any(one.bytes_rewritten for one in reports))
     finally:
         stop.set()
         thread.join()

@@ -182,7 +182,7 @@ def test_an_offset_out_of_range_stops_that_partition(make_carrier: MakeCarrier) 
     produce(carrier.settings.kafka, topic, {0: [b"x"] * 6, 1: [b"y"] * 6})
     planned = carrier.plan(topic)
     client = AdminClient({"bootstrap.servers": carrier.settings.kafka.bootstrap_servers})
-    client.delete_records([ClientPartition(topic, 0, 4)])[ClientPartition(topic, 0, 4)].result(20)
+    client.delete_records([ClientPartition(topic, 0, 4)])[ClientPartition(topic, 0, 4)].result(90)
     result = carrier.carry(planned)
     assert isinstance(result.failures[TopicPartition(topic, 0)], OffsetOutOfRangeError)
     assert result.carried == {TopicPartition(topic, 1): 6}

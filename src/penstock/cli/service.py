@@ -46,7 +46,7 @@ from penstock.settings import Settings
 from penstock.settings.tree import known_options
 from penstock.settings.units import parse_duration
 
-ANSWER_WAIT = "15s"
+ANSWER_WAIT = "60s"
 KINDS: dict[str, type[ServiceRequest]] = {
     "update-deployments": UpdateDeployments,
     "change-settings": ChangeSettings,

@@ -17,12 +17,14 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
+from kit.consumer.sent_messages import SentMessages
 from kit.event_log import EventLog
 from kit.lake.delta_rows import count_at, rows_at
 from kit.lake.lake import new_topic_name, produce
+from penstock.errors import PenstockError
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
-from penstock.kafka_io.leading_producer import LeadingProducer, Outgoing
+from penstock.kafka_io.leading_producer import FencedError, LeadingProducer, Outgoing
 from penstock.messages import (
     CommandRefusedEvent,
     ConsumerPhase,
@@ -37,7 +39,6 @@ from penstock.messages import (
     StateQueryResponse,
     StopConsumingCommand,
     StopConsumingEvent,
-    decode,
     encode,
 )
 from penstock.model import TopicPartition
@@ -45,7 +46,10 @@ from penstock.settings import Settings
 from penstock.verification import verify
 
 MAIN = Path(__file__).parent / "consumer_main.py"
-WAIT_S = 60.0
+# Where this is over something hangs; a busy machine may take a minute for what else takes a second.
+WAIT_S = 180.0
+# Less than that, and much more than a consumer needs to end. The controller's has to be longer.
+GRACE, CONTROLLERS_GRACE = "150s", "170s"
 Kind = TypeVar("Kind", bound=FromConsumer)
 
 
@@ -110,7 +114,6 @@ class Group:
     plan_number: int = 1
     _epochs: int = 0
     _queries: int = 0
-    heard: list[Message] = field(default_factory=list)
     children: list[ConsumerChild] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -119,18 +122,15 @@ class Group:
         # A consumer obeys only what is written under the controller's transactional id.
         leader = self.settings.topics.names.transactional_id(self.settings.lake.group)
         self._leader = LeadingProducer(self.settings.kafka, leader)
-        self._reader = Consumer(
-            {"bootstrap.servers": servers, "group.id": "kit", "enable.auto.commit": False}
-        )
-        topic = self.settings.topics.names.consumer
-        self._reader.assign([ClientPartition(topic, 0, 0)])
+        self._sent = SentMessages(servers, self.settings.topics.names.consumer)
+        self.heard = self._sent.messages
 
     def close(self) -> None:
         for child in self.children:
             if child.process.poll() is None:
                 child.process.kill()
                 child.process.wait(10)
-        self._reader.close()
+        self._sent.close()
 
     def print_logs(self) -> None:
         """Show the last log lines of every consumer beside the failure of a test."""
@@ -148,6 +148,8 @@ class Group:
         content = self.settings.model_dump(mode="json", exclude_defaults=True)
         content.setdefault("consumer", {}).update(consumer)
         content["consumer"].setdefault("state_root", str(self.folder / "state"))
+        content["consumer"].setdefault("grace", GRACE)
+        content.setdefault("controller", {}).setdefault("consumer_grace", CONTROLLERS_GRACE)
         content["log"] = {"format": "json", "level": "debug"}
         started = len(self.children)
         file = self.folder / f"settings-{number}-{started}.yaml"
@@ -175,7 +177,18 @@ class Group:
     def send(self, message: Message) -> None:
         encoded = encode(message)
         topic = self.settings.topics.names.of_role(message.topic_role)
-        self._leader.send([Outgoing(topic, message.mailbox, encoded.value, encoded.headers)])
+        outgoing = Outgoing(topic, message.mailbox, encoded.value, encoded.headers)
+        wait_for("the broker to take a message", lambda: self._is_sent(outgoing))
+
+    def _is_sent(self, outgoing: Outgoing) -> bool:
+        """A broker that gets no processor takes longer than a transaction may; none was sent."""
+        try:
+            self._leader.send([outgoing])
+        except FencedError:
+            raise
+        except PenstockError:
+            return False
+        return True
 
     def next_epoch(self) -> str:
         self._epochs += 1
@@ -218,12 +231,8 @@ class Group:
     # --- what the consumers send ---
 
     def listen(self) -> None:
-        """Read the messages that have arrived."""
-        while (message := self._reader.poll(0.02)) is not None:
-            if message.error() is None:
-                read = decode(message.value(), message.headers())
-                assert isinstance(read, Message), read
-                self.heard.append(read)
+        """Read all messages that are in the topic now."""
+        self._sent.read_to_the_end()
 
     def said(
         self, kind: type[Kind], number: int, after: int = 0, *, incarnation: int | None = None
@@ -284,7 +293,7 @@ class Group:
         reader = Consumer({"bootstrap.servers": servers, "group.id": name})
         try:
             asked = [ClientPartition(one.topic, one.partition) for one in places]
-            return [one.offset for one in reader.committed(asked, timeout=10)]
+            return [one.offset for one in reader.committed(asked, timeout=60)]
         finally:
             reader.close()
 
@@ -294,7 +303,7 @@ class Group:
         for future in client.delete_records(
             [ClientPartition(place.topic, place.partition, before)]
         ).values():
-            future.result(20)
+            future.result(60)
 
     def time_to_answer_s(self, number: int) -> float:
         """From before a query is sent until its answer is read; nothing here waits in steps."""
@@ -302,12 +311,7 @@ class Group:
         asked = time.monotonic()
         query = self.ask(number)
         while time.monotonic() - asked < WAIT_S:
-            message = self._reader.poll(1.0)
-            if message is None or message.error() is not None:
-                continue
-            read = decode(message.value(), message.headers())
-            assert isinstance(read, Message), read
-            self.heard.append(read)
+            read = self._sent.next_message()
             if isinstance(read, StateQueryResponse) and read.query_number == query:
                 return time.monotonic() - asked
         raise AssertionError(f"consumer {number} did not answer")

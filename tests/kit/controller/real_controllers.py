@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).parent / "controller_of_one.py"
 # Many heartbeats: on a busy machine some come late after the broker is back.
 TAKEOVER_AFTER_S = 10.0
 # For a process on a busy machine: to start, and to notice and to lead.
-BUSY_S = 30.0
+BUSY_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)

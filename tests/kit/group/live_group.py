@@ -24,7 +24,7 @@ from penstock.settings import load_settings
 from penstock.verification import VerificationResult, carried_so_far, verify
 
 LOOK_EVERY_S = 0.2
-CONVERGE_S = 90.0
+CONVERGE_S = 300.0
 
 
 def made_group(folder: Path, **changes: str) -> LocalGroup:
@@ -92,13 +92,15 @@ class LiveGroup:
 
         return self.until(is_calm, "converged")
 
-    def load(self, *targets: str, seconds: float) -> LoadResult:
+    def load(
+        self, *targets: str, seconds: float, stop: threading.Event | None = None
+    ) -> LoadResult:
         """Produce, and count the records."""
         counts = dict(self.administration.cluster().partition_counts)
         chosen = [one for text in targets for one in parse_target(text, counts, seed=1)]
         result = LoadGenerator(
             self.group.settings.kafka, chosen, run_id=f"live-{time.monotonic_ns()}"
-        ).run(seconds)
+        ).run(seconds, stop)
         assert result.records_failed == 0, result.first_failure
         for name, records in result.records_by_partition.items():
             self.produced[name] = self.produced.get(name, 0) + records
@@ -141,13 +143,15 @@ class LiveGroup:
         raise AssertionError(f"left running: {sorted(there - known)}")
 
     @contextmanager
-    def loading(self, *targets: str, seconds: float) -> Iterator[None]:
+    def loading(
+        self, *targets: str, seconds: float, stop: threading.Event | None = None
+    ) -> Iterator[None]:
         """Produce on a thread while the block runs; wait for its end and raise its errors."""
         failures: list[BaseException] = []
 
         def produce() -> None:
             try:
-                self.load(*targets, seconds=seconds)
+                self.load(*targets, seconds=seconds, stop=stop)
             except BaseException as error:  # noqa: BLE001 -- raised by the main thread below
                 failures.append(error)
 
@@ -161,6 +165,16 @@ class LiveGroup:
                 thread.join(LOOK_EVERY_S)
         if failures:
             raise failures[0]
+
+    @contextmanager
+    def loading_meanwhile(self, *targets: str) -> Iterator[None]:
+        """Produce until the block ends, however long a busy machine takes for it."""
+        stop = threading.Event()
+        with self.loading(*targets, seconds=3600, stop=stop):
+            try:
+                yield
+            finally:
+                stop.set()
 
     @contextmanager
     def commands(self) -> Iterator["Commands"]:

@@ -59,7 +59,7 @@ class GuardedBroker:
     def grant(self, rights: Sequence[KafkaRight]) -> None:
         client = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers})
         for future in client.create_acls([one.binding(one.role) for one in rights]).values():
-            future.result(timeout=20)
+            future.result(timeout=60)
 
     def asked(self) -> set[Asked]:
         (node,) = self.kafka.nodes.values()

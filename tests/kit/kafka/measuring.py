@@ -3,7 +3,7 @@
 import gc
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -21,6 +21,12 @@ from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings, MonitorSettings
 
 PERIOD_S = 0.3
+# A producer that gets no processor for a while writes nothing and then too much. A window counts
+# where it wrote evenly over every such time, and the meter had most of its rounds.
+EVEN_OVER_S = 1.0
+EVEN_WITHIN = 0.1
+ROUNDS_SHARE_MIN = 0.7
+WINDOWS_MAX = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,8 @@ class Watcher:
         self._measuring = measuring
         self.rounds: list[MeasuredSpeeds] = []
 
-    def watch(self, seconds: float) -> list[MeasuredSpeeds]:
-        """Run rounds for this long; returns those."""
+    def watch(self, seconds: float, writer: "Writer | None" = None) -> list[MeasuredSpeeds]:
+        """Run rounds for this long; returns those. What the writer has written is noted beside."""
         first, end_s = len(self.rounds), time.monotonic() + seconds
         while time.monotonic() < end_s:
             begun_s = time.monotonic()
@@ -50,10 +56,12 @@ class Watcher:
             for row in (speeds.bytes_per_s, speeds.raw_bytes_per_s, speeds.records_per_s):
                 assert all(math.isnan(value) or 0 <= value < math.inf for value in row)
             self.rounds.append(speeds)
+            if writer is not None:
+                writer.look()
             time.sleep(max(0.0, PERIOD_S - (time.monotonic() - begun_s)))
         return self.rounds[first:]
 
-    def until(self, name: LogName, *, timeout_s: float = 20.0) -> Seen:
+    def until(self, name: LogName, *, timeout_s: float = 90.0) -> Seen:
         """Watch until the speed of a partition is known."""
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:
@@ -62,6 +70,27 @@ class Watcher:
             if seen is not None and seen.bytes_per_s is not None:
                 return seen
         raise AssertionError(f"the speed of {name} stayed unknown for {timeout_s} s")
+
+    def until_right(
+        self,
+        writer: "Writer",
+        seconds: float,
+        wrong: Callable[[list[MeasuredSpeeds]], object],
+    ) -> None:
+        """Watch a window in which nothing is `wrong`; begins with a mark of the writer.
+
+        What is wrong in a window of an even writer is an error. In another one it proves nothing,
+        and the next window is watched.
+        """
+        for _ in range(WINDOWS_MAX):
+            writer.mark()
+            window = self.watch(seconds, writer)
+            found = wrong(window)
+            if not found:
+                return
+            has_rounds = len(window) >= ROUNDS_SHARE_MIN * seconds / PERIOD_S
+            assert not (has_rounds and writer.was_even()), found
+        raise AssertionError(f"void {WINDOWS_MAX} times: nothing was written evenly; {found}")
 
 
 def seen_in(speeds: MeasuredSpeeds, name: LogName) -> Seen | None:
@@ -74,11 +103,15 @@ def seen_in(speeds: MeasuredSpeeds, name: LogName) -> Seen | None:
 
 
 @contextmanager
-def watching(kafka: EmbeddedKafka, topic: str, **options: object) -> Iterator[Watcher]:
+def watching(
+    kafka: EmbeddedKafka, topic: str, *, answer_timeout: str = "10s", **options: object
+) -> Iterator[Watcher]:
     """A meter on the topics that match; `options` are of the monitor's settings."""
     given = {"period": f"{PERIOD_S}s", "layout_refresh": "1s", "include": [topic], **options}
     settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers=kafka.bootstrap_servers),
+        kafka=KafkaSettings.model_validate(
+            {"bootstrap_servers": kafka.bootstrap_servers, "answer_timeout": answer_timeout}
+        ),
         monitor=MonitorSettings.model_validate(given),
     )
     try:
@@ -99,6 +132,33 @@ class Writer:
 
     def mark(self) -> None:
         self._marked = (time.monotonic(), self._generator.acknowledged())
+        self._looks = [self._marked]
+
+    def look(self) -> None:
+        self._looks.append((time.monotonic(), self._generator.acknowledged()))
+
+    def was_even(self) -> bool:
+        """Whether each partition was written at about one speed at all looks since the mark."""
+        for partition in self._marked[1]:
+            slowest, fastest = self.speeds_between_looks((partition.topic, partition.partition))
+            if fastest - slowest > EVEN_WITHIN * fastest:
+                return False
+        return True
+
+    def speeds_between_looks(self, name: LogName) -> tuple[float, float]:
+        """The lowest and the highest speed since the mark over a second or more."""
+        partition = TopicPartition(*name)
+        speeds, begun = [], self._looks[0]
+        for look in self._looks[1:]:
+            if look[0] - begun[0] >= EVEN_OVER_S:
+                acknowledged = look[1][partition][1] - begun[1][partition][1]
+                speeds.append(acknowledged / (look[0] - begun[0]))
+                begun = look
+        return (min(speeds), max(speeds)) if speeds else (0.0, math.inf)
+
+    def payload_bytes(self, name: LogName) -> int:
+        """Acknowledged so far."""
+        return self._generator.acknowledged()[TopicPartition(*name)][1]
 
     def payload_bytes_per_s(self, name: LogName) -> float:
         """Acknowledged since the mark; the log's bytes are a few percent more."""

@@ -30,11 +30,11 @@ class MonitorProcess:
 
     def terminate(self) -> int:
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(timeout=30)
+        return self._process.wait(timeout=90)
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=90)
 
     def wait(self, timeout_s: float) -> int:
         return self._process.wait(timeout=timeout_s)

@@ -16,7 +16,7 @@ _IS_TRANSACTIONAL = 0x10
 # Unknown topic or partition, leader not available, not the leader: of a topic that was just made.
 _NO_LEADER_YET = {3, 5, 6}
 _POLYNOMIAL = 0x82F63B78
-_ANSWER_TIMEOUT_S = 20.0
+_ANSWER_TIMEOUT_S = 60.0
 RawHeaders = Sequence[tuple[bytes, bytes | None]]
 
 

@@ -69,7 +69,7 @@ def _add_user(servers: str, user: str, password: str) -> None:
     change = UserScramCredentialUpsertion(user, credentials, password.encode())
     client = AdminClient({"bootstrap.servers": servers})
     for future in client.alter_user_scram_credentials([change]).values():
-        future.result(timeout=20)
+        future.result(timeout=60)
 
 
 def make_certificates(folder: Path) -> None:

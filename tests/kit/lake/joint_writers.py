@@ -5,7 +5,7 @@ consumer does. The arguments are the lake's root, the broker, the prefix of the 
 commits (`one`, or `two` at once), who dies by SIGKILL at which point, such as
 `1:batches-committed`, or `nobody`, for how many seconds, and the options of an object store, as
 JSON. Who died is started again under a new incarnation. On a slow machine all go on until somebody
-has died.
+has died, or until others have committed for one of them.
 """
 
 import json
@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from multiprocessing import Value
 from typing import Any
 
@@ -25,7 +26,7 @@ from penstock.committer.core import duty
 from penstock.model import TopicPartition
 from penstock.pipeline.batch import Writer
 from penstock.pipeline.failures import StaleWriterError
-from penstock.pipeline.joint_table import JointTable
+from penstock.pipeline.joint_table import Handed, JointTable
 from penstock.pipeline.ledger_moves import LedgerMove
 from penstock.pipeline.written_files import written_files
 from penstock.settings import Settings
@@ -41,11 +42,12 @@ WRITERS = 4
 ROWS = 3
 PERIOD_S = 0.1
 COMMITTER = duty.committer_of("orders", range(1, WRITERS + 1))
-OTHER = next(one for one in range(1, WRITERS + 1) if one != COMMITTER)
+OTHER, THIRD, *_ = (one for one in range(1, WRITERS + 1) if one != COMMITTER)
 # A point must be passed so often before somebody dies at it: then all commit together.
 PASSES = 10
-# So much longer at most does it take until somebody dies, and so long do all go on after it.
-DEATH_S_MAX = 60.0
+# So much longer at most does it take until somebody dies, or until the batches of one writer were
+# committed by another so often, and so long do all go on after a death.
+LATER_S_MAX = 180.0
 AFTER_DEATH_S = 3.0
 
 
@@ -102,12 +104,44 @@ def dying_at(point: str | None) -> together.Point:
     return at_point
 
 
-def run(settings: Settings, writer: Writer, end_s: Callable[[], float], point: str | None) -> None:
-    others = CommitsTogether(settings, writer, at_point=dying_at(point))
+class Counted(CommitsTogether):
+    """Tells when others have committed often enough for this writer."""
+
+    def __init__(
+        self, settings: Settings, writer: Writer, point: str | None, tell: Callable[[], None]
+    ) -> None:
+        super().__init__(settings, writer, at_point=dying_at(point))
+        self._left = PASSES
+        self._tell = tell
+
+    def hand_over(self, *given: Any) -> Handed | None:
+        handed = super().hand_over(*given)
+        if handed is not None and handed.version is not None:
+            self._left -= 1
+            if self._left == 0:
+                self._tell()
+        return handed
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """When all writers end, which each of them may change."""
+
+    not_before_s: float
+    shared: Any
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= float(self.shared.value)
+
+    def soon(self, after_s: float = 0.0) -> None:
+        self.shared.value = max(self.not_before_s, time.monotonic() + after_s)
+
+
+def run(settings: Settings, writer: Writer, ending: Ending, others: CommitsTogether) -> None:
     table = JointTable(settings.lake, "orders")
     table.open_for(SCHEMA, ())
     number = 0
-    while time.monotonic() < end_s():
+    while not ending.is_over():
         began_s = time.monotonic()
         carry(table, writer, number, others)
         number += 1
@@ -116,13 +150,13 @@ def run(settings: Settings, writer: Writer, end_s: Callable[[], float], point: s
 
 
 def _start(
-    settings: Settings, writer: Writer, end_s: Callable[[], float], point: str | None
+    settings: Settings, writer: Writer, ending: Ending, make_others: Callable[[], CommitsTogether]
 ) -> int:
     child = os.fork()
     if child:
         return child
     try:
-        run(settings, writer, end_s, point)
+        run(settings, writer, ending, make_others())
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 -- a child must not go on as its parent
         sys.stderr.write(f"{writer}: {error!r}\n")
@@ -143,15 +177,17 @@ def main() -> int:
     dies, _, point = death.partition(":")
     settings = settings_for(root, servers, prefix, json.loads(options))
     until_s = time.monotonic() + float(seconds)
-    shared = Value("d", until_s + (DEATH_S_MAX if point else 0.0))
+    ending = Ending(until_s, Value("d", until_s + LATER_S_MAX))
 
-    def end_s() -> float:
-        return float(shared.value)
+    def start(writer: Writer, dies_at: str | None) -> int:
+        # Of the writers that others commit for, one tells; with somebody's death that is the sign.
+        is_telling = not point and writer.consumer_id == THIRD
+        tell = ending.soon if is_telling else (lambda: None)
+        return _start(settings, writer, ending, lambda: Counted(settings, writer, dies_at, tell))
 
     running = {
-        _start(settings, writer, end_s, point if dies == str(number) else None): writer
-        for number in range(1, WRITERS + 1)
-        for writer in [Writer(number, 1)]
+        start(writer, point if dies == str(writer.consumer_id) else None): writer
+        for writer in (Writer(number, 1) for number in range(1, WRITERS + 1))
     }
     deaths = failures = 0
     while running:
@@ -160,8 +196,8 @@ def main() -> int:
         if os.WIFSIGNALED(status):
             deaths += 1
             again = Writer(writer.consumer_id, writer.incarnation + 1)
-            shared.value = max(until_s, time.monotonic() + AFTER_DEATH_S)
-            running[_start(settings, again, end_s, None)] = again
+            ending.soon(AFTER_DEATH_S)
+            running[start(again, None)] = again
         failures += os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0
     sys.stdout.write(f"{deaths} {failures}\n")
     return 0

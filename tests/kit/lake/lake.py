@@ -17,6 +17,8 @@ from penstock.settings import Settings
 from penstock.settings.sections import KafkaSettings, LakeSettings, SparkSettings
 from penstock.verification import VerificationResult, verify
 
+# What a broker is given for an answer: its machine may be busy.
+ANSWERS_WITHIN_S = 120
 _numbers = itertools.count(1)
 
 
@@ -46,7 +48,7 @@ def produce(
         properties["transactional.id"] = f"{topic}-producer"
     producer = Producer(properties)
     if transaction is not None:
-        producer.init_transactions(30)
+        producer.init_transactions(ANSWERS_WITHIN_S)
         producer.begin_transaction()
     for partition, some in sorted(values.items()):
         for number, value in enumerate(some):
@@ -67,12 +69,12 @@ def produce(
                     break
             producer.poll(0)
     if transaction is None:
-        assert producer.flush(30) == 0
+        assert producer.flush(ANSWERS_WITHIN_S) == 0
     elif transaction:
-        producer.commit_transaction(30)
+        producer.commit_transaction(ANSWERS_WITHIN_S)
     else:
-        producer.flush(30)
-        producer.abort_transaction(30)
+        producer.flush(ANSWERS_WITHIN_S)
+        producer.abort_transaction(ANSWERS_WITHIN_S)
 
 
 @dataclass

@@ -90,7 +90,7 @@ def running_s3_server(folder: Path) -> Iterator[S3Server]:
     keys = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
     server = start_child(command, log_file=folder / "s3.log", environment={**os.environ, **keys})
     try:
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 90
         while not is_listening("127.0.0.1", port):
             assert time.monotonic() < deadline_s, (folder / "s3.log").read_text(encoding="utf-8")
             time.sleep(0.05)  # nothing tells us; asking is the only way to know

@@ -31,7 +31,7 @@ from penstock.settings.sections import LakeSettings, PageSettings
 SECONDS_BEFORE = MOVE_AT_S + 4
 PLAN_EVERY_S = 20
 STALE_AFTER_S = 5.0
-START_WITHIN_S = 20.0
+START_WITHIN_S = 90.0
 
 
 class MadeUpTables(LakeTables):

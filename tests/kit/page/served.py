@@ -16,6 +16,8 @@ from typing import Any
 
 from kit.page.made_up_group import MadeUpGroup
 
+# A process that gets no processor for seconds has not failed.
+ANSWERS_WITHIN_S = 90.0
 _ADDRESS = re.compile(r"(https?)://(\S+):(\d+)/")
 
 
@@ -54,10 +56,12 @@ class Served:
         host: str = "127.0.0.1",
     ) -> Answer:
         if self.tls is None:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self.port, timeout=ANSWERS_WITHIN_S
+            )
         else:
             connection = http.client.HTTPSConnection(
-                "127.0.0.1", self.port, timeout=10, context=self.tls
+                "127.0.0.1", self.port, timeout=ANSWERS_WITHIN_S, context=self.tls
             )
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -69,7 +73,7 @@ class Served:
         finally:
             connection.close()
 
-    def wait_until_ready(self, within_s: float = 20) -> None:
+    def wait_until_ready(self, within_s: float = ANSWERS_WITHIN_S) -> None:
         deadline_s = time.monotonic() + within_s
         while self.ask("/readyz").status != 200:
             if time.monotonic() > deadline_s:
@@ -115,11 +119,11 @@ def served(
     finally:
         if process.poll() is None:
             process.terminate()
-        assert process.wait(timeout=20) == 0, log.read_text(encoding="utf-8")
+        assert process.wait(timeout=ANSWERS_WITHIN_S) == 0, log.read_text(encoding="utf-8")
 
 
 def _address(process: "subprocess.Popen[bytes]", log: Path) -> "re.Match[str]":
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + ANSWERS_WITHIN_S
     while (found := _ADDRESS.search(log.read_text(encoding="utf-8"))) is None:
         if process.poll() is not None or time.monotonic() > deadline_s:
             raise AssertionError(f"the page did not start: {log.read_text(encoding='utf-8')}")

@@ -8,7 +8,11 @@ from kit.kafka.measuring import fits, seen_in, watching, writing
 from penstock.kafka_io.administration import Administration
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.laboratory.broker.properties import BrokerPlan
+from penstock.monitor.core.meter import MeasuredSpeeds
 from penstock.processes import STOP_GRACE_S, stop
+
+# Long: a round that waits for a silent broker is told from one that waits for the processor.
+ANSWER_TIMEOUT_S = 30.0
 
 pytestmark = [
     pytest.mark.broker,
@@ -35,26 +39,39 @@ def test_leaders_move_between_three_brokers(broker_jars: None) -> None:
             victim = min(leaders)
             moved = leaders[victim]
             stop(kafka.nodes[victim].process, grace_s=STOP_GRACE_S)
-            watcher.watch(6.0)
-            after = watcher._measuring._meter.by_leader
-            assert victim not in after, "no leader moved: the test is void"
-            calm = watcher.watch(2.0)
-            kafka.restart(victim)
             writer.mark()
-            back = watcher.watch(6.0)
+            watcher.watch(6.0, writer)
+            until_s = time.monotonic() + 60
+            while victim in watcher._measuring._meter.by_leader:
+                assert time.monotonic() < until_s, "no leader moved: the test is void"
+                watcher.watch(1.0, writer)
+            calm = watcher.watch(2.0, writer)
+            kafka.restart(victim)
+            back = watcher.watch(6.0, writer)
+            written = {name: writer.speeds_between_looks(name) for name in moved}
             for name in names:
                 watcher.until(name)
-            produced = {name: writer.payload_bytes_per_s(name) for name in names}
+
+            def wrong(window: list[MeasuredSpeeds]) -> object:
+                rows = [
+                    (seen_in(window[-1], name), writer.payload_bytes_per_s(name)) for name in names
+                ]
+                return [
+                    (last, produced)
+                    for last, produced in rows
+                    if last is None or not fits(last.bytes_per_s, produced, within=0.25)
+                ]
+
+            watcher.until_right(writer, 6.0, wrong)
     for speeds in (*calm, *back):
         for name in moved:
             seen = seen_in(speeds, name)
             assert seen is not None
             assert seen.bytes_per_s is not None
-            assert 0 < seen.bytes_per_s < 200_000
-    for name in names:
-        last = seen_in(watcher.rounds[-1], name)
-        assert last is not None
-        assert fits(last.bytes_per_s, produced[name], within=0.25), (last, produced[name])
+            # Where the writer of a busy machine stood still or came in a burst, so does the speed.
+            slowest, fastest = written[name]
+            assert slowest == 0 or seen.bytes_per_s > 0
+            assert seen.bytes_per_s < max(200_000, 2 * fastest)
 
 
 @pytest.mark.timeout(180)
@@ -63,13 +80,15 @@ def test_a_broker_is_paused_killed_and_restarted(broker_jars: None) -> None:
     with EmbeddedKafka() as kafka:
         Administration(kafka.settings).create_topic("away", partitions=1)
         name = ("away", 0)
-        with watching(kafka, "away", unknown_after="2s") as watcher:
+        patient = f"{ANSWER_TIMEOUT_S:g}s"
+        with watching(kafka, "away", answer_timeout=patient, unknown_after="2s") as watcher:
             with writing(kafka, name):
                 watcher.until(name)
                 kafka.pause(1)
                 begun_s = time.monotonic()
                 silent = watcher.watch(4.0)
-                assert time.monotonic() - begun_s < 6.0, "a round waited for the silent broker"
+                over_s = time.monotonic() - begun_s - 4.0
+                assert over_s < ANSWER_TIMEOUT_S / 2, "a round waited for the silent broker"
                 kafka.resume(1)
                 watcher.until(name)
             last = seen_in(silent[-1], name)
@@ -82,9 +101,11 @@ def test_a_broker_is_paused_killed_and_restarted(broker_jars: None) -> None:
             kafka.restart(1)
             with writing(kafka, name) as writer:
                 watcher.until(name)
-                writer.mark()
-                watcher.watch(5.0)
-                produced = writer.payload_bytes_per_s(name)
-                again = seen_in(watcher.rounds[-1], name)
-    assert again is not None
-    assert fits(again.bytes_per_s, produced, within=0.2), (again, produced)
+
+                def wrong(window: list[MeasuredSpeeds]) -> object:
+                    produced, again = writer.payload_bytes_per_s(name), seen_in(window[-1], name)
+                    assert again is not None
+                    is_right = fits(again.bytes_per_s, produced, within=0.2)
+                    return None if is_right else (again, produced)
+
+                watcher.until_right(writer, 5.0, wrong)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.kafka.measuring import fits, writing
+from kit.in_a_loop import in_a_loop
+from kit.kafka.measuring import ROUNDS_SHARE_MIN, WINDOWS_MAX, Writer, fits, writing
 from kit.kafka.monitor_process import (
     MonitorProcess,
     make_topics,
@@ -18,41 +19,75 @@ from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.producer import RecordProducer
 from penstock.laboratory.broker import EmbeddedKafka
 from penstock.messages import Refusal, WholeMeasurement
+from penstock.model.broker_logs import LogName
 
 pytestmark = pytest.mark.broker
 
 
-def collected(kafka: EmbeddedKafka, prefix: str, count: int) -> list[WholeMeasurement]:
-    """The next `count` measurements."""
+PERIOD_S = 0.5
+# A measurement that lay there before is older than this by far; one that was just published is not,
+# on a machine that gives a process its turn within half a minute.
+FRESH_S = 30.0
+
+
+def collected(
+    kafka: EmbeddedKafka, prefix: str, count: int, writer: Writer | None = None
+) -> list[WholeMeasurement]:
+    """The next `count` measurements; the writer looks at each what it has written."""
     found: list[WholeMeasurement] = []
     with reading(kafka, prefix) as reader:
         last = reader.newest()
-        end_s = time.monotonic() + 60
+        end_s = time.monotonic() + 240
         while len(found) < count and time.monotonic() < end_s:
             newest = reader.newest(wait_s=3.0)
             if newest is not None and newest is not last:
-                assert newest.age_s(time.monotonic()) < 5.0
+                assert newest.age_s(time.monotonic()) < FRESH_S
                 found.append(newest)
                 last = newest
+                if writer is not None:
+                    writer.look()
     assert len(found) == count
     return found
+
+
+def until_right(
+    kafka: EmbeddedKafka, prefix: str, writer: Writer, name: LogName
+) -> list[WholeMeasurement]:
+    """Measurements of which the last is right.
+
+    A wrong one counts where the writer was even and the monitor had most of its rounds.
+    """
+    for _ in range(WINDOWS_MAX):
+        writer.mark()
+        found = collected(kafka, prefix, 8, writer)
+        last = found[-1]
+        produced = writer.payload_bytes_per_s(name)
+        measured = last.partitions[0].write_speed_bytes_per_s
+        if fits(measured, produced, within=0.15):
+            return found
+        took_s = (last.published_at_unix_ms - found[0].published_at_unix_ms) / 1000
+        rounds = last.sequence - found[0].sequence
+        has_rounds = rounds >= ROUNDS_SHARE_MIN * took_s / PERIOD_S
+        assert not (has_rounds and writer.was_even()), (measured, produced)
+    raise AssertionError(f"void {WINDOWS_MAX} times: {measured}, {produced}")
 
 
 def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     """From its first message on, a restarted monitor publishes right speeds or none."""
     make_topics(kafka, "killed")
     Administration(kafka.settings).create_topic("killed-data", partitions=2)
-    options = ("monitor.include=[killed-data]", "monitor.period=500ms")
-    log_file = tmp_path / "monitor.log"
-    with writing(kafka, ("killed-data", 0)) as writer:
+    options = ("monitor.include=[killed-data]", f"monitor.period={PERIOD_S}s")
+    log_file, name = tmp_path / "monitor.log", ("killed-data", 0)
+    with writing(kafka, name) as writer:
         with running_monitor(kafka, "killed", log_file, *options) as first:
-            before = collected(kafka, "killed", 8)
+            before = collected(kafka, "killed", 8, writer)
             first.kill()
         time.sleep(1.0)
+        written_bytes = writer.payload_bytes(name)
         with running_monitor(kafka, "killed", log_file, *options) as second:
-            writer.mark()
-            after = collected(kafka, "killed", 8)
-            produced = writer.payload_bytes_per_s(("killed-data", 0))
+            after = collected(kafka, "killed", 8, writer)
+            slowest, fastest = writer.speeds_between_looks(name)
+            right = until_right(kafka, "killed", writer, name)
             assert second.terminate() == 0
     incarnations = [one.monitor_incarnation for one in (*before, *after)]
     assert incarnations == sorted(incarnations)
@@ -61,12 +96,13 @@ def test_killed_and_restarted(kafka: EmbeddedKafka, tmp_path: Path) -> None:
         busy, idle = measurement.partitions
         assert idle.write_speed_bytes_per_s in {None, 0.0}
         filtered, raw = busy.write_speed_bytes_per_s, busy.write_speed_raw_bytes_per_s
-        # What was written before the start would be megabytes in the first interval.
-        assert filtered is None or 0 < filtered < 600_000
-        assert raw is None or 0 < raw < 1_500_000
-    assert fits(after[-1].partitions[0].write_speed_bytes_per_s, produced, within=0.15)
-    assert after[-1].partitions[0].source == "log_dirs"
-    assert after[-1].partitions[0].topic_id is not None
+        # What was written before the start would be megabytes in the first interval, which is
+        # shorter than a second. A producer of a busy machine stands still, or comes in a burst.
+        assert filtered is None or slowest == 0 or filtered > 0
+        assert filtered is None or filtered < max(600_000, 2 * fastest)
+        assert raw is None or raw < max(1_500_000, written_bytes)
+    assert right[-1].partitions[0].source == "log_dirs"
+    assert right[-1].partitions[0].topic_id is not None
     events = [json.loads(line)["event"] for line in log_file.read_text().splitlines()]
     assert events.count("monitor_started") == 2
     assert events[-1] == "monitor_stopped"
@@ -95,7 +131,7 @@ def test_a_second_monitor_steps_aside(kafka: EmbeddedKafka, tmp_path: Path) -> N
 
 
 def until_event(monitor: MonitorProcess, name: str) -> None:
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 240
     while f'"{name}"' not in monitor.log:
         assert time.monotonic() < deadline_s, monitor.log
         time.sleep(0.1)  # the log of another process announces nothing
@@ -107,20 +143,31 @@ def test_speeds_with_and_without_a_monitor(kafka: EmbeddedKafka, tmp_path: Path)
     Administration(kafka.settings).create_topic("shown-data", partitions=1)
     arguments = ["speeds", "--bootstrap-server", kafka.bootstrap_servers, "--topic", "shown-data"]
     arguments += ["--set", "topics.prefix=shown", "-o", "json"]
-    with writing(kafka, ("shown-data", 0)) as writer:
-        alone = penstock(*arguments)
+    with (
+        writing(kafka, ("shown-data", 0)) as writer,
+        in_a_loop(writer.look, lambda: PERIOD_S),
+    ):
+        assert "measuring" in shown(writer, arguments, "speeds")
         with running_monitor(kafka, "shown", tmp_path / "monitor.log"):
             collected(kafka, "shown", 4)
-            together = penstock(*arguments)
+            shown(writer, arguments, "monitor")
+
+
+def shown(writer: Writer, arguments: list[str], measured_by: str) -> str:
+    """Asked until the speed is right, or is wrong although the writer was even; what it says."""
+    for _ in range(WINDOWS_MAX):
+        writer.mark()
+        answer = penstock(*arguments)
         produced = writer.payload_bytes_per_s(("shown-data", 0))
-    for answer, measured_by in ((alone, "speeds"), (together, "monitor")):
         assert answer.returncode == 0, answer.stderr
         data = json.loads(answer.stdout)
         assert data["measured_by"] == measured_by
         (row,) = data["partitions"]
-        assert fits(row["write_speed_bytes_per_s"], produced, within=0.4)
         assert row["end_offset"] > 0
-    assert "measuring" in alone.stderr
+        if fits(row["write_speed_bytes_per_s"], produced, within=0.4):
+            return answer.stderr
+        assert not writer.was_even(), (row, produced)
+    raise AssertionError(f"void {WINDOWS_MAX} times: {row}, {produced}")
 
 
 def test_speeds_without_control_topics(kafka: EmbeddedKafka) -> None:
@@ -148,7 +195,7 @@ def test_foreign_messages_are_passed_over(kafka: EmbeddedKafka, tmp_path: Path) 
     for value in (b"", b"not json", b"{}", b"\xff" * 100, b"[" * 5000):
         for _ in range(10):
             producer.send("foreign-monitor", 0, value)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     refused: list[Refusal] = []
     with reading(kafka, "foreign") as reader:
         reader._on_refusal = refused.append

@@ -55,16 +55,16 @@ def test_one_commits_for_all_and_may_die(
         more()
         return len(_joint(group, topic)) >= count
 
-    wait_for("commits for others", lambda: has_joint(3), 90)
+    wait_for("commits for others", lambda: has_joint(3))
     dies = committer_of(topic, CONSUMERS)
     children[dies].send(signal.SIGKILL)
-    children[dies].process.wait(10)
+    children[dies].process.wait(60)
     more()
     children[dies] = group.start(dies, at="never")
     group.wait_new_incarnation(dies, first[dies])
     group.command_start(dies, [places[CONSUMERS.index(dies)]])
     before = len(_joint(group, topic))
-    wait_for("commits for others again", lambda: has_joint(before + 3), 90)
+    wait_for("commits for others again", lambda: has_joint(before + 3))
     wait_rows(group, topic, records * len(CONSUMERS))
     for child in children.values():
         assert child.end() == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kit.consumer.consumers import (
+    WAIT_S,
     Group,
     add_records,
     assert_exact,
@@ -30,10 +31,10 @@ def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None
     group.command_start(1, places)
     wait_rows(group, topic, 120)
     add_records(group, topic, 3, 60)
-    assert child.process.wait(60) == -signal.SIGKILL
+    assert child.process.wait(WAIT_S) == -signal.SIGKILL
     carried = Counter(partition for partition, _ in lake_rows(group, topic))
-    # A slow producer may have given the second batch the new records of a part of the partitions.
-    assert (max(carried.values()) == 100) == (point == "committed"), carried
+    # A slow producer may have given the second batch only the first of the new records.
+    assert (sum(carried.values()) > 120) == (point == "committed"), carried
     again = group.start(1)
     second = group.wait_new_incarnation(1, first)
     assert group.report(1).previous_shutdown == "uncontrolled"
@@ -45,7 +46,7 @@ def test_killed_at_a_point_of_its_second_batch(group: Group, point: str) -> None
     assert starts == {place: carried[place.partition] for place in places}
     if point in {"files-written", "before-commit"}:
         # Only now has the ledger moved past the dead incarnation's batch.
-        wait_for("the orphans to be removed", lambda: not _orphans(group, topic), 30)
+        wait_for("the orphans to be removed", lambda: not _orphans(group, topic))
     assert again.end() == 0
     assert_exact(group, topic)
     files = set((Path(group.settings.lake.root) / topic / "data").rglob("*.parquet"))
@@ -71,7 +72,7 @@ def test_killed_while_spark_writes(group: Group) -> None:
     data = Path(group.settings.lake.root) / topic / "data"
     wait_for("Spark to begin a file", lambda: list(data.rglob("*.parquet")))
     child.send(signal.SIGKILL)
-    child.process.wait(10)
+    child.process.wait(60)
     group.start(1)
     group.wait_new_incarnation(1, first)
     group.command_start(1, places)
@@ -85,7 +86,7 @@ def test_commands_for_a_former_incarnation_are_refused(group: Group) -> None:
     child = group.start(1, at="planned")
     first = group.incarnation(1)
     group.command_start(1, places)
-    assert child.process.wait(60) == -signal.SIGKILL
+    assert child.process.wait(WAIT_S) == -signal.SIGKILL
     head = {"consumer_id": 1, "incarnation": first, "controller_epoch": 1, "plan_number": 1}
     group.command_start(1, places)  # sent to the incarnation that was killed
     group.start(1)

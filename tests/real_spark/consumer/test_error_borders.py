@@ -78,7 +78,7 @@ def test_times_in_microseconds_disturb_nobody(group: Group) -> None:
     producer = Producer({"bootstrap.servers": group.settings.kafka.bootstrap_servers})
     for _ in range(5):
         producer.produce(bad, b"x", partition=0, timestamp=IN_MICROSECONDS)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     good, more = make_topic(group, "good", 1, 5)
     child = group.start(1)
     group.command_start(1, [TopicPartition(bad, 0), *more])

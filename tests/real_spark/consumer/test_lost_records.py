@@ -48,7 +48,7 @@ def group_with_a_broker(
 ) -> Iterator[tuple[Group, EmbeddedKafka]]:
     settings = Settings.model_validate(
         {
-            "kafka": {"bootstrap_servers": broker.bootstrap_servers, "answer_timeout": "5s"},
+            "kafka": {"bootstrap_servers": broker.bootstrap_servers, "answer_timeout": "20s"},
             "topics": {"prefix": new_topic_name("control"), "consumers_ahead": 1},
             "spark": {"master": spark_server.master},
             "lake": {"root": str(folder / "lake")},

@@ -71,7 +71,7 @@ def test_a_broker_that_is_gone_for_a_while(
     with EmbeddedKafka(data_directory=tmp_path / "broker") as own:
         settings = Settings.model_validate(
             {
-                "kafka": {"bootstrap_servers": own.bootstrap_servers, "answer_timeout": "5s"},
+                "kafka": {"bootstrap_servers": own.bootstrap_servers, "answer_timeout": "15s"},
                 "topics": {"prefix": new_topic_name("control"), "consumers_ahead": 1},
                 "spark": {"master": spark_server.master},
                 "lake": {"root": str(tmp_path / "lake")},
@@ -87,9 +87,9 @@ def test_a_broker_that_is_gone_for_a_while(
             time.sleep(away_s)
             assert child.process.poll() is None
             own.restart(node)
-            wait_rows(group, topic, 600, timeout_s=90)
+            wait_rows(group, topic, 600)
             add_records(group, topic, 3, 20)
-            wait_rows(group, topic, 660, timeout_s=90)
+            wait_rows(group, topic, 660)
             query = group.ask(1)
             assert len(group.answer(1, query).owned) == 3
             assert child.end() == 0
@@ -178,6 +178,6 @@ def test_huge_records_and_a_crowd_of_small_ones(group: Group) -> None:
     )
     child = group.start(1, batch_bytes="8MiB")
     group.command_start(1, places)
-    wait_rows(group, topic, 105_012, timeout_s=110)
+    wait_rows(group, topic, 105_012)
     assert child.end() == 0
     assert_exact(group, topic)

@@ -58,10 +58,10 @@ class Standby:
         self._monotonic = monotonic
         self._leader_epoch = 0
         self._has_leader_ended = False
+        self._is_listening = False
 
     def wait(self) -> None:
         """Return when no controller leads, or when this process should end."""
-        self._log.info("standing_by", takeover_after_s=self._settings.controller.takeover_after)
         self._health.begun()
         is_away = False
         while not self._is_ending():
@@ -85,6 +85,10 @@ class Standby:
         with closing(PartitionReader(self._settings.kafka)) as reader:
             reader.assign({self._partition: reader.log_range(self._partition).end})
             self._health.lacks("kafka", None)
+            if not self._is_listening:  # from here on it hears what the leading one says
+                self._is_listening = True
+                after_s = self._settings.controller.takeover_after
+                self._log.info("standing_by", takeover_after_s=after_s)
             silent_s = 0.0
             while not self._is_ending():
                 self._health.beat()

@@ -41,7 +41,8 @@ from penstock.verification import VerificationResult, carried_so_far, verify
 
 LOOK_EVERY_S = 0.25
 # What the story says happens later on a busy machine: it is waited for, so long at most.
-LATE_BY_S_MAX = 60.0
+LATE_BY_S_MAX = 300.0
+START_TIMEOUT_S = 300.0
 
 
 @dataclass(slots=True)
@@ -115,7 +116,7 @@ class Demo:
         return self.run
 
     def _wait_for_controller(self, group: LocalGroup) -> None:
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + START_TIMEOUT_S
         while self._status(group) is None:
             if time.monotonic() > deadline_s:
                 raise PenstockError(
@@ -190,13 +191,12 @@ class Demo:
         loads: list[threading.Thread],
         kill_during_move: KillDuringMove,
     ) -> "list[_Disruption]":
-        def kill_consumer(_: float) -> tuple[str, str]:
+        def kill_consumer(_: float) -> tuple[str, str] | None:
             status = self._status(group) or {"consumers": []}
-            if not status["consumers"]:
-                raise PenstockError(
-                    "There is no consumer to kill.", remedy=f"Logs: {group.directory}"
-                )
-            busiest = max(status["consumers"], key=lambda one: len(one["partitions"]))
+            reading = [one for one in status["consumers"] if one["partitions"]]
+            if not reading:
+                return None
+            busiest = max(reading, key=lambda one: len(one["partitions"]))
             consumer = busiest["consumer"]
             send_signal(group.deployment.process_of(consumer), signal.SIGKILL)
             held = counted(len(busiest["partitions"]), "partition")

@@ -13,7 +13,7 @@ from penstock.laboratory.load.targets import Target
 from penstock.model import TopicPartition
 
 CAPACITY_BYTES_PER_S = 400_000
-DRAIN_TIMEOUT_S = 60.0
+DRAIN_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
