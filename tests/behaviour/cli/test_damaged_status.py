@@ -113,7 +113,8 @@ def test_an_old_file_that_is_damaged_does_not_hide_what_kafka_has(
 def test_a_damaged_status_in_kafka_does_not_fail_beside_an_old_file(tmp_path: Path) -> None:
     """Which of the two is newer cannot be told by one that says no time."""
     in_file(tmp_path, whole() | {"at_unix_ms": 5})
-    for damage in ({"at_unix_ms": "x"}, {"controller_epoch": []}):
+    damages: list[dict[str, Any]] = [{"at_unix_ms": "x"}, {"controller_epoch": []}]
+    for damage in damages:
         read(tmp_path, InKafka(SeenStatus(whole() | damage, None, 3, 1.0)))
 
 

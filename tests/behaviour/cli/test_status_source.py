@@ -17,7 +17,7 @@ from penstock.kafka_io.status_topic import SeenStatus
 from penstock.settings import Settings, changed_settings
 
 
-def status(epoch: int, age_s: float, **more: object) -> dict[str, Any]:
+def status(epoch: int, age_s: float, **more: Any) -> dict[str, Any]:
     told = whole_status(age_s=age_s, controller_epoch=epoch, measurement_age_ms=None, **more)
     first = told["history"][0] | {"age_ms": 0, "first_age_ms": 0}
     return told | {"history": [first]}
