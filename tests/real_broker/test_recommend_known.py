@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.controller.whole_status import whole_status
 from kit.program import penstock
 from penstock.kafka_io.administration import Administration
 from penstock.kafka_io.control_topics import make_control_topics
@@ -61,13 +62,8 @@ def publish(settings: Settings) -> None:
     """As a controller does."""
     make_control_topics(settings)
     row = {"source": "measured", **dict.fromkeys(FIGURES, 12e3)}
-    status: dict[str, Any] = {
-        "history": [],
-        "measurement_age_ms": None,
-        "at_unix_ms": time.time_ns() // 1_000_000,
-        "controller_epoch": 1,
-        "capacity": {"bytes_per_s": 12e3, "source": "measured", "topics": {"dear": row}},
-    }
+    capacity = {"bytes_per_s": 12e3, "source": "measured", "topics": {"dear": row}}
+    status = whole_status(controller_epoch=1, capacity=capacity)
     publisher = StatusPublisher(settings.kafka, settings.topics)
     publisher.publish(status_parts(settings.lake.group, 1, 1, json.dumps({"status": status})))
     assert publisher.flush(60) == 0

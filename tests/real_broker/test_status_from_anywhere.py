@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kit.controller.real_controllers import BUSY_S, Controllers, until
+from kit.controller.whole_status import whole_status
 from kit.program import penstock
 from penstock.cli.group_status import StatusSource
 from penstock.kafka_io.administration import Administration
@@ -130,13 +131,7 @@ def test_one_who_asks_again_sees_each_new_status(kafka: EmbeddedKafka, tmp_path:
     publisher = StatusPublisher(settings.kafka, settings.topics)
 
     def publish(number: int) -> None:
-        status: dict[str, Any] = {
-            "phase": f"phase {number}",
-            "history": [],
-            "measurement_age_ms": None,
-            "at_unix_ms": time.time_ns() // 1_000_000,
-            "controller_epoch": 1,
-        }
+        status = whole_status(phase=f"phase {number}", controller_epoch=1)
         text = json.dumps({"status": status})
         publisher.publish(status_parts(settings.lake.group, 1, number + 1, text))
         assert publisher.flush(60) == 0

@@ -19,6 +19,12 @@ def topic_colours(partitions: Iterable[str]) -> dict[str, str]:
     }
 
 
+def share_of_capacity(consumer: dict[str, Any]) -> float:
+    """0 where no capacity is known."""
+    capacity = consumer["capacity_bytes_per_s"]
+    return float(consumer["load_bytes_per_s"] / capacity) if capacity else 0.0
+
+
 def consumer_bar(
     consumer: dict[str, Any],
     partitions: dict[str, dict[str, Any]],
@@ -28,9 +34,10 @@ def consumer_bar(
 ) -> Text:
     """`target` is the share of the capacity that plans fill; it is marked where it is free."""
     text, load, filled = Text(), 0.0, 0
+    capacity = consumer["capacity_bytes_per_s"] or float("inf")
     for place, name in enumerate(consumer["partitions"]):
         load += partitions.get(name, {}).get("write_speed_bytes_per_s") or 0.0
-        reached = min(width, round(load / consumer["capacity_bytes_per_s"] * width))
+        reached = min(width, round(load / capacity * width))
         colour = colours.get(name.rpartition("-")[0], "white")
         text.append(_BLOCKS[place % len(_BLOCKS)] * (reached - filled), style=colour)
         filled = reached

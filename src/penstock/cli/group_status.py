@@ -4,7 +4,8 @@ The controller writes it twice: to a file in its folder, and to `<prefix>-status
 may read that topic. The file of this folder is used while it is fresh; else Kafka is asked, and the
 newer of the two counts. Both stay when the controller ends: `age_s` and `is_stale` show how old it
 is, `source` where it comes from, and `source_problem` why Kafka could not be asked, if it should
-have been.
+have been. A status may have been damaged, or written by anybody: the one that counts is looked at
+once, as a whole, so that no command fails on it later.
 """
 
 import time
@@ -21,6 +22,7 @@ from penstock.kafka_io.status_topic import SeenStatus, StatusReader
 from penstock.model import TopicPartition
 from penstock.model.json_text import read_json
 from penstock.model.sentences import age_text
+from penstock.page.core.status_shape import StatusNotUnderstoodError, require_shape
 from penstock.settings import Settings
 from penstock.settings.sections import LakeSettings
 from penstock.state_directory import DirectoryHolder, holder_of
@@ -72,7 +74,7 @@ class StatusSource:
             self._has_waited = False
 
     def read(self) -> dict[str, Any]:
-        """NoStatusError when there is none anywhere."""
+        """NoStatusError when there is none anywhere; StatusNotUnderstoodError for a damaged one."""
         in_file = self._in_file()
         if in_file is not None and not is_stale(in_file):
             return self._finished(in_file)
@@ -125,16 +127,22 @@ class StatusSource:
     def _finished(self, status: dict[str, Any]) -> dict[str, Any]:
         status["is_stale"] = is_stale(status)
         try:
-            _age(status)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise PenstockError(
-                f"The status from the {status['source']} cannot be read: {error}."
+            require_shape(status)
+        except StatusNotUnderstoodError as error:
+            raise StatusNotUnderstoodError(
+                f"{self._place(status)}: {error.message}", remedy=error.remedy
             ) from error
+        _age(status)
         holder = holder_of_group(self._settings) if status["is_stale"] else None
         is_ending = holder is not None and holder.is_ending
         status["starts_now"] = None if holder is None or is_ending else holder.name
         status["stops_now"] = holder.name if holder is not None and is_ending else None
         return status
+
+    def _place(self, status: dict[str, Any]) -> str:
+        if status["source"] == "file":
+            return str(status_file(self._settings))
+        return f"The topic {self._settings.topics.names.status}"
 
 
 def _may_be_newer(seen: SeenStatus) -> bool:
@@ -148,10 +156,13 @@ def _newer(
 ) -> dict[str, Any] | None:
     if in_file is None or in_kafka is None:
         return in_file or in_kafka
-    written = [
-        (status.get("controller_epoch", 0), status["at_unix_ms"]) for status in (in_file, in_kafka)
-    ]
-    return in_kafka if written[1] > written[0] else in_file
+    return in_kafka if _written(in_kafka) > _written(in_file) else in_file
+
+
+def _written(status: dict[str, Any]) -> tuple[float, ...]:
+    """In which order they were written. Neither has been looked at: what is no number is first."""
+    told = (status.get("controller_epoch", 0), status.get("at_unix_ms"))
+    return tuple(one if isinstance(one, int | float) else -1 for one in told)
 
 
 def _age(status: dict[str, Any]) -> None:
@@ -220,16 +231,17 @@ def with_ledger(status: dict[str, Any], lake: LakeSettings) -> dict[str, Any]:
     guessed = {
         TopicPartition.parse(name): one
         for name, one in status["partitions"].items()
-        if one.get("behind_is_at_most")
+        if _is_guessed(one) and status["behind_records"] is not None
     }
-    offsets = ledger_offsets(lake, guessed, status["topic_ids"]) if guessed else {}
+    ids = status.get("topic_ids", {})
+    offsets = ledger_offsets(lake, guessed, ids) if guessed else {}
     for partition, offset in offsets.items():
         one = guessed[partition]
-        start = max(one["start_offset"] or 0, offset or 0)
+        start = max(one.get("start_offset") or 0, offset or 0)
         records = max(0, one["end_offset"] - start)
         share = records / one["behind_records"]
         status["behind_records"] += records - one["behind_records"]
-        if status["behind_bytes"] is not None and one["behind_bytes"] is not None:
+        if status["behind_bytes"] is not None and one.get("behind_bytes") is not None:
             status["behind_bytes"] -= round(one["behind_bytes"] * (1 - share))
             status["behind_s"] = seconds_behind(
                 status["behind_bytes"], status["written_bytes_per_s"]
@@ -239,6 +251,12 @@ def with_ledger(status: dict[str, Any], lake: LakeSettings) -> dict[str, Any]:
     if offsets.keys() == guessed.keys():
         status["behind_is_at_most"] = False
     return status
+
+
+def _is_guessed(one: dict[str, Any]) -> bool:
+    """Whether the ledger may say that less waits in this partition."""
+    is_counted = bool(one.get("behind_records")) and one.get("end_offset") is not None
+    return bool(one.get("behind_is_at_most")) and is_counted
 
 
 def ledger_offsets(

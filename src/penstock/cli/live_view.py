@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.consumer_bar import consumer_bar, topic_colours
+from penstock.cli.consumer_bar import consumer_bar, share_of_capacity, topic_colours
 from penstock.cli.group_status import is_stale, silence_text
 from penstock.controller.core.told_status import (
     NOT_FRESH,
@@ -127,13 +127,13 @@ def _bars(found: dict[str, Any], width: int, rows: int) -> Table:
     bar_width = max(_BAR_MIN, min(_BAR_MAX, width - _BESIDE_A_BAR))
     colours = topic_colours(found["partitions"])
     consumers = found["consumers"]
-    shown = sorted(consumers, key=_share, reverse=True)[:rows]
+    shown = sorted(consumers, key=share_of_capacity, reverse=True)[:rows]
     for one in sorted(shown, key=lambda one: int(one["consumer"])):
         figures = load_of_capacity(one["load_bytes_per_s"], one["capacity_bytes_per_s"])
         table.add_row(
             str(one["consumer"]),
             consumer_bar(one, found["partitions"], colours, bar_width, found["target_utilisation"]),
-            Text(figures, style="bold red" if _share(one) > 1 else ""),
+            Text(figures, style="bold red" if share_of_capacity(one) > 1 else ""),
             counted(len(one["partitions"]), "partition"),
             Text("" if one["status"] == "ready" else one["status"], style="yellow"),
         )
@@ -143,10 +143,6 @@ def _bars(found: dict[str, Any], width: int, rows: int) -> Table:
     if not consumers:
         table.add_row("", Text("no consumer yet", style="dim"))
     return table
-
-
-def _share(consumer: dict[str, Any]) -> float:
-    return float(consumer["load_bytes_per_s"] / consumer["capacity_bytes_per_s"])
 
 
 def _decisions(history: list[dict[str, Any]]) -> Table:

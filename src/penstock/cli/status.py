@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.console import OUTPUT_OPTION, OutputFormat, data_console, print_data, whole
-from penstock.cli.consumer_bar import consumer_bar, topic_colours
+from penstock.cli.consumer_bar import consumer_bar, share_of_capacity, topic_colours
 from penstock.cli.group_status import is_stale, read_status, with_ledger
 from penstock.cli.live_view import headline, seen_text
 from penstock.cli.options import BootstrapServer, Overrides, SettingsFile, effective_settings
@@ -108,10 +108,12 @@ def _deployment(found: dict[str, Any]) -> list[str]:
     """A roll-out in progress, and how pods are made; local consumers have no image."""
     lines, roll_out = [], found["roll_out"]
     if roll_out:
-        what = "rolling back to" if roll_out["fault"] else "rolling out"
+        # An older release says neither who asked nor what failed.
+        fault, requested_by = roll_out.get("fault"), roll_out.get("requested_by")
+        what = "rolling back to" if fault else "rolling out"
         done = max(0, roll_out["total"] - roll_out["left"])
-        asked_by = f", {roll_out['requested_by']}" if roll_out["requested_by"] else ""
-        why = f": {roll_out['fault']}" if roll_out["fault"] else ""
+        asked_by = f", {requested_by}" if requested_by else ""
+        why = f": {fault}" if fault else ""
         lines.append(
             f"{what} version {roll_out['version']} ({roll_out['request_id']}{asked_by}), "
             f"{done} of {roll_out['total']} replaced{why}"
@@ -121,7 +123,7 @@ def _deployment(found: dict[str, Any]) -> list[str]:
         versions = {one["deployment_version"] for one in found["consumers"]}
         others = sum(v != deployment["version"] for v in versions)
         mixed = f"; {counted(others, 'other version')} beside it" if others else ""
-        settings = f", settings {deployment['settings']}" if deployment["settings"] else ""
+        settings = f", settings {deployment['settings']}" if deployment.get("settings") else ""
         lines.append(
             f"deployed: version {deployment['version']}, image {deployment['image']}"
             f"{settings}{mixed}"
@@ -170,14 +172,13 @@ def _consumers(found: dict[str, Any]) -> Table:
     table = Table("id", "load", "of its capacity", "partitions", "behind", "state", box=None)
     table.columns[1].no_wrap = True
     for one in found["consumers"]:
-        share = one["load_bytes_per_s"] / one["capacity_bytes_per_s"]
         figures = load_of_capacity(one["load_bytes_per_s"], one["capacity_bytes_per_s"])
         table.add_row(
             str(one["consumer"]),
             consumer_bar(one, found["partitions"], colours, BAR_WIDTH),
-            Text(figures, style="bold red" if share > 1 else ""),
+            Text(figures, style="bold red" if share_of_capacity(one) > 1 else ""),
             str(len(one["partitions"])),
-            f"{one['behind_records']:,}",
+            "unknown" if one["behind_records"] is None else f"{one['behind_records']:,}",
             _state_text(one),
         )
     return whole(table)

@@ -64,6 +64,10 @@ class CommitTopicWriter:
         if error is not None:
             self._on_failure(error)
 
+    def poll(self) -> None:
+        """Take what brokers have answered, and call `on_failure` with what was refused."""
+        self._producer.poll()
+
     def flush(self, timeout_s: float) -> None:
         self._producer.flush(timeout_s)
 

@@ -8,25 +8,19 @@ from typing import Any
 
 import pytest
 
-from kit.controller.story import TWO_CONSUMERS, after
-from kit.controller.story_state import state_of
+from kit.controller.whole_status import whole_status
 from kit.program import invoked
 from penstock.cli.group_status import NoStatusError, StatusSource
-from penstock.controller.core.snapshot import snapshot
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.kafka_io.failures import TopicMissingError
 from penstock.kafka_io.status_topic import SeenStatus
 from penstock.settings import Settings, changed_settings
 
 
-def status(epoch: int, age_s: float, **more: object) -> dict[str, Any]:
-    return {
-        "controller_epoch": epoch,
-        "at_unix_ms": round((time.time() - age_s) * 1000),
-        "history": [{"age_ms": 0, "first_age_ms": 0}],
-        "measurement_age_ms": None,
-        **more,
-    }
+def status(epoch: int, age_s: float, **more: Any) -> dict[str, Any]:
+    told = whole_status(age_s=age_s, controller_epoch=epoch, measurement_age_ms=None, **more)
+    first = told["history"][0] | {"age_ms": 0, "first_age_ms": 0}
+    return told | {"history": [first]}
 
 
 class InKafka:
@@ -157,9 +151,7 @@ def test_a_person_is_told_why_an_old_file_is_shown(
 ) -> None:
     """The file is old, and Kafka, which may know better, does not answer."""
     monkeypatch.setenv("COLUMNS", "200")
-    found = snapshot(
-        state_of(after(*TWO_CONSUMERS)), round(time.time() - 60) * 1000, is_degraded=False
-    )
+    found = whole_status(age_s=60)
     in_file(tmp_path, found)
     where = ["--set", f"controller.directory={tmp_path}", "--bootstrap-server", "127.0.0.1:1"]
     shown = " ".join(invoked("status", *where).stdout.split())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from behaviour.committer.test_what_fails import AT_ONCE_S, Serves, handed
+from behaviour.committer.test_what_fails import ANSWER_S, AT_ONCE_S, Serves, handed
 from behaviour.pipeline.test_joint_table import _batch, _rows, _table
 from penstock.committer import CommitsTogether, presences, serving, together
 from penstock.committer.core import waiting
@@ -24,7 +24,7 @@ from penstock.pipeline.joint_table import Handed, JointTable
 def offers(mine: CommitsTogether, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """When this consumer handed a batch over. It soon waits only for who is still heard."""
     sent: list[float] = []
-    sender = SimpleNamespace(send=lambda _: sent.append(time.monotonic()))
+    sender = SimpleNamespace(send=lambda _: sent.append(time.monotonic()), poll=lambda: None)
     monkeypatch.setattr(together, "duty_of", lambda *_: Duty.OFFERS)
     monkeypatch.setattr(together, "offer_of", lambda *_: object())
     monkeypatch.setattr(mine, "_send_to", lambda: sender)
@@ -43,6 +43,8 @@ def test_who_is_slow_and_still_heard_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each writer that gave up committed beside it, which made both slower, and more gave up."""
+    monkeypatch.setattr(waiting, "ANSWER_S_MAX", ANSWER_S)
+    monkeypatch.setattr(waiting, "HEARD_S_MIN", ANSWER_S)
     batch = _batch(_table(tmp_path), 3, 0, 2)
     answered = threading.Timer(0.7, lambda: mine._awaited.answer([batch.name], 7))
 
@@ -50,7 +52,7 @@ def test_who_is_slow_and_still_heard_is_waited_for(
         _heard(mine)
         answered.start()
 
-    monkeypatch.setattr(mine, "_send_to", lambda: SimpleNamespace(send=send))
+    monkeypatch.setattr(mine, "_send_to", lambda: SimpleNamespace(send=send, poll=lambda: None))
     _heard(mine)
     found, took_s = handed(mine, "orders", batch)
     assert found == Handed(7)
@@ -58,9 +60,16 @@ def test_who_is_slow_and_still_heard_is_waited_for(
 
 
 def test_who_is_silent_is_not_waited_for_and_asked_once_more(
-    mine: CommitsTogether, offers: list[float], tmp_path: Path
+    mine: CommitsTogether,
+    offers: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One answer may be lost. Who misses two is left alone, unless the log has such a batch."""
+    # Who is heard is waited for so long; this one was heard before the batch was handed over.
+    monkeypatch.setattr(waiting, "ANSWER_S_MAX", ANSWER_S)
+    monkeypatch.setattr(waiting, "HEARD_S_MIN", ANSWER_S)
+    monkeypatch.setattr(waiting, "REFRAIN_FIRST_S", ANSWER_S)
     batch = _batch(_table(tmp_path), 3, 0, 2)
     _heard(mine)
     found, took_s = handed(mine, "orders", batch)
@@ -118,6 +127,8 @@ def test_offers_that_waited_too_long_are_answered_and_not_committed(
     mine: CommitsTogether, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their writers commit for themselves by then."""
+    monkeypatch.setattr(waiting, "ANSWER_S_MAX", ANSWER_S)
+    monkeypatch.setattr(waiting, "ANSWER_S_MIN", ANSWER_S)
     serves = Serves(mine, monkeypatch)
     table = _table(tmp_path)
     late = replace(_batch(table, 5, 0, 2), name="data/g/6-1/0.id.5.2")

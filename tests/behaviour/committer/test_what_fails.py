@@ -14,6 +14,7 @@ from behaviour.pipeline.test_joint_table import NAME, Given, _batch, _commit, _r
 from penstock.committer import CommitsTogether, serving, together
 from penstock.committer.answers import REST_S, REST_WITHOUT_TOPIC_S, AnswersThread
 from penstock.committer.awaited import AwaitedBatches
+from penstock.committer.core import waiting
 from penstock.committer.core.duty import Duty
 from penstock.errors import NotPermittedError, PenstockError, UnreachableError
 from penstock.kafka_io.failures import TopicMissingError
@@ -26,8 +27,19 @@ from penstock.pipeline.table_log import TableLog
 from penstock.settings import Settings, changed_settings
 from penstock.settings.sections import LakeSettings
 
-# Far below what a batch waits for an answer, which is 2 s at least.
-AT_ONCE_S = 1.5
+# What is waited for here is waited for much longer than a busy machine stands still.
+ANSWER_S = 60.0
+AT_ONCE_S = 20.0
+
+
+@pytest.fixture
+def long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait for an answer that does not come is far longer than `AT_ONCE_S`.
+
+    So is a rest after a batch that was not committed: it does not end while the machine stands.
+    """
+    for name in ("ANSWER_S_MIN", "ANSWER_S_MAX", "REFRAIN_FIRST_S"):
+        monkeypatch.setattr(waiting, name, ANSWER_S)
 
 
 def handed(mine: CommitsTogether, table: str, batch: Any) -> tuple[Handed | None, float]:
@@ -124,6 +136,7 @@ class Panic(BaseException):
     """As native code raises it: it is no Exception."""
 
 
+@pytest.mark.usefixtures("long_waits")
 def test_after_a_panic_the_thread_ends_and_the_batch_is_answered(
     mine: CommitsTogether, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +155,7 @@ def test_after_a_panic_the_thread_ends_and_the_batch_is_answered(
     assert (mine._serving._asked, mine._serving._thread) == ([], None)
 
 
+@pytest.mark.usefixtures("long_waits")
 def test_one_table_that_cannot_be_opened_leaves_the_others_alone(
     mine: CommitsTogether, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +205,7 @@ class Serves:
         return SimpleNamespace(follow=lambda _: None, close=lambda: None, read=nothing)
 
 
+@pytest.mark.usefixtures("long_waits")
 def test_one_table_that_cannot_be_committed_leaves_the_others_alone(
     mine: CommitsTogether, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,11 +256,15 @@ def test_the_one_that_commits_does_not_wait_for_a_busy_thread_with_every_batch(
         raise LakeRefusedError(f"{self.name} {name} {len(batches)}")
 
     monkeypatch.setattr(JointTable, "commit_together", hang)
+    monkeypatch.setattr(waiting, "REFRAIN_FIRST_S", ANSWER_S)
     slow, table = _table(tmp_path, "slow"), _table(tmp_path)
     thread = threading.Thread(target=handed, args=(mine, "slow", _batch(slow, 2, 0, 2)))
     thread.start()
     assert has_begun.wait(30.0)
     assert handed(mine, "orders", _batch(table, 3, 0, 2))[0] == Handed()
+    # The first one waited for as long as an answer usually takes; the second one waits for nothing.
+    monkeypatch.setattr(waiting, "ANSWER_S_MIN", ANSWER_S)
+    monkeypatch.setattr(waiting, "ANSWER_S_MAX", ANSWER_S)
     found, took_s = handed(mine, "orders", _batch(table, 3, 2, 4))
     goes_on.set()
     thread.join()
@@ -253,6 +272,7 @@ def test_the_one_that_commits_does_not_wait_for_a_busy_thread_with_every_batch(
     assert (found, took_s < AT_ONCE_S) == (None, True)
 
 
+@pytest.mark.usefixtures("long_waits")
 def test_a_table_that_cannot_be_opened_is_not_tried_with_every_batch(
     mine: CommitsTogether, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

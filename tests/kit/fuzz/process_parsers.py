@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from kit.controller.whole_status import whole_status
 from kit.fuzz.parser import Form, Parser
 from kit.fuzz.settings_parsers import in_a_file
 from penstock.cli.group_status import read_status
@@ -168,12 +169,7 @@ def _http(data: bytes) -> None:
     assert b"Traceback" not in client.answer
 
 
-_STATUS = {
-    "at_unix_ms": 5,
-    "history": [{"age_ms": 4, "first_age_ms": 5}],
-    "measurement_age_ms": 7,
-    "has_ended": False,
-}
+_STATUS = whole_status() | {"at_unix_ms": 5, "has_ended": False}
 _NOTE = {
     "consumer": 1,
     "group": "g",
@@ -269,7 +265,7 @@ PROCESS_PARSERS = (
         in_a_file(_status, "status.json"),
         (_json(_STATUS),),
         Form.JSON_LINES,
-        ("cli/group_status.py",),
+        ("cli/group_status.py", "page/core/status_shape.py"),
         (PenstockError,),
     ),
     Parser(

@@ -112,11 +112,24 @@ def priced_of_question(asked: dict[str, Any]) -> PricedObjective | None:
 
 
 def problem_of_question(asked: dict[str, Any]) -> PackingProblem:
-    """The question as the controller would ask it, with backlogs and learned capacities."""
+    """The question as the controller would ask it, with backlogs and learned capacities.
+
+    PenstockError where it lacks something, or holds what no packer can be asked.
+    """
     if not asked["load_bytes_per_s"]:
         raise PenstockError(
             "The controller has no write speeds yet.", remedy="Check that the monitor runs."
         )
+    try:
+        return _problem(asked)
+    except (LookupError, ValueError) as error:
+        raise PenstockError(
+            f"No plan can be made of what the controller says: {error}.",
+            remedy="Is it of another release? `penstock status` shows what it says all the same.",
+        ) from error
+
+
+def _problem(asked: dict[str, Any]) -> PackingProblem:
     weights = weights_of_question(asked)
     return PackingProblem(
         load_bytes_per_s=_by_partition(asked["load_bytes_per_s"], weights),

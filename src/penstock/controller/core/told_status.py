@@ -74,6 +74,8 @@ def _count_text(found: re.Match[str]) -> str:
 def backlog_text(status: Mapping[str, Any]) -> str:
     """`9,000 records, as much as is written in 2 min`: no time that anybody has to wait."""
     number, seconds = status["behind_records"], status["behind_s"]
+    if number is None:
+        return "an unknown number of records"
     text = f"{_at_most(status)}{number:,} {'record' if number == 1 else 'records'}"
     return f"{text}, as much as is written in {duration_text(seconds)}" if seconds else text
 
@@ -165,10 +167,10 @@ def consumer_counts(status: Mapping[str, Any]) -> ConsumerCounts:
 
 
 def consumers_needed(status: Mapping[str, Any]) -> int | None:
-    """None while no speed is known."""
+    """None while no speed is known, or no capacity."""
     asked = status["question"]
     load = {TopicPartition.parse(name): float(x) for name, x in asked["load_bytes_per_s"].items()}
-    if not load:
+    if not load or not asked["capacity_bytes_per_s"]:
         return None
     return consumers_at_least(PackingProblem(load, Assignment(), asked["capacity_bytes_per_s"]))
 

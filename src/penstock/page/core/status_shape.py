@@ -1,8 +1,8 @@
-"""What a status must have so that every answer can be made of it.
+"""What a status must have so that every answer can be made of it, by the page and by a command.
 
-Whoever may write to the status topic, or to the controller's folder, decides what the page reads.
-So it is looked at once, before anything is kept of it: behind this, nothing can fail because a
-figure is a text. Fields that nothing computes with are shown as they are, whatever they are.
+Whoever may write to the status topic, or to the controller's folder, decides what is read. So it is
+looked at once, before anything is kept of it: behind this, nothing can fail because a figure is a
+text. Fields that nothing computes with are shown as they are, whatever they are.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +20,8 @@ FIGURE_MAX = 2**63
 POSITIVE_MIN = 1e-6
 # How much a topic counts is a quotient of two capacities, which may differ as much as they can.
 WEIGHT_MIN = 1 / FIGURE_MAX
+# The last one that a date can be made of.
+UNIX_MS_MAX = 253_402_300_799_999
 # Of the number behind a partition's name.
 DIGITS_MAX = 10
 NAMES_KEPT = 16_384
@@ -40,6 +42,10 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and -FIGURE_MAX <= value <= FIGURE_MAX and not _is_bool(value)
 
 
+def _is_unix_ms(value: Any) -> bool:
+    return _is_whole(value) and 0 <= value <= UNIX_MS_MAX
+
+
 def _is_bool(value: Any) -> bool:
     """It is an int for `isinstance`, and is none in JSON."""
     return value is True or value is False
@@ -56,6 +62,10 @@ def _is_positive(value: Any) -> bool:
 def _is_capacity(value: Any) -> bool:
     """None is known yet where it is 0."""
     return _is_number(value) and (value == 0 or value >= POSITIVE_MIN)
+
+
+def _is_load(value: Any) -> bool:
+    return _is_number(value) and value >= 0
 
 
 def _is_weight(value: Any) -> bool:
@@ -96,6 +106,11 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_single(value: Any) -> bool:
+    """Consumers are told apart by it."""
+    return not isinstance(value, dict | list)
+
+
 def _is_there(_: Any) -> bool:
     return True
 
@@ -124,14 +139,14 @@ class _Record:
 _figure, _or_none = _is_number, _maybe(_is_number)
 _STATUS = _Record(
     needed={
-        "at_unix_ms": _is_whole,
+        "at_unix_ms": _is_unix_ms,
         "age_s": _figure,
         "is_stale": _is_there,
         "phase": _is_text,
         "phase_for_ms": _figure,
         "controller_epoch": _is_there,
         "plan_number": _is_there,
-        "conditions": _is_there,
+        "conditions": _list_of(_is_object),
         "measurement_age_ms": _or_none,
         "capacity_bytes_per_s": _is_capacity,
         "target_utilisation": _figure,
@@ -141,7 +156,7 @@ _STATUS = _Record(
         "behind_bytes": _or_none,
         "behind_s": _or_none,
         "behind_is_at_most": _is_there,
-        "behind_unknown": _is_there,
+        "behind_unknown": _is_whole,
         "consumers": _list_of(_is_object),
         "partitions": _by(_is_name, _is_object),
         "moves": _list_of(_is_object),
@@ -149,7 +164,7 @@ _STATUS = _Record(
         "parked_details": _is_object,
         "pauses": _is_there,
         "held_by_silence": _maybe(_is_object),
-        "roll_out": _is_there,
+        "roll_out": _maybe(_is_object),
         "question": _is_object,
         "history": _list_of(_is_object),
     },
@@ -163,8 +178,15 @@ _STATUS = _Record(
         "freshness_s": _or_none,
         "freshness_at_least_s": _or_none,
         "objective_freshness_s": _or_none,
+        "topic_ids": _by(_is_text, _is_text),
+        "deployment": _maybe(_is_object),
     },
 )
+_CONDITION = _Record({"condition": _is_text, "reason": _is_text})
+_ROLL_OUT = _Record(
+    {"version": _is_there, "request_id": _is_there, "total": _is_whole, "left": _is_whole}
+)
+_DEPLOYMENT = _Record({"version": _is_there})
 _SETTINGS = _Record(
     {
         "algorithm": _is_text,
@@ -178,7 +200,7 @@ _CONSUMER = _Record(
         "consumer": _is_whole,
         "status": _is_text,
         "incarnation": _is_there,
-        "deployment_version": _is_there,
+        "deployment_version": _is_single,
         "heard_ms_ago": _or_none,
         "load_bytes_per_s": _figure,
         "capacity_bytes_per_s": _is_capacity,
@@ -230,7 +252,7 @@ _CAPACITY_OF_TOPIC = _Record(
         "highest_bytes_per_s": _or_none,
     }
 )
-_LOADS = _by(_is_name, _figure)
+_LOADS = _by(_is_name, _is_load)
 _QUESTION = _Record(
     needed={
         "load_bytes_per_s": _LOADS,
@@ -259,6 +281,13 @@ _OBJECTIVE = _Record(
     },
     optional={"rare_rise": _or_none},
 )
+_PARTS = (
+    ("reason", _REASON),
+    ("held_by_silence", _HELD),
+    ("backlog", _BACKLOG),
+    ("roll_out", _ROLL_OUT),
+    ("deployment", _DEPLOYMENT),
+)
 
 
 def require_shape(status: Json) -> None:
@@ -273,8 +302,9 @@ def require_shape(status: Json) -> None:
         _PARTITION.require(partition, name)
     _MOVE.require_each(status["moves"], "moves")
     _DECISION.require_each(status["history"], "history")
-    for name, record in (("reason", _REASON), ("held_by_silence", _HELD), ("backlog", _BACKLOG)):
-        if status.get(name):
+    _CONDITION.require_each(status["conditions"], "conditions")
+    for name, record in _PARTS:
+        if status.get(name) is not None:
             record.require(status[name], name)
     if status.get("backlog") and status["behind_records"] is None:
         raise _wrong("status.behind_records")
