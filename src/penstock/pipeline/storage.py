@@ -5,6 +5,7 @@ calls it `s3a`), deltalake, and `object_store` for everything that is done here.
 deltalake's, and serve both. Spark has its own under `spark.options`.
 """
 
+import contextlib
 import os
 import shutil
 import threading
@@ -192,6 +193,16 @@ class TableStorage:
             except FileNotFoundError:
                 return []
         return sorted(one.path.rpartition("/")[2] for one in self._store.in_folder(path)[1])
+
+    def files_in(self, path: str) -> list[StoredFile]:
+        """All files right below a folder, hidden ones too; none if it does not exist."""
+        if not self.is_local:
+            return [_stored_file(one) for one in self._store.in_folder(path)[1]]
+        found = []
+        for name in self.file_names(path):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                found.append(self.file_at(f"{path}/{name}"))
+        return found
 
     def local_path(self, path: str) -> Path:
         """Where a file is on this machine; only for a table on a file system."""

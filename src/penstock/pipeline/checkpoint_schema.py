@@ -1,0 +1,74 @@
+"""The columns of a checkpoint of version 1, as every Delta reader knows them.
+
+One column a kind of action, one row an action. Statistics are kept as JSON only, and what belongs
+to features that `log_replay` does not read (deletion vectors, row ids) is not here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_FILE = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64())]
+
+ADD = pa.struct(
+    [
+        *_FILE,
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", _TEXTS),
+    ]
+)
+REMOVE = pa.struct(
+    [
+        *_FILE,
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+    ]
+)
+METADATA = pa.struct(
+    [
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", pa.list_(pa.string())),
+        ("createdTime", pa.int64()),
+        ("configuration", _TEXTS),
+    ]
+)
+PROTOCOL = pa.struct(
+    [
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("readerFeatures", pa.list_(pa.string())),
+        ("writerFeatures", pa.list_(pa.string())),
+    ]
+)
+TRANSACTION = pa.struct(
+    [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
+)
+CHECKPOINT = pa.schema(
+    [
+        ("txn", TRANSACTION),
+        ("add", ADD),
+        ("remove", REMOVE),
+        ("metaData", METADATA),
+        ("protocol", PROTOCOL),
+    ]
+)
+
+
+def stored(value: Any, kind: Any) -> Any:
+    """A value of an entry's JSON as Arrow takes it: a map as pairs, and only known fields."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return list(value.items() if isinstance(value, Mapping) else value)
+    if pa.types.is_struct(kind):
+        return {one.name: stored(value.get(one.name), one.type) for one in kind}
+    return value
