@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipeline import join_plan
-from penstock.pipeline.join_plan import GROWTH, Join, JoinRules, joins_of, next_finish_ms
+from penstock.pipeline.join_plan import (
+    GROWTH,
+    Join,
+    JoinRules,
+    folders_of,
+    joins_of,
+    next_finish_ms,
+)
 from penstock.pipeline.table_files import ActiveFile
 
 MB = 1_000_000
@@ -90,7 +97,9 @@ def test_only_files_of_one_folder_and_topic_become_one(
     for join in joins:
         assert len(join.files) >= 2
         assert join.size_bytes <= 4 / 3 * FILE_SIZE
-        assert len({join_plan._kind(file) for file in join.files}) == 1
+        assert (
+            len({join_plan.kind_of(file.path, file.partition_values) for file in join.files}) == 1
+        )
         times = [file.modified_at_ms for file in join.files]
         assert times == sorted(times), "rows stay in the order in which they came"
         largest = max(file.size_bytes for file in join.files)
@@ -108,7 +117,7 @@ def test_a_quiet_folder_has_as_few_files_as_the_size_allows(
     small: dict[object, int] = {}
     for file in folders.files.values():
         if file.size_bytes < FILE_SIZE * 2 / 3:
-            kind = join_plan._kind(file)
+            kind = join_plan.kind_of(file.path, file.partition_values)
             small[kind] = small.get(kind, 0) + 1
     assert all(count == 1 for count in small.values())
     assert folders.run(9 * HOUR_MS) == []
@@ -184,12 +193,12 @@ def test_the_time_is_named_when_a_folder_becomes_quiet() -> None:
     folders = Folders()
     folders.arrives(MB, 5_000, "x")
     rules = JoinRules(FILE_SIZE, 10_000, HOUR_MS)
-    assert next_finish_ms(list(folders.files.values()), rules) is None
+    assert next_finish_ms(folders_of(folders.files.values(), rules), rules) is None
     folders.arrives(MB, 7_000, "x")
-    assert next_finish_ms(list(folders.files.values()), rules) == 7_000 + HOUR_MS
+    assert next_finish_ms(folders_of(folders.files.values(), rules), rules) == 7_000 + HOUR_MS
     assert folders.run(7_000 + HOUR_MS - 1) == []
     assert len(folders.run(7_000 + HOUR_MS)) == 1
-    assert next_finish_ms(list(folders.files.values()), rules) is None
+    assert next_finish_ms(folders_of(folders.files.values(), rules), rules) is None
 
 
 def test_a_finished_folder_is_joined_again_only_for_as_much_as_it_had_left_small() -> None:

@@ -4,7 +4,7 @@ One column a kind of action, one row an action. Statistics are kept as JSON only
 to features that `log_replay` does not read (deletion vectors, row ids) is not here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +61,11 @@ CHECKPOINT = pa.schema(
         ("protocol", PROTOCOL),
     ]
 )
+
+
+def array_of(actions: Iterable[Any], kind: Any) -> Any:
+    """Actions of entries as a checkpoint has them."""
+    return pa.array([stored(action, kind) for action in actions], kind)
 
 
 def stored(value: Any, kind: Any) -> Any:

@@ -71,6 +71,8 @@ _CHANGES_CHECKPOINTS = {
     "delta.enableRowTracking": "false",
     "delta.enableInCommitTimestamps": "false",
 }
+_REMOVED_KEPT = "delta.deletedFileRetentionDuration"
+_REMOVED_KEPT_DEFAULT = "interval 7 days"
 _LEDGER_EXPIRES = "delta.setTransactionRetentionDuration"
 _INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
 
@@ -95,6 +97,11 @@ class LogReplay:
     @property
     def configuration(self) -> dict[str, str]:
         return dict(self.metadata.get("configuration") or {})
+
+    def oldest_removed_ms(self, now_ms: int) -> int:
+        """Files that were removed until then are needed by no version that can still be read."""
+        kept_s = seconds_of(self.configuration.get(_REMOVED_KEPT, _REMOVED_KEPT_DEFAULT))
+        return now_ms - round(kept_s * 1000)
 
     def is_still_there(self) -> bool:
         """Whether the log is the one that was read: a table may be deleted and made again."""
@@ -121,7 +128,7 @@ def replay(storage: TableStorage) -> LogReplay:
     """Raises FileNotFoundError when the log is cleaned up meanwhile."""
     names = storage.file_names(LOG)
     place = newest_checkpoint(names)
-    versions = [int(found[1]) for name in names if (found := ENTRY.fullmatch(name))]
+    versions = [int(entry[1]) for name in names if (entry := ENTRY.fullmatch(name))]
     found = _Found()
     first = entry_path(0) if place is None else place.paths()[0]
     first_mark = storage.mark_of(first)

@@ -95,16 +95,15 @@ class TableStorage:
 
     def files_below(self, path: str) -> list[StoredFile]:
         """Every Parquet file below a folder, by name, without hidden ones (`_...`, `.x`)."""
+        return sorted(self.each_file_below(path), key=lambda file: file.path)
+
+    def each_file_below(self, path: str) -> Iterator[StoredFile]:
+        """The same one by one, in any order: there may be a million."""
         found = self._local_files(path) if self.is_local else self._remote_files(path)
-        return sorted(
-            (
-                file
-                for file in found
-                if file.path.endswith(".parquet")
-                and not any(part.startswith(("_", ".")) for part in file.path.split("/"))
-            ),
-            key=lambda file: file.path,
-        )
+        for file in found:
+            is_hidden = any(part.startswith(("_", ".")) for part in file.path.split("/"))
+            if file.path.endswith(".parquet") and not is_hidden:
+                yield file
 
     def has_folder(self, path: str) -> bool:
         """Whether there is such a folder; in an object store, whether anything is below it."""

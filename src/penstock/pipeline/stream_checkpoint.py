@@ -6,10 +6,11 @@ it: the files of the newest version, removed files whose time is not over, ledge
 protocol. The last three are in a row group of their own, which is all that a consumer reads of it.
 """
 
+import contextlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,18 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from penstock.pipeline.checkpoint_files import HINT_PATH, CheckpointPlace, hinted_version
-from penstock.pipeline.checkpoint_schema import ADD, CHECKPOINT, REMOVE, stored
+from penstock.pipeline.checkpoint_schema import ADD, CHECKPOINT, REMOVE, array_of, stored
 from penstock.pipeline.log_cleanup import clean_up_log
 from penstock.pipeline.log_entries import LogNotUnderstoodError
-from penstock.pipeline.log_replay import LOG, LogReplay, replay, seconds_of
+from penstock.pipeline.log_replay import LOG, LogReplay, replay
 from penstock.pipeline.storage import TableStorage
 
 # A checkpoint that is being written on a file system; left behind when its writer is killed.
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = "_checkpoint_", ".parquet.tmp"
 # Rows that are written together. What is encoded of a row group is held until it is whole.
 _GROUP_ROWS = 2**14
-_REMOVED_KEPT = "delta.deletedFileRetentionDuration"
-_REMOVED_KEPT_DEFAULT = "interval 7 days"
 
 
 class LogReplacedError(OSError):
@@ -43,14 +42,15 @@ def make_next_checkpoint(storage: TableStorage, now_ms: int) -> None:
     """
     pa.set_cpu_count(1)
     found = replay(storage)
-    write_checkpoint(found, now_ms)
-    clean_up_log(found, now_ms)
+    # Somebody else has made a later one and cleaned up this one's beginning, or another table.
+    with contextlib.suppress(LogReplacedError, FileNotFoundError):
+        write_checkpoint(found, now_ms)
+        clean_up_log(found, now_ms)
 
 
 def write_checkpoint(found: LogReplay, now_ms: int) -> None:
     """Write the checkpoint of the version that was read, and name it in the log's hint."""
-    kept_s = seconds_of(found.configuration.get(_REMOVED_KEPT, _REMOVED_KEPT_DEFAULT))
-    oldest_ms = now_ms - round(kept_s * 1000)
+    oldest_ms = found.oldest_removed_ms(now_ms)
     place = CheckpointPlace(found.version)
     if found.place == place:
         return
@@ -82,17 +82,6 @@ def _write(file: Any, found: LogReplay, oldest_ms: int, counts: dict[str, int]) 
             writer.write_table(rows)
 
 
-def _write(file: Any, found: LogReplay, oldest_ms: int, counts: dict[str, int]) -> None:
-    with pyarrow.parquet.ParquetWriter(
-        file, CHECKPOINT, compression="snappy", use_dictionary=False
-    ) as writer:
-        few = _few(found)
-        writer.write_table(few)
-        counts["few"] = len(few)
-        for rows in _grouped(_files(found, oldest_ms), counts):
-            writer.write_table(rows)
-
-
 def _few(found: LogReplay) -> Any:
     actions = [
         ("protocol", found.protocol),
@@ -108,12 +97,8 @@ def _files(found: LogReplay, oldest_ms: int) -> Iterator[tuple[str, Any]]:
     for adds, removes in found.unchanged_files():
         yield "add", adds
         yield "remove", _not_over(removes, oldest_ms)
-    yield "add", _array(found.added.values(), ADD)
-    yield "remove", _not_over(_array(found.removed.values(), REMOVE), oldest_ms)
-
-
-def _array(actions: Iterable[Any], kind: Any) -> Any:
-    return pa.array([stored(action, kind) for action in actions], kind)
+    yield "add", array_of(found.added.values(), ADD)
+    yield "remove", _not_over(array_of(found.removed.values(), REMOVE), oldest_ms)
 
 
 def _not_over(removes: Any, oldest_ms: int) -> Any:

@@ -12,12 +12,13 @@ import pyarrow.parquet
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
+from kit.lake.commit_ways import WAYS, commit_by
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, lake_commit
 from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.orphans import Provenance
-from penstock.pipeline.table_files import LogSnapshot
+from penstock.pipeline.table_files import KnownFiles, LogSnapshot
 from penstock.pipeline.upkeep import keep_up, remove_orphans_of
 from penstock.pipeline.written_files import written_files
 from penstock.settings.sections import LakeSettings
@@ -26,6 +27,8 @@ SCHEMA = (
     '{"type":"struct","fields":[{"name":"offset","type":"long","nullable":true,"metadata":{}}]}'
 )
 ROWS_PER_FILE = 5
+# By what a commit sees that its files are still there: by entry, and by deltalake.
+CHECKS = ("_require_untouched", "_require_active")
 _numbers = itertools.count(1)
 
 
@@ -82,6 +85,17 @@ def _optimize(root: Path) -> None:
     DeltaTable(root / "orders").optimize.compact()
 
 
+def _after_check(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
+    checked = getattr(LakeTable, name)
+
+    def check(self: LakeTable, *given: Any) -> None:
+        checked(self, *given)
+        if any(isinstance(one, list) and one for one in given):  # files are to be removed
+            act()
+
+    monkeypatch.setattr(LakeTable, name, check)
+
+
 def a_foreign_change_is_kept(
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,19 +110,15 @@ def a_foreign_change_is_kept(
     if moment == "while_reading":
         _after_reading(monkeypatch, lambda: tool(root))
     else:
-        checked, once = LakeTable._require_active, iter([True])
-
-        def check(self: LakeTable, opened: DeltaTable, removed: Any) -> None:
-            checked(self, opened, removed)
-            if removed and self is not None and next(once, False):
-                tool(root)
-
-        monkeypatch.setattr(LakeTable, "_require_active", check)
+        once = iter([True])
+        for name in CHECKS:
+            _after_check(monkeypatch, name, lambda: next(once, False) and tool(root))
     compaction.compact(table, lake, _all_of_it(lake))
     assert _rows(root) == list(left)
     assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("moment", ["while_reading", "before_commit"])
 @pytest.mark.parametrize(
     ("tool", "left"),
@@ -137,8 +147,10 @@ def test_a_foreign_change_during_a_compaction_is_kept(
     tool: Callable[[Path], object],
     left: Any,
     moment: str,
+    way: str,
 ) -> None:
     """No row is doubled, none comes back and no offset moves, whenever the other tool commits."""
+    commit_by(monkeypatch, way)
     a_foreign_change_is_kept(tmp_path, monkeypatch, tool, left, moment)
 
 
@@ -155,15 +167,19 @@ def test_planted_bugs_about_compaction_are_caught(
 ) -> None:
     """Each bug doubles rows or brings deleted ones back, and the law fails."""
     if bug == "replaced files are not looked for":
-        monkeypatch.setattr(LakeTable, "_require_active", lambda *_: None)
+        for name in CHECKS:
+            monkeypatch.setattr(LakeTable, name, lambda *_: None)
         with pytest.raises(AssertionError):
             a_foreign_change_is_kept(tmp_path, monkeypatch, _delete, range(3, 20), "while_reading")
     elif bug == "a commit that replaces files is rebased":
+        commit_by(monkeypatch, "deltalake")
         rebased = functools.partial(_rebased, CommitProperties)
         monkeypatch.setattr(lake_commit, "CommitProperties", rebased)
         with pytest.raises(AssertionError):
             a_foreign_change_is_kept(tmp_path, monkeypatch, _optimize, range(20), "before_commit")
     else:
+        # By an entry of ours it would be seen all the same: a vector names its file anew.
+        commit_by(monkeypatch, "deltalake")
         monkeypatch.setattr(lake_commit, "has_deletion_vectors", lambda _: False)
         with pytest.raises(AssertionError):
             a_vector_that_comes_meanwhile_is_kept(tmp_path, monkeypatch)
@@ -313,7 +329,7 @@ def _is_over_one_too_soon(self: Provenance, ledger: Mapping[str, int | None]) ->
 
 
 def _knows_no_file(self: LakeTable, names: Iterable[str]) -> LogSnapshot:
-    return LogSnapshot(self.next_offsets(names), frozenset())
+    return LogSnapshot(self.next_offsets(names), KnownFiles())
 
 
 @pytest.mark.parametrize(
