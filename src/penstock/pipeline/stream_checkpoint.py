@@ -51,10 +51,11 @@ def make_next_checkpoint(storage: TableStorage, now_ms: int) -> None:
 def write_checkpoint(found: LogReplay, now_ms: int) -> None:
     """Write the checkpoint of the version that was read, and name it in the log's hint."""
     oldest_ms = found.oldest_removed_ms(now_ms)
-    place = CheckpointPlace(found.version)
-    if found.place == place:
+    if found.place is not None and found.place.version == found.version:
+        _require_same_log(found)
+        _name_in_hint(found.storage, found.place)
         return
-    (path,) = place.paths()
+    (path,) = CheckpointPlace(found.version).paths()
     counts = {"add": 0, "remove": 0, "few": 0}
     try:
         with _published(found, path) as file:
@@ -69,6 +70,26 @@ def write_checkpoint(found: LogReplay, now_ms: int) -> None:
     }
     if (hinted_version(found.storage) or 0) <= found.version:
         _replace(found.storage, HINT_PATH, json.dumps(hint).encode())
+
+
+def _name_in_hint(storage: TableStorage, place: CheckpointPlace) -> None:
+    """Name a checkpoint that is there, unless it is named: its writer may have been killed.
+
+    Before entries are removed: by the hint a writer that stood still sees that its version is free
+    only because of a clean-up. A second checkpoint of one version, in another number of parts,
+    would make the hint wrong for one of them, and the table unreadable for some.
+    """
+    named = hinted_version(storage)
+    if named is not None and named >= place.version:
+        return
+    rows = 0
+    for path in place.paths():
+        with storage.open_file(path) as file:
+            rows += pyarrow.parquet.read_metadata(file).num_rows
+    hint = {"version": place.version, "size": rows}
+    if place.parts > 1:
+        hint["parts"] = place.parts
+    _replace(storage, HINT_PATH, json.dumps(hint).encode())
 
 
 def _write(file: Any, found: LogReplay, oldest_ms: int, counts: dict[str, int]) -> None:

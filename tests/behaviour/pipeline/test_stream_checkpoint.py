@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable
 
+from kit.lake.log_histories import checkpoint, split_checkpoint
 from kit.lake.racing_writer import carry, open_table
 from penstock.pipeline import checkpoints, log_replay, make_checkpoint, stream_checkpoint
 from penstock.pipeline.checkpoints import CheckpointMaker
@@ -192,6 +193,33 @@ def test_a_checkpoint_that_is_there_is_not_written_again(tmp_path: Path) -> None
     before = path.stat().st_ino
     stream_checkpoint.make_next_checkpoint(table.storage, _now_ms())
     assert path.stat().st_ino == before
+
+
+def test_a_checkpoint_is_named_before_entries_are_removed(tmp_path: Path) -> None:
+    """Its writer was killed before it had named it; writers that stood still look at the hint."""
+    table = _carried(tmp_path, 3)
+    far_ms = _now_ms() + 10**11
+    stream_checkpoint.write_checkpoint(replay(table.storage), far_ms)
+    (_log(tmp_path) / "_last_checkpoint").unlink()
+    stream_checkpoint.make_next_checkpoint(table.storage, far_ms)
+    hint = json.loads((_log(tmp_path) / "_last_checkpoint").read_text())
+    rows = pyarrow.parquet.read_metadata(_log(tmp_path) / f"{3:020d}.checkpoint.parquet").num_rows
+    assert hint == {"version": 3, "size": rows}
+    assert len(list(_log(tmp_path).glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_version_has_one_checkpoint(tmp_path: Path, *, is_named: bool) -> None:
+    """One in parts stays the only one: DuckDB refuses a hint of one part where it finds two."""
+    table = _carried(tmp_path, 5)
+    place = tmp_path / "orders"
+    split_checkpoint(place, checkpoint(place), 2)
+    if not is_named:
+        (_log(tmp_path) / "_last_checkpoint").unlink()
+    stream_checkpoint.make_next_checkpoint(table.storage, _now_ms())
+    assert len(list(_log(tmp_path).glob("*.checkpoint*"))) == 2
+    assert json.loads((_log(tmp_path) / "_last_checkpoint").read_text())["parts"] == 2
+    assert len(DeltaTable(place).to_pyarrow_table()) == 10
 
 
 @pytest.mark.parametrize("rows", [0, MANY_ROWS], ids=["by deltalake", "in pieces"])
