@@ -9,6 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.pipeline.log_entries import LogNotUnderstoodError
+
+# What is raised where a log has a value of another type than its field.
+DAMAGE = (pa.ArrowException, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 _TEXTS = pa.map_(pa.string(), pa.string())
 _FILE = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64())]
 
@@ -64,8 +68,11 @@ CHECKPOINT = pa.schema(
 
 
 def array_of(actions: Iterable[Any], kind: Any) -> Any:
-    """Actions of entries as a checkpoint has them."""
-    return pa.array([stored(action, kind) for action in actions], kind)
+    """Actions of entries as a checkpoint has them. Raises LogNotUnderstoodError."""
+    try:
+        return pa.array([stored(action, kind) for action in actions], kind)
+    except DAMAGE as error:
+        raise LogNotUnderstoodError(f"an action is damaged: {error}") from error
 
 
 def stored(value: Any, kind: Any) -> Any:

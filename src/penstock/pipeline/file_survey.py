@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from penstock.pipeline.checkpoint_schema import ADD, array_of
+from penstock.pipeline.checkpoint_schema import ADD, DAMAGE, array_of
 from penstock.pipeline.join_plan import Folder, FoundFolders, Join, JoinRules, kind_of
 from penstock.pipeline.log_entries import LogNotUnderstoodError
 from penstock.pipeline.log_replay import LogReplay
@@ -53,7 +53,7 @@ def survey_log(found: LogReplay, rules: JoinRules) -> FileSurvey:
         for adds, _ in found.unchanged_files():
             counted.add_actions(adds, columns)
         counted.add_actions(array_of(found.added.values(), ADD), columns)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (*DAMAGE, RecursionError) as error:
         raise LogNotUnderstoodError(f"an action is damaged: {error}") from error
     return counted.survey(found.version, str(found.metadata["id"]))
 

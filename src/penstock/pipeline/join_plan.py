@@ -112,9 +112,8 @@ class FoundFolders:
     def _hold_less(self) -> None:
         self.is_whole = False
         numbers = {kind: self._number(kind) for kind in self._small}
-        if len(numbers) == 1:
-            for files in self._small.values():
-                files.pop()
+        if len({*numbers.values()}) == 1:
+            max(self._small.values(), key=len).pop()
             self._held -= 1
             return
         middle = sorted(numbers.values())[len(numbers) // 2]

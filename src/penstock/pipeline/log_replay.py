@@ -19,7 +19,7 @@ import pyarrow.parquet
 from penstock.model.json_text import read_json
 from penstock.object_store.limits import ObjectStoreError
 from penstock.pipeline.checkpoint_files import CheckpointPlace, newest_checkpoint
-from penstock.pipeline.checkpoint_schema import ADD, REMOVE
+from penstock.pipeline.checkpoint_schema import ADD, DAMAGE, REMOVE
 from penstock.pipeline.log_entries import LogNotUnderstoodError, entry_path
 from penstock.pipeline.storage import FileMark, TableStorage
 
@@ -74,7 +74,7 @@ _CHANGES_CHECKPOINTS = {
 _REMOVED_KEPT = "delta.deletedFileRetentionDuration"
 _REMOVED_KEPT_DEFAULT = "interval 7 days"
 _LEDGER_EXPIRES = "delta.setTransactionRetentionDuration"
-_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
+_INTERVAL = re.compile(r"(?:interval\s+)?(\d{1,8})\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,11 @@ class LogReplay:
         changed = pa.array([*self.added, *self.removed], pa.string())
         for path in self.place.paths():
             for batch in _batches(self.storage, path):
-                yield tuple(_unchanged(batch, *kind, changed) for kind in _FILE_KINDS)
+                try:
+                    adds, removes = (_unchanged(batch, *kind, changed) for kind in _FILE_KINDS)
+                except DAMAGE as error:
+                    raise LogNotUnderstoodError(f"{path} is damaged: {error}") from error
+                yield adds, removes
 
 
 _FILE_KINDS = (("add", ADD), ("remove", REMOVE))
@@ -157,7 +161,10 @@ def replay(storage: TableStorage) -> LogReplay:
         found.removed,
         ((first, first_mark), newest),
     )
-    _require_plain(result)
+    try:
+        _require_plain(result)
+    except DAMAGE as error:
+        raise LogNotUnderstoodError(f"protocol or metadata are damaged: {error}") from error
     return result
 
 
@@ -189,11 +196,16 @@ class _Found:
                 self._take(name, action)
 
     def take_entry(self, content: bytes) -> None:
+        named: set[str] = set()
         try:
-            for line in content.splitlines():
-                for name, action in read_json(line).items() if line.strip() else ():
-                    if action is not None:
-                        self._take(name, action)
+            for line in filter(bytes.strip, content.splitlines()):
+                actions = [one for one in read_json(line).items() if one[1] is not None]
+                if len(actions) > 1:
+                    raise LogNotUnderstoodError("a line with several actions")
+                for name, action in actions:
+                    self._take(name, action)
+                    if name in ("add", "remove"):
+                        _require_new(str(action["path"]), named)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LogNotUnderstoodError(f"an entry is damaged: {error}") from error
 
@@ -217,6 +229,13 @@ class _Found:
             self.protocol = action
 
 
+def _require_new(path: str, named: set[str]) -> None:
+    """An entry says one thing of a file. Of two, readers do not agree which one counts."""
+    if path in named:
+        raise LogNotUnderstoodError("an entry that names a file twice")
+    named.add(path)
+
+
 def _require_plain_file(action: Mapping[str, Any]) -> None:
     for name in _MORE_OF_A_FILE:
         if action.get(name) is not None:
@@ -233,6 +252,8 @@ def _require_plain(found: LogReplay) -> None:
     if not (is_legacy or by_name) or not features <= _PLAIN_FEATURES:
         raise LogNotUnderstoodError("a feature of the table")
     configuration = found.configuration
+    if not all(isinstance(value, str) for value in configuration.values()):
+        raise LogNotUnderstoodError("a property without a text")
     for name, plain in _CHANGES_CHECKPOINTS.items():
         if configuration.get(name, plain).lower() != plain:
             raise LogNotUnderstoodError(f"the property {name}")

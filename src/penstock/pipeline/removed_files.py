@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pyarrow.compute as pc
 
 from penstock.pipeline.checkpoint_schema import ADD, REMOVE, array_of
-from penstock.pipeline.log_replay import LogReplay
+from penstock.pipeline.log_replay import LOG, LogReplay
 
 # So many are held at a time: for each time all names of the table are read once.
 _AT_ONCE = 100_000
@@ -28,8 +28,7 @@ def delete_removed(found: LogReplay, now_ms: int) -> int:
         path
         for _, removes in _pieces(found)
         for path in _names(removes.filter(pc.less_equal(_times(removes), oldest_ms)))
-        # Names from elsewhere are not files of this table.
-        if not path.startswith("/") and "://" not in path
+        if _is_inside(path)
     )
     count = 0
     while some := set(itertools.islice(over, _AT_ONCE)):
@@ -38,6 +37,13 @@ def delete_removed(found: LogReplay, now_ms: int) -> int:
             some.difference_update(_names(adds))
         count += _deleted(found, some)
     return count
+
+
+def _is_inside(path: str) -> bool:
+    """Names from elsewhere are not files of this table, and its log has no rows."""
+    parts = path.split("/")
+    is_file = "://" not in path and "\0" not in path and not {"", ".", ".."} & {*parts}
+    return is_file and parts[0] != LOG
 
 
 def _deleted(found: LogReplay, paths: set[str]) -> int:

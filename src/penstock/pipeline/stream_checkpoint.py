@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from penstock.pipeline.checkpoint_files import HINT_PATH, CheckpointPlace, hinted_version
-from penstock.pipeline.checkpoint_schema import ADD, CHECKPOINT, REMOVE, array_of, stored
+from penstock.pipeline.checkpoint_schema import ADD, CHECKPOINT, DAMAGE, REMOVE, array_of, stored
 from penstock.pipeline.log_cleanup import clean_up_log
 from penstock.pipeline.log_entries import LogNotUnderstoodError
 from penstock.pipeline.log_replay import LOG, LogReplay, replay
@@ -60,7 +60,7 @@ def write_checkpoint(found: LogReplay, now_ms: int) -> None:
     try:
         with _published(found, path) as file:
             _write(file, found, oldest_ms, counts)
-    except (pa.ArrowException, ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
         raise LogNotUnderstoodError(f"an action is damaged: {error}") from error
     hint = {
         "version": found.version,

@@ -18,6 +18,7 @@ from penstock.pipeline.lake_commit import LakeTable
 from penstock.pipeline.log_cleanup import clean_up_log
 from penstock.pipeline.log_entries import LogNotUnderstoodError
 from penstock.pipeline.log_replay import replay
+from penstock.pipeline.removed_files import delete_removed, named_files
 from penstock.settings.sections import LakeSettings
 
 MANY_ROWS = make_checkpoint.ROWS_FOR_DELTALAKE_MAX + 1
@@ -109,10 +110,12 @@ def test_a_removed_file_is_named_until_its_time_is_over(tmp_path: Path) -> None:
         {"delta.setTransactionRetentionDuration": "interval 1 days"},
         {"delta.checkpoint.writeStatsAsStruct": "true"},
         {"delta.deletedFileRetentionDuration": "interval 1 months"},
+        {"delta.deletedFileRetentionDuration": "interval 9999999999 days"},
+        {"delta.deletedFileRetentionDuration": None},
     ],
 )
 def test_what_is_not_understood_is_left_to_deltalake(
-    tmp_path: Path, properties: dict[str, str]
+    tmp_path: Path, properties: dict[str, str | None]
 ) -> None:
     """Before anything is written; the child makes the checkpoint all the same."""
     table = _carried(tmp_path, 3)
@@ -124,7 +127,7 @@ def test_what_is_not_understood_is_left_to_deltalake(
     with pytest.raises(LogNotUnderstoodError):
         stream_checkpoint.make_next_checkpoint(table.storage, _now_ms())
     assert not list(_log(tmp_path).glob("*checkpoint*"))
-    if "months" not in str(properties):
+    if all(properties.values()) and "months" not in str(properties):
         make_checkpoint.make_checkpoint(table.storage.uri, {}, MANY_ROWS)
         assert len(list(_log(tmp_path).glob("*.checkpoint.parquet"))) == 1
 
@@ -143,6 +146,8 @@ def test_what_is_not_understood_is_left_to_deltalake(
             }
         },
         {"protocol": {"minReaderVersion": 2, "minWriterVersion": 6}},
+        {"protocol": {"minReaderVersion": "x", "minWriterVersion": 2}},
+        {"remove": {"path": "a", "dataChange": True}, "txn": {"appId": "a", "version": 1}},
         {"add": {"size": 4}},
         {"add": 4},
     ],
@@ -153,6 +158,61 @@ def test_an_action_of_an_unknown_feature_is_not_left_out(tmp_path: Path, action:
     (_log(tmp_path) / f"{3:020d}.json").write_text(json.dumps(action) + "\n")
     with pytest.raises(LogNotUnderstoodError):
         replay(table.storage)
+
+
+def _action(kind: str, path: str, **more: Any) -> dict[str, Any]:
+    file = {"path": path, "partitionValues": {}, "size": 4, "dataChange": True}
+    return {kind: {**file, "modificationTime": 1, **more}}
+
+
+def _append(root: Path, version: int, *actions: dict[str, Any]) -> None:
+    text = "".join(f"{json.dumps(action)}\n" for action in actions)
+    (_log(root) / f"{version:020d}.json").write_text(text)
+
+
+@pytest.mark.parametrize("kinds", [("add", "remove"), ("remove", "add"), ("add", "add")])
+def test_an_entry_that_names_a_file_twice_is_left_to_deltalake(
+    tmp_path: Path, kinds: tuple[str, str]
+) -> None:
+    """For deltalake the first one counts, for delta-spark the last one: the format forbids it."""
+    table = _carried(tmp_path, 2)
+    _append(tmp_path, 3, *(_action(kind, "a") for kind in kinds))
+    with pytest.raises(LogNotUnderstoodError, match="twice"):
+        replay(table.storage)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"size": "4"}, {"size": 2**64}, {"partitionValues": {"day": 5}}, {"tags": [["a", "b"]]}],
+)
+def test_a_value_of_another_type_is_left_to_deltalake(
+    tmp_path: Path, damage: dict[str, Any]
+) -> None:
+    """Whoever looks at the files finds it, and has nothing written or removed before."""
+    table = _carried(tmp_path, 2)
+    _append(tmp_path, 3, _action("add", "a", **damage))
+    found = replay(table.storage)
+    with pytest.raises(LogNotUnderstoodError):
+        list(named_files(found))
+    with pytest.raises(LogNotUnderstoodError):
+        delete_removed(found, _now_ms())
+    with pytest.raises(LogNotUnderstoodError):
+        stream_checkpoint.write_checkpoint(found, _now_ms())
+    assert {one.suffix for one in _log(tmp_path).iterdir()} == {".json"}
+
+
+def test_a_removed_name_from_elsewhere_is_no_file_of_the_table(tmp_path: Path) -> None:
+    """Whatever another tool calls removed: not the files of its neighbours, and not its log."""
+    table = _carried(tmp_path, 1)
+    (tmp_path / "other.parquet").write_bytes(b"")
+    entry = f"_delta_log/{0:020d}.json"
+    names = ["../other.parquet", "%2E%2E/other.parquet", entry, f"./{entry}", "", "a%00", "b"]
+    (tmp_path / "orders" / "b").write_bytes(b"")
+    _append(tmp_path, 2, *(_action("remove", name, deletionTimestamp=1) for name in names))
+    assert delete_removed(replay(table.storage), _now_ms()) == 1
+    assert (tmp_path / "other.parquet").exists()
+    assert (tmp_path / "orders" / entry).exists()
+    assert not (tmp_path / "orders" / "b").exists()
 
 
 def test_a_log_with_a_gap_gets_no_checkpoint(tmp_path: Path) -> None:
