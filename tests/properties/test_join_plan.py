@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.pipeline import join_plan
 from penstock.pipeline.join_plan import (
     GROWTH,
+    FoundFolders,
     Join,
     JoinRules,
     folders_of,
@@ -215,3 +216,40 @@ def test_a_finished_folder_is_joined_again_only_for_as_much_as_it_had_left_small
     assert join.is_finishing
     assert len(join.files) == 16
     assert len(folders.files) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 99)), max_size=60), st.integers(1, 20))
+def test_no_more_small_files_are_held_than_allowed(
+    given_files: list[tuple[int, int]], small_max: int
+) -> None:
+    """Some are always held, none twice, and all of them when there is room."""
+    found = FoundFolders(JoinRules(FILE_SIZE, 0, HOUR_MS), small_max)
+    paths = []
+    for number, (topic, size_bytes) in enumerate(given_files):
+        file = ActiveFile(f"data/g/1-1/{number}/topic-{topic}/f", size_bytes, number, 1, {})
+        kind = join_plan.kind_of(file.path, {})
+        found.saw(kind, number)
+        found.add_small(kind, file)
+        paths.append(file.path)
+    held = [file.path for folder in found.folders() for file in folder.small]
+    assert len(held) == len(set(held)) <= small_max
+    assert set(held) <= set(paths)
+    assert bool(held) == bool(paths)
+    assert found.is_whole == (len(held) == len(paths))
+    if len(paths) <= small_max:
+        assert found.is_whole
+
+
+def test_every_folder_has_its_turn() -> None:
+    """Which folders are held changes from look to look."""
+    seen = set()
+    for now_ms in range(0, 60 * MINUTE_MS, MINUTE_MS):
+        found = FoundFolders(JoinRules(FILE_SIZE, now_ms, HOUR_MS), 8)
+        for number in range(40):
+            path = f"data/g/1-1/{number}/topic-{number % 10}/f"
+            kind = join_plan.kind_of(path, {})
+            found.saw(kind, number)
+            found.add_small(kind, ActiveFile(path, 1, number, 1, {}))
+        assert not found.is_whole
+        seen |= {file.path for folder in found.folders() for file in folder.small}
+    assert len({path.split("/")[-2] for path in seen}) == 10

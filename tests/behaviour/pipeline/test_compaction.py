@@ -154,6 +154,51 @@ def test_a_foreign_change_during_a_compaction_is_kept(
     a_foreign_change_is_kept(tmp_path, monkeypatch, tool, left, moment)
 
 
+def test_a_log_that_is_cleaned_up_during_a_compaction_does_not_stop_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happened to the files meanwhile is read from the list, then; rows stay, each once."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    entries: list[Path] = []
+
+    def cleaned_up() -> None:
+        opened = DeltaTable(tmp_path / "orders")
+        write_deltalake(tmp_path / "orders", pa.table({"offset": [77]}), mode="append")
+        write_deltalake(tmp_path / "orders", pa.table({"offset": [78]}), mode="append")
+        opened.update_incremental()
+        opened.create_checkpoint()
+        entries.extend(sorted((tmp_path / "orders/_delta_log").glob("*.json"))[:-1])
+        for entry in entries:
+            entry.unlink()
+
+    _after_reading(monkeypatch, cleaned_up)
+    done = compaction.compact(table, lake, _all_of_it(lake))
+    assert len(entries) == 6
+    assert (done.files_before, done.files_after, done.joins_refused) == (4, 1, 0)
+    assert _rows(tmp_path) == [*range(20), 77, 78]
+
+
+def test_a_file_that_was_added_again_is_not_deleted(tmp_path: Path) -> None:
+    """Another tool may spell its name in another way: the one that was removed is this file."""
+    lake = _lake(tmp_path)
+    table = _filled(lake, files=1)
+    (file,) = table.active()
+    spelled = file.path.replace("topic-id", "topic%2Did")
+    add = {
+        "path": spelled,
+        "partitionValues": {},
+        "size": file.size_bytes,
+        "modificationTime": 1,
+        "dataChange": False,
+    }
+    remove = {"path": file.path, "dataChange": False, "deletionTimestamp": 1, "size": 4}
+    text = "".join(f"{json.dumps(one)}\n" for one in ({"remove": remove}, {"add": add}))
+    (tmp_path / f"orders/_delta_log/{2:020d}.json").write_text(text)
+    assert table.vacuum() == 0
+    assert Path(table.storage.uri, file.path).exists()
+
+
 @pytest.mark.parametrize(
     "bug",
     [
