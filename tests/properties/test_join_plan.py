@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -253,3 +254,15 @@ def test_every_folder_has_its_turn() -> None:
         assert not found.is_whole
         seen |= {file.path for folder in found.folders() for file in folder.small}
     assert len({path.split("/")[-2] for path in seen}) == 10
+
+
+def test_folders_with_one_number_are_held_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are made of names, and names of values in records: two folders may have the same."""
+    monkeypatch.setattr(FoundFolders, "_number", lambda *_: 7)
+    found = FoundFolders(JoinRules(FILE_SIZE, 0, HOUR_MS), 4)
+    for number in range(12):
+        kind = (f"topic-{number % 3}",)
+        found.saw(kind, number)
+        found.add_small(kind, ActiveFile(f"{number}", 1, number, 1, {}))
+    assert sorted(len(folder.small) for folder in found.folders()) == [1, 1, 2]
+    assert not found.is_whole
