@@ -1,4 +1,4 @@
-"""delta-spark reads and goes on writing a table whose checkpoint was made piece by piece."""
+"""delta-spark reads a table whose checkpoint was made piece by piece, and skips files by it."""
 
 import time
 from pathlib import Path
@@ -12,8 +12,8 @@ from penstock.pipeline.stream_checkpoint import make_next_checkpoint
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-def test_delta_spark_takes_a_checkpoint_in_pieces(tmp_path: Path, delta_spark: DeltaSpark) -> None:
-    """It has nothing but the checkpoint; then ours is made of what it wrote."""
+def test_delta_spark_reads_a_checkpoint_in_pieces(tmp_path: Path, delta_spark: DeltaSpark) -> None:
+    """It has nothing but the checkpoint, with its statistics."""
     table, place = open_table(str(tmp_path)), tmp_path / "orders"
     for number in range(6):
         assert carry(table, number % 3, 4, f"{number}")
@@ -28,9 +28,3 @@ def test_delta_spark_takes_a_checkpoint_in_pieces(tmp_path: Path, delta_spark: D
     every = [(partition, offset) for partition in range(3) for offset in range(8)]
     assert offsets("true") == (every, 6)
     assert offsets("partition = 1 AND offset < 4") == ([(1, one) for one in range(4)], 1)
-    condition = "partition = 1 AND offset > 5"
-    delta_spark.sql(f"DELETE FROM delta.`{place}` WHERE {condition}")  # noqa: S608 -- ours
-    left = [one for one in every if one[0] != 1 or one[1] <= 5]
-    assert offsets("true") == (left, 6)
-    assert carry(table, 0, 1, "more")
-    assert offsets("partition = 0 AND offset > 7") == ([(0, 8)], 1)

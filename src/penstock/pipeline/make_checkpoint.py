@@ -32,30 +32,16 @@ def make_checkpoint(uri: str, options: dict[str, str], rows: int) -> None:
     Two processes may do this at once: they write the same file, each as a whole. `rows` are those
     of the checkpoint before.
     """
-    if rows > ROWS_FOR_DELTALAKE_MAX and _made_in_pieces(uri, options):
-        return
+    if rows > ROWS_FOR_DELTALAKE_MAX:
+        from penstock.pipeline.stream_checkpoint import made_at  # noqa: PLC0415 -- slow, see above
+
+        if made_at(uri, options, time.time_ns() // 1_000_000):
+            return
     table = DeltaTable(uri, storage_options=options or None)
     table.create_checkpoint()
     cleans_up = table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true")
     if cleans_up.lower() != "false":
         table.cleanup_metadata()
-
-
-def _made_in_pieces(uri: str, options: dict[str, str]) -> bool:
-    """False if the log has something that only deltalake understands."""
-    # Imported only for large tables, see above.
-    from penstock.pipeline.log_entries import LogNotUnderstoodError  # noqa: PLC0415
-    from penstock.pipeline.storage import TableStorage  # noqa: PLC0415
-    from penstock.pipeline.stream_checkpoint import make_next_checkpoint  # noqa: PLC0415
-    from penstock.settings.sections import LakeSettings  # noqa: PLC0415
-
-    root, _, name = uri.rpartition("/")
-    lake = LakeSettings(root=root, storage_options=options)
-    try:
-        make_next_checkpoint(TableStorage(lake, name), time.time_ns() // 1_000_000)
-    except LogNotUnderstoodError:
-        return False
-    return True
 
 
 def remove_temporary_files(log: Path, older_than_s: float, now_s: float) -> None:

@@ -24,6 +24,7 @@ from penstock.pipeline.log_cleanup import clean_up_log
 from penstock.pipeline.log_entries import LogNotUnderstoodError
 from penstock.pipeline.log_replay import LOG, LogReplay, replay
 from penstock.pipeline.storage import TableStorage
+from penstock.settings.sections import LakeSettings
 
 # A checkpoint that is being written on a file system; left behind when its writer is killed.
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = "_checkpoint_", ".parquet.tmp"
@@ -33,6 +34,17 @@ _GROUP_ROWS = 2**14
 
 class LogReplacedError(OSError):
     """The log is no longer the one that was read: nothing was written."""
+
+
+def made_at(uri: str, options: dict[str, str], now_ms: int) -> bool:
+    """Make the next checkpoint there; False if the log has what only deltalake understands."""
+    root, _, name = uri.rpartition("/")
+    lake = LakeSettings(root=root, storage_options=options)
+    try:
+        make_next_checkpoint(TableStorage(lake, name), now_ms)
+    except LogNotUnderstoodError:
+        return False
+    return True
 
 
 def make_next_checkpoint(storage: TableStorage, now_ms: int) -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from kit.lake.commit_ways import WAYS, commit_by
+from kit.lake.deletion_vectors import delete_first_two_rows_by_vector
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, lake_commit
 from penstock.pipeline.join_plan import JoinRules
@@ -179,26 +179,6 @@ def test_a_log_that_is_cleaned_up_during_a_compaction_does_not_stop_it(
     assert _rows(tmp_path) == [*range(20), 77, 78]
 
 
-def test_a_file_that_was_added_again_is_not_deleted(tmp_path: Path) -> None:
-    """Another tool may spell its name in another way: the one that was removed is this file."""
-    lake = _lake(tmp_path)
-    table = _filled(lake, files=1)
-    (file,) = table.active()
-    spelled = file.path.replace("topic-id", "topic%2Did")
-    add = {
-        "path": spelled,
-        "partitionValues": {},
-        "size": file.size_bytes,
-        "modificationTime": 1,
-        "dataChange": False,
-    }
-    remove = {"path": file.path, "dataChange": False, "deletionTimestamp": 1, "size": 4}
-    text = "".join(f"{json.dumps(one)}\n" for one in ({"remove": remove}, {"add": add}))
-    (tmp_path / f"orders/_delta_log/{2:020d}.json").write_text(text)
-    assert table.vacuum() == 0
-    assert Path(table.storage.uri, file.path).exists()
-
-
 @pytest.mark.parametrize(
     "bug",
     [
@@ -285,7 +265,7 @@ def test_rows_deleted_by_a_deletion_vector_stay_deleted(tmp_path: Path) -> None:
     """A table with deletion vectors is left alone, with the reason."""
     lake = _lake(tmp_path)
     _filled(lake)
-    _delete_first_two_rows_by_vector(tmp_path / "orders")
+    delete_first_two_rows_by_vector(tmp_path / "orders")
     assert _rows(tmp_path) == list(range(2, 20))
     (report,) = keep_up(lake)
     assert report.left_alone == "the table uses deletionVectors"
@@ -296,7 +276,7 @@ def a_vector_that_comes_meanwhile_is_kept(root: Path, monkeypatch: pytest.Monkey
     """The law that a planted bug breaks: rows deleted while they are copied stay deleted."""
     lake = _lake(root)
     table = _filled(lake)
-    _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(root / "orders"))
+    _after_reading(monkeypatch, lambda: delete_first_two_rows_by_vector(root / "orders"))
     done = compaction.compact(table, lake, _all_of_it(lake))
     assert _rows(root) == list(range(2, 20))
     assert done.joins_refused == 1
@@ -393,63 +373,3 @@ def test_planted_bugs_about_the_sweep_are_caught(
     monkeypatch.setattr(of, name, wrong)
     with pytest.raises((AssertionError, FileNotFoundError)):
         a_sweep_goes_by_the_ledger(tmp_path)
-
-
-def _delete_first_two_rows_by_vector(table: Path) -> None:
-    """Write the log entry that Spark writes for `DELETE ... WHERE offset < 2` with such vectors."""
-    version = DeltaTable(table).version()
-    for number in range(version + 1):
-        for line in (table / f"_delta_log/{number:020d}.json").read_text().splitlines():
-            add = json.loads(line).get("add")
-            if add and json.loads(add["stats"])["minValues"]["offset"] == 0:
-                first = add
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": _inline_vector(),
-        "sizeInBytes": 36,
-        "cardinality": 2,
-    }
-    stats = {**json.loads(first["stats"]), "tightBounds": False}
-    features = ["deletionVectors"]
-    entry = [
-        {"commitInfo": {"timestamp": 1, "operation": "DELETE", "operationParameters": {}}},
-        {
-            "protocol": {
-                "minReaderVersion": 3,
-                "minWriterVersion": 7,
-                "readerFeatures": features,
-                "writerFeatures": features,
-            }
-        },
-        {"remove": {"path": first["path"], "dataChange": True, "deletionTimestamp": 1}},
-        {"add": {**first, "deletionVector": vector, "stats": json.dumps(stats)}},
-    ]
-    text = "".join(f"{json.dumps(action)}\n" for action in entry)
-    (table / f"_delta_log/{version + 1:020d}.json").write_text(text)
-
-
-def _inline_vector() -> str:
-    """Rows 0 and 1 as Delta's inline deletion vector: a roaring bitmap in Z85."""
-    bitmap = b"".join(
-        number.to_bytes(size, "little")
-        for number, size in (
-            (1_681_511_377, 4),  # the format's magic number
-            (1, 8),  # one bitmap of 32-bit positions
-            (0, 4),  # for positions whose upper half is 0
-            (12_346, 4),  # a bitmap without runs
-            (1, 4),  # one container
-            (0, 2),  # its key
-            (1, 2),  # its size less one
-            (16, 4),  # where it begins
-            (0, 2),
-            (1, 2),
-        )
-    )
-    alphabet = (
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    )
-    text = ""
-    for start in range(0, len(bitmap), 4):
-        number = int.from_bytes(bitmap[start : start + 4], "big")
-        text += "".join(alphabet[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
-    return text

@@ -339,3 +339,22 @@ def test_a_killed_child_leaves_nothing_that_stays(tmp_path: Path) -> None:
     make_checkpoint.remove_temporary_files(_log(tmp_path), 60, time.time() + 61)
     assert not left.exists()
     assert table.versions()[0] == 3
+
+
+def test_a_file_that_was_added_again_is_not_deleted(tmp_path: Path) -> None:
+    """Another tool may spell its name in another way: the one that was removed is this file."""
+    table = _carried(tmp_path, 1)
+    (file,) = table.active()
+    spelled = file.path.replace("topic-id", "topic%2Did")
+    add = {
+        "path": spelled,
+        "partitionValues": {},
+        "size": file.size_bytes,
+        "modificationTime": 1,
+        "dataChange": False,
+    }
+    remove = {"path": file.path, "dataChange": False, "deletionTimestamp": 1, "size": 4}
+    text = "".join(f"{json.dumps(one)}\n" for one in ({"remove": remove}, {"add": add}))
+    (tmp_path / f"orders/_delta_log/{2:020d}.json").write_text(text)
+    assert table.vacuum() == 0
+    assert Path(table.storage.uri, file.path).exists()
