@@ -74,7 +74,9 @@ _CHANGES_CHECKPOINTS = {
 _REMOVED_KEPT = "delta.deletedFileRetentionDuration"
 _REMOVED_KEPT_DEFAULT = "interval 7 days"
 _LEDGER_EXPIRES = "delta.setTransactionRetentionDuration"
-_INTERVAL = re.compile(r"(?:interval\s+)?(\d{1,8})\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
+_INTERVAL = re.compile(
+    r"(?:interval\s+)?(\d{1,8})\s+(second|minute|hour|day|week)s?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
