@@ -169,9 +169,7 @@ def keep_up_table(
     done, reason = Compacted(before, before), ""
     failed: Exception | None = None
     try:
-        done = compact(
-            table, lake, rules, may_go_on=work.may_go_on, clock=work.clock, survey=survey
-        )
+        done = _compacted(lake, table, work, survey)
     except StaleLedgerError:
         reason = "another process of this group compacts it now"
     except Exception as error:  # noqa: BLE001 -- raised below: a full disk needs space first
@@ -197,6 +195,33 @@ def keep_up_table(
         done.joins_refused,
         reason,
         done.has_more,
+    )
+
+
+def _compacted(
+    lake: LakeSettings, table: LakeTable, work: UpkeepWork, survey: FileSurvey
+) -> Compacted:
+    """By hand one part of the small files after the other, as long as there is one to join."""
+    done: Compacted | None = None
+    while True:
+        # At another time, other folders have their turn.
+        rules = join_rules(lake, table, finishes_all=work.finishes_all)
+        part = compact(
+            table, lake, rules, may_go_on=work.may_go_on, clock=work.clock, survey=survey
+        )
+        done = part if done is None else _both(done, part)
+        if survey.is_whole or not part.bytes_rewritten or not work.finishes_all:
+            return done
+        survey = table.survey(join_rules(lake, table, finishes_all=True))
+
+
+def _both(first: Compacted, then: Compacted) -> Compacted:
+    return Compacted(
+        first.files_before,
+        then.files_after,
+        first.bytes_rewritten + then.bytes_rewritten,
+        first.joins_refused + then.joins_refused,
+        then.has_more,
     )
 
 
