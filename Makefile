@@ -114,7 +114,7 @@ supply: setup ## What is shipped: bill of materials (out/supply), licences, know
 	@setup/vulnerabilities.sh
 
 bench: setup ## The benchmarks; best on a quiet machine
-	for one in codec controller_step controller_cpu metrics status_topic packing monitor page page_browser pipeline object_store consumer many_tables many_writers table_log week_of_log lake_day live_group first_start kubernetes; do $(BIN)/python benchmarks/$$one.py; done
+	for one in codec controller_step controller_cpu metrics status_topic packing monitor page page_browser pipeline object_store consumer many_tables many_writers table_log table_upkeep week_of_log lake_day live_group first_start kubernetes; do $(BIN)/python benchmarks/$$one.py; done
 
 studies: setup ## Run every study again and write docs/development/studies; best on a quiet machine
 	$(BIN)/penstock study packing

@@ -5,11 +5,20 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipeline import join_plan
-from penstock.pipeline.join_plan import GROWTH, Join, JoinRules, joins_of, next_finish_ms
+from penstock.pipeline.join_plan import (
+    GROWTH,
+    FoundFolders,
+    Join,
+    JoinRules,
+    folders_of,
+    joins_of,
+    next_finish_ms,
+)
 from penstock.pipeline.table_files import ActiveFile
 
 MB = 1_000_000
@@ -90,7 +99,9 @@ def test_only_files_of_one_folder_and_topic_become_one(
     for join in joins:
         assert len(join.files) >= 2
         assert join.size_bytes <= 4 / 3 * FILE_SIZE
-        assert len({join_plan._kind(file) for file in join.files}) == 1
+        assert (
+            len({join_plan.kind_of(file.path, file.partition_values) for file in join.files}) == 1
+        )
         times = [file.modified_at_ms for file in join.files]
         assert times == sorted(times), "rows stay in the order in which they came"
         largest = max(file.size_bytes for file in join.files)
@@ -108,7 +119,7 @@ def test_a_quiet_folder_has_as_few_files_as_the_size_allows(
     small: dict[object, int] = {}
     for file in folders.files.values():
         if file.size_bytes < FILE_SIZE * 2 / 3:
-            kind = join_plan._kind(file)
+            kind = join_plan.kind_of(file.path, file.partition_values)
             small[kind] = small.get(kind, 0) + 1
     assert all(count == 1 for count in small.values())
     assert folders.run(9 * HOUR_MS) == []
@@ -184,12 +195,12 @@ def test_the_time_is_named_when_a_folder_becomes_quiet() -> None:
     folders = Folders()
     folders.arrives(MB, 5_000, "x")
     rules = JoinRules(FILE_SIZE, 10_000, HOUR_MS)
-    assert next_finish_ms(list(folders.files.values()), rules) is None
+    assert next_finish_ms(folders_of(folders.files.values(), rules), rules) is None
     folders.arrives(MB, 7_000, "x")
-    assert next_finish_ms(list(folders.files.values()), rules) == 7_000 + HOUR_MS
+    assert next_finish_ms(folders_of(folders.files.values(), rules), rules) == 7_000 + HOUR_MS
     assert folders.run(7_000 + HOUR_MS - 1) == []
     assert len(folders.run(7_000 + HOUR_MS)) == 1
-    assert next_finish_ms(list(folders.files.values()), rules) is None
+    assert next_finish_ms(folders_of(folders.files.values(), rules), rules) is None
 
 
 def test_a_finished_folder_is_joined_again_only_for_as_much_as_it_had_left_small() -> None:
@@ -206,3 +217,52 @@ def test_a_finished_folder_is_joined_again_only_for_as_much_as_it_had_left_small
     assert join.is_finishing
     assert len(join.files) == 16
     assert len(folders.files) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 99)), max_size=60), st.integers(1, 20))
+def test_no_more_small_files_are_held_than_allowed(
+    given_files: list[tuple[int, int]], small_max: int
+) -> None:
+    """Some are always held, none twice, and all of them when there is room."""
+    found = FoundFolders(JoinRules(FILE_SIZE, 0, HOUR_MS), small_max)
+    paths = []
+    for number, (topic, size_bytes) in enumerate(given_files):
+        file = ActiveFile(f"data/g/1-1/{number}/topic-{topic}/f", size_bytes, number, 1, {})
+        kind = join_plan.kind_of(file.path, {})
+        found.saw(kind, number)
+        found.add_small(kind, file)
+        paths.append(file.path)
+    held = [file.path for folder in found.folders() for file in folder.small]
+    assert len(held) == len(set(held)) <= small_max
+    assert set(held) <= set(paths)
+    assert bool(held) == bool(paths)
+    assert found.is_whole == (len(held) == len(paths))
+    if len(paths) <= small_max:
+        assert found.is_whole
+
+
+def test_every_folder_has_its_turn() -> None:
+    """Which folders are held changes from look to look."""
+    seen = set()
+    for now_ms in range(0, 60 * MINUTE_MS, MINUTE_MS):
+        found = FoundFolders(JoinRules(FILE_SIZE, now_ms, HOUR_MS), 8)
+        for number in range(40):
+            path = f"data/g/1-1/{number}/topic-{number % 10}/f"
+            kind = join_plan.kind_of(path, {})
+            found.saw(kind, number)
+            found.add_small(kind, ActiveFile(path, 1, number, 1, {}))
+        assert not found.is_whole
+        seen |= {file.path for folder in found.folders() for file in folder.small}
+    assert len({path.split("/")[-2] for path in seen}) == 10
+
+
+def test_folders_with_one_number_are_held_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are made of names, and names of values in records: two folders may have the same."""
+    monkeypatch.setattr(FoundFolders, "_number", lambda *_: 7)
+    found = FoundFolders(JoinRules(FILE_SIZE, 0, HOUR_MS), 4)
+    for number in range(12):
+        kind = (f"topic-{number % 3}",)
+        found.saw(kind, number)
+        found.add_small(kind, ActiveFile(f"{number}", 1, number, 1, {}))
+    assert sorted(len(folder.small) for folder in found.folders()) == [1, 1, 2]
+    assert not found.is_whole

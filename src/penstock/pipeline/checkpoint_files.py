@@ -6,7 +6,8 @@ all of them are null are skipped by their statistics, the others are read in sma
 memory does not depend on the number of files.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,8 @@ from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.table_state import TableMetadata, TableProtocol
 
 HINT_PATH = "_delta_log/_last_checkpoint"
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_OTHER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
 _COLUMNS = ("txn", "metaData", "protocol")
 # Of each column one that is never null in a row of its kind.
 _ALWAYS_SET = {"txn.appId", "metaData.id", "protocol.minReaderVersion"}
@@ -63,6 +66,15 @@ def hinted_version(storage: TableStorage) -> int | None:
         return None
 
 
+def hinted_rows(storage: TableStorage) -> int | None:
+    """How many rows the newest checkpoint has; None if nothing says it."""
+    found = storage.read_marked(HINT_PATH)
+    try:
+        return None if found is None else int(read_json(found[0])["size"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def hinted_checkpoint(storage: TableStorage) -> CheckpointPlace | None:
     """The newest checkpoint as `_last_checkpoint` says; None if there is no such file."""
     try:
@@ -77,6 +89,25 @@ def hinted_checkpoint(storage: TableStorage) -> CheckpointPlace | None:
         return None  # a hint that cannot be read is as good as none: the log is listed
     is_possible = 0 <= place.version <= VERSION_MAX and 1 <= place.parts <= PARTS_MAX
     return place if is_possible else None
+
+
+def newest_checkpoint(names: Iterable[str]) -> CheckpointPlace | None:
+    """Of the files in a log, the newest checkpoint that has all its parts."""
+    parts: dict[CheckpointPlace, int] = {}
+    newest_other = -1
+    for name in names:
+        found = _CHECKPOINT.fullmatch(name)
+        other = _OTHER_CHECKPOINT.fullmatch(name)
+        if found:
+            place = CheckpointPlace(int(found[1]), int(found[3] or 1))
+            parts[place] = parts.get(place, 0) + 1
+        elif other:
+            newest_other = max(newest_other, int(other[1]))
+    whole = [place for place, count in parts.items() if count >= place.parts]
+    newest = max(whole, key=lambda place: place.version, default=None)
+    if newest_other > (-1 if newest is None else newest.version):
+        raise LogNotUnderstoodError("a checkpoint of version 2")
+    return newest
 
 
 def read_checkpoint(storage: TableStorage, place: CheckpointPlace) -> CheckpointContent:

@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from penstock.pipeline.checkpoint_files import hinted_version
+from penstock.pipeline.checkpoint_files import hinted_rows, hinted_version
 from penstock.pipeline.storage import TableStorage
 from penstock.settings.sections import LakeSettings
 from penstock.telemetry import get_logger
@@ -106,7 +106,12 @@ class CheckpointMaker:
     def _run_child(self, storage: TableStorage) -> str | None:
         """Why it failed; None if it did not."""
         guard = [sys.executable, "-m", "penstock.processes.die_with_parent", str(os.getpid())]
-        request = {"uri": storage.uri, "options": storage.options, "is_local": storage.is_local}
+        request = {
+            "uri": storage.uri,
+            "options": storage.options,
+            "is_local": storage.is_local,
+            "rows": hinted_rows(storage) or 0,
+        }
         with self._changed:
             if self._is_closed:
                 return None

@@ -15,20 +15,22 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet
-from deltalake.transaction import RemoveAction
 
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.pipeline.copied_values import CopiedValues, columns_without_fractions
 from penstock.pipeline.file_statistics import file_stats
-from penstock.pipeline.join_plan import FINISHED, Join, JoinRules, joins_of, topic_folder
+from penstock.pipeline.file_survey import FileSurvey
+from penstock.pipeline.join_plan import FINISHED, Join, JoinRules, joins_in, topic_folder
 from penstock.pipeline.lake_commit import (
     FilesReplacedError,
     LakeTable,
     LedgerMove,
     StaleLedgerError,
 )
+from penstock.pipeline.log_entries import RemovedFile, encoded_path
 from penstock.pipeline.orphans import COMPACTION
+from penstock.pipeline.replaced_files import SeenFiles
 from penstock.pipeline.table_files import ActiveFile
 from penstock.pipeline.table_reading import TableReading
 from penstock.pipeline.written_files import WrittenFile
@@ -101,26 +103,36 @@ def compact(
     *,
     may_go_on: Callable[[], bool] = lambda: True,
     clock: ProcessorClock | None = None,
+    survey: FileSurvey | None = None,
 ) -> Compacted:
     """Join what is to be joined now; one commit for each new file."""
     clock = clock or ProcessorClock()
-    files = table.active()
+    survey = survey or table.survey(rules)
     rewritten = replaced = joined = refused = 0
-    has_more = False
-    for join in joins_of(files, rules):
+    has_more = not survey.is_whole
+    joins = joins_in(survey.folders, rules)
+    seen = survey.seen(joins)
+    for join in joins:
         if not may_go_on():
             has_more = True
             break
-        if _replace(table, lake, join, clock):
+        if _replace(table, lake, join, seen, clock):
             rewritten += join.size_bytes
             replaced += len(join.files)
             joined += 1
         else:
             refused += 1
-    return Compacted(len(files), len(files) - replaced + joined, rewritten, refused, has_more)
+    left = survey.files - replaced + joined
+    return Compacted(survey.files, left, rewritten, refused, has_more)
 
 
-def _replace(table: LakeTable, lake: LakeSettings, join: Join, clock: ProcessorClock) -> bool:
+def _replace(
+    table: LakeTable,
+    lake: LakeSettings,
+    join: Join,
+    seen: SeenFiles | None,
+    clock: ProcessorClock,
+) -> bool:
     """Join these files; False when one of them is no longer part of the table."""
     files, entries = join.files, _entries(lake.group)
     stored = table.next_offsets(entries)
@@ -147,17 +159,16 @@ def _replace(table: LakeTable, lake: LakeSettings, join: Join, clock: ProcessorC
         for name, value in zip(entries, [*counts, number // 1_000_000], strict=True)
     ]
     removed = [
-        RemoveAction(
-            file.path,
-            False,
-            number // 1_000_000,
+        RemovedFile(
+            file.log_path or encoded_path(file.path),
             file.size_bytes,
-            dict(file.partition_values),
+            file.partition_values,
+            number // 1_000_000,
         )
         for file in files
     ]
     try:
-        table.commit(moves, [written], batch=folder, removed=removed, changes_data=False)
+        table.commit(moves, [written], batch=folder, removed=removed, seen=seen)
     except FilesReplacedError:
         table.drop_uncommitted(folder)
         return False

@@ -16,11 +16,15 @@ two files that are smaller may be joined, up to four thirds.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+import sys
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from penstock.pipeline.table_files import ActiveFile
 
+Kind: TypeAlias = tuple[str, ...]
 GROWTH = 16
 _LARGE_ENOUGH = 2 / 3
 FILES_WORTH_IT = 2
@@ -54,46 +58,110 @@ class Join:
         return _total(self.files)
 
 
-def joins_of(files: Sequence[ActiveFile], rules: JoinRules) -> list[Join]:
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The files of one partition folder and one topic, as far as the plan needs them."""
+
+    newest_ms: int
+    # Those that are not large enough, oldest first.
+    small: Sequence[ActiveFile]
+
+    def is_quiet(self, rules: JoinRules) -> bool:
+        return rules.finishes_all or rules.now_ms - self.newest_ms >= rules.quiet_ms
+
+
+class FoundFolders:
+    """Collects a table's files one by one, and holds so many of the small ones at most.
+
+    When there are more, only some folders are held, chosen by chance (the time is in it, so at the
+    next look they are others), or of the last folder only the files that came first.
+    """
+
+    def __init__(self, rules: JoinRules, small_max: int) -> None:
+        self._rules = rules
+        self._small_max = small_max
+        self._newest_ms: dict[Kind, int] = {}
+        self._small: dict[Kind, list[ActiveFile]] = {}
+        self._held = 0
+        self._numbers_below = 2**32
+        # Whether all small files are held.
+        self.is_whole = True
+
+    def saw(self, kind: Kind, modified_at_ms: int) -> None:
+        """A file, small or large, that came then."""
+        self._newest_ms[kind] = max(modified_at_ms, self._newest_ms.get(kind, modified_at_ms))
+
+    def add_small(self, kind: Kind, file: ActiveFile) -> None:
+        if self._number(kind) >= self._numbers_below:
+            self.is_whole = False
+            return
+        self._small.setdefault(kind, []).append(file)
+        self._held += 1
+        while self._held > self._small_max:
+            self._hold_less()
+
+    def folders(self) -> list[Folder]:
+        return [
+            Folder(
+                self._newest_ms[kind],
+                sorted(files, key=lambda file: (file.modified_at_ms, file.path)),
+            )
+            for kind, files in sorted(self._small.items(), key=lambda item: item[0])
+        ]
+
+    def _hold_less(self) -> None:
+        self.is_whole = False
+        numbers = {kind: self._number(kind) for kind in self._small}
+        if len({*numbers.values()}) == 1:
+            max(self._small.values(), key=len).pop()
+            self._held -= 1
+            return
+        middle = sorted(numbers.values())[len(numbers) // 2]
+        self._numbers_below = max(1 + min(numbers.values()), middle)
+        for kind, number in numbers.items():
+            if number >= self._numbers_below:
+                self._held -= len(self._small.pop(kind))
+
+    def _number(self, kind: Kind) -> int:
+        return zlib.crc32(f"{self._rules.now_ms}{kind}".encode(errors="surrogatepass"))
+
+
+def joins_of(files: Iterable[ActiveFile], rules: JoinRules) -> list[Join]:
     """What is to be joined now. Only files of one partition folder and one topic are."""
+    return joins_in(folders_of(files, rules), rules)
+
+
+def joins_in(folders: Iterable[Folder], rules: JoinRules) -> list[Join]:
     joins: list[Join] = []
-    for everything, small in _folders(files, rules):
-        if _is_quiet(everything, rules):
-            joins += _finishing(small, rules)
+    for folder in folders:
+        if folder.is_quiet(rules):
+            joins += _finishing(folder.small, rules)
         else:
-            joins += _ongoing(small, rules)
+            joins += _ongoing(folder.small, rules)
     return joins
 
 
-def next_finish_ms(files: Sequence[ActiveFile], rules: JoinRules) -> int | None:
+def next_finish_ms(folders: Iterable[Folder], rules: JoinRules) -> int | None:
     """When the next folder becomes quiet in which there is something to join; None if none."""
     return min(
         (
-            _newest_ms(everything) + rules.quiet_ms
-            for everything, small in _folders(files, rules)
-            if len(small) >= FILES_WORTH_IT and not _is_quiet(everything, rules)
+            folder.newest_ms + rules.quiet_ms
+            for folder in folders
+            if len(folder.small) >= FILES_WORTH_IT and not folder.is_quiet(rules)
         ),
         default=None,
     )
 
 
-def _folders(
-    files: Sequence[ActiveFile], rules: JoinRules
-) -> Iterator[tuple[list[ActiveFile], list[ActiveFile]]]:
-    """For each folder and topic: its files, and those that are not large enough, oldest first."""
-    by_kind: dict[tuple[str, ...], list[ActiveFile]] = {}
-    for file in sorted(files, key=lambda file: (file.modified_at_ms, file.path)):
-        by_kind.setdefault(_kind(file), []).append(file)
-    for _, everything in sorted(by_kind.items(), key=lambda item: item[0]):
-        yield everything, [file for file in everything if not rules.is_large(file.size_bytes)]
-
-
-def _is_quiet(files: Sequence[ActiveFile], rules: JoinRules) -> bool:
-    return rules.finishes_all or rules.now_ms - _newest_ms(files) >= rules.quiet_ms
-
-
-def _newest_ms(files: Sequence[ActiveFile]) -> int:
-    return max(file.modified_at_ms for file in files)
+def folders_of(files: Iterable[ActiveFile], rules: JoinRules) -> list[Folder]:
+    """All folders and topics in which there are small files."""
+    found = FoundFolders(rules, sys.maxsize)
+    for file in files:
+        kind = kind_of(file.path, file.partition_values)
+        found.saw(kind, file.modified_at_ms)
+        if not rules.is_large(file.size_bytes):
+            found.add_small(kind, file)
+    return found.folders()
 
 
 def _finishing(small: Sequence[ActiveFile], rules: JoinRules) -> list[Join]:
@@ -147,9 +215,10 @@ def _total(files: Sequence[ActiveFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _kind(file: ActiveFile) -> tuple[str, ...]:
-    values = sorted(file.partition_values.items())
-    return topic_folder(file.path), *(f"{name}={value!r}" for name, value in values)
+def kind_of(path: str, partition_values: Mapping[str, str | None]) -> Kind:
+    """What only files have in common that may be joined."""
+    values = sorted(partition_values.items())
+    return topic_folder(path), *(f"{name}={value!r}" for name, value in values)
 
 
 def topic_folder(path: str) -> str:

@@ -83,8 +83,9 @@ def _kept(lake: LakeSettings, name: str, work: UpkeepWork) -> dict[str, Any]:
             return {"absent": name}
         report = keep_up_table(lake, table, work)
         rules = join_rules(lake, table, finishes_all=False)
-        due_ms = next_finish_ms(table.active(), rules)
-        return {"report": asdict(report), "version": table.versions()[0], "due_ms": due_ms}
+        survey = table.survey(rules)
+        due_ms = next_finish_ms(survey.folders, rules)
+        return {"report": asdict(report), "version": survey.version, "due_ms": due_ms}
     except PenstockError as error:
         return {"failed": name, "error": error.message}
     except Exception as error:  # noqa: BLE001 -- stores and native code raise what they like

@@ -14,6 +14,7 @@ say so: they take time and memory with every file of the table.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -31,7 +32,13 @@ from penstock.pipeline.ledger_moves import (
     stored_claim,
 )
 from penstock.pipeline.log_commit import NextEntry, commit_entry, entry_for, is_committed
-from penstock.pipeline.log_entries import BATCH_KEY, LogNotUnderstoodError, added_files_entry
+from penstock.pipeline.log_entries import (
+    BATCH_KEY,
+    LogNotUnderstoodError,
+    RemovedFile,
+    added_files_entry,
+)
+from penstock.pipeline.replaced_files import EntriesGoneError, SeenFiles
 from penstock.pipeline.table_files import active_files, has_deletion_vectors
 from penstock.pipeline.table_reading import TableReading
 from penstock.pipeline.table_schema import ColumnsToWrite, create_table, nullable_schema
@@ -81,10 +88,8 @@ class LakeTable(TableReading):
             return self._log.round.seconds
 
     def drop_uncommitted(self, folder: str) -> None:
-        """Remove a batch's files, unless a version names them. Reads the list of files."""
-        with self._lock:
-            named = {file.path for file in self.active()}
-            self._files.release()
+        """Remove a batch's files, unless a version names them."""
+        named = self.snapshot([]).known_files
         found = self.storage.files_below(folder)
         self.storage.delete_files(file.path for file in found if file.path not in named)
 
@@ -162,22 +167,21 @@ class LakeTable(TableReading):
         *,
         batch: str,
         notes: Mapping[str, Any] | None = None,
-        removed: Sequence[RemoveAction] = (),
-        changes_data: bool = True,
+        removed: Sequence[RemovedFile] = (),
+        seen: SeenFiles | None = None,
     ) -> int:
         """Add the files, remove the replaced ones and move the ledger; or raise. The new version.
 
         Removed files must all be active at the version the commit builds on: deltalake does not
         check this against other commits that change no data (two of its own compactions double
         the rows). Such a commit therefore builds on exactly one version and is never rebased. It
-        reads the list of files.
+        reads the list of files, unless it is said where they were `seen`.
         """
         with self._lock:
-            if self._puts_entries and changes_data and not removed:
-                version = self._commit_entry(moves, files, batch, notes or {})
+            if self._puts_entries and (seen is not None or not removed):
+                version = self._commit_entry(moves, files, batch, notes or {}, removed, seen)
             else:
-                added = [_add_action(file, changes_data=changes_data) for file in files]
-                version = self._commit_by_deltalake(moves, removed, added, batch, notes or {})
+                version = self._commit_by_deltalake(moves, removed, files, batch, notes or {})
             self._claims |= {one.application_id: one.claim for one in moves if one.claim}
         self._watch.committed(self.name, version, self._log.entries_up_to(version))
         if self._on_commit is not None:
@@ -190,6 +194,8 @@ class LakeTable(TableReading):
         files: Sequence[WrittenFile],
         batch: str,
         notes: Mapping[str, Any],
+        removed: Sequence[RemovedFile],
+        seen: SeenFiles | None,
     ) -> int:
         """By an entry of our own, without the list of files."""
         at_ms = time.time_ns() // 1_000_000
@@ -197,6 +203,7 @@ class LakeTable(TableReading):
         def entry_after(found: TableState | None) -> NextEntry:
             state = self._require_there(found)
             self._require_current(state, moves)
+            self._require_untouched(state, removed, seen)
             self._columns.require_fit(state)
             content = added_files_entry(
                 files,
@@ -205,27 +212,28 @@ class LakeTable(TableReading):
                 batch=batch,
                 notes=notes,
                 at_ms=at_ms,
+                removed=removed,
             )
             return NextEntry(state.version + 1, content, moves)
 
         try:
             with entry_for(self.storage) as waiting:
                 return commit_entry(self._log, waiting, batch, entry_after, self._met_another)
-        except LogNotUnderstoodError:
-            added = [_add_action(file, changes_data=True) for file in files]
-            return self._commit_by_deltalake(moves, (), added, batch, notes)
+        except (LogNotUnderstoodError, EntriesGoneError):
+            return self._commit_by_deltalake(moves, removed, files, batch, notes)
         except OSError as error:
             raise self._refused(error) from error
 
     def _commit_by_deltalake(
         self,
         moves: Sequence[LedgerMove],
-        removed: Sequence[RemoveAction],
-        added: Sequence[AddAction],
+        removed: Sequence[RemovedFile],
+        files: Sequence[WrittenFile],
         batch: str,
         notes: Mapping[str, Any],
     ) -> int:
-        """With the list of files: to replace files, or by an unusual log."""
+        """With the list of files: by an unusual log."""
+        added = [_add_action(file, changes_data=not removed) for file in files]
         failed: Exception | None = None
         base = -1
         for _ in range(REPLACE_ATTEMPTS if removed else COMMIT_ATTEMPTS):
@@ -234,12 +242,12 @@ class LakeTable(TableReading):
             if failed is not None and self._is_committed(moves, batch, base, state):
                 return state.version
             self._require_current(state, moves)
-            self._require_active(table, removed)
+            self._require_active(table, state, removed)
             self._columns.require_fit(state)
             base = state.version
             try:
                 table.create_write_transaction(
-                    [*removed, *added],
+                    [*map(_remove_action, removed), *added],
                     "append",
                     table.schema(),
                     partition_by=list(state.metadata.partition_columns) or None,
@@ -298,13 +306,23 @@ class LakeTable(TableReading):
         if stale:
             raise StaleLedgerError(self.name, stale)
 
-    def _require_active(self, table: DeltaTable, removed: Sequence[RemoveAction]) -> None:
+    def _require_untouched(
+        self, state: TableState, removed: Sequence[RemovedFile], seen: SeenFiles | None
+    ) -> None:
+        """As `_require_active`, by the entries since the files were seen."""
+        if removed and seen is not None:
+            seen.require_untouched(self.storage, state, [unquote(one.log_path) for one in removed])
+
+    def _require_active(
+        self, table: DeltaTable, state: TableState, removed: Sequence[RemovedFile]
+    ) -> None:
         """Raise if a file to be replaced is no longer part of the table, or not as a whole."""
         if not removed:
             return
-        if has_deletion_vectors(table):
+        if has_deletion_vectors(state):
             raise FilesReplacedError(f"The table {self.name} now has deletion vectors.")
-        gone = {one.path for one in removed} - {file.path for file in active_files(table)}
+        named = {file.path for file in active_files(table)}
+        gone = {unquote(one.log_path) for one in removed} - named
         if gone:
             raise FilesReplacedError(
                 f"Another writer has replaced or deleted {len(gone)} files of table {self.name}."
@@ -339,6 +357,16 @@ class LakeTable(TableReading):
         names = epoch_ids(move.application_id, claim.authority)
         parts = (claim.epoch.controller_epoch, claim.epoch.number)
         return list(zip(names, parts, strict=True))
+
+
+def _remove_action(file: RemovedFile) -> RemoveAction:
+    return RemoveAction(
+        unquote(file.log_path),
+        False,
+        file.removed_at_ms,
+        file.size_bytes,
+        dict(file.partition_values),
+    )
 
 
 def _add_action(file: WrittenFile, *, changes_data: bool) -> AddAction:

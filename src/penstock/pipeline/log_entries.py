@@ -106,6 +106,16 @@ def metadata_of(action: Mapping[str, Any]) -> TableMetadata:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A file that another one replaces, with its path as the log spells it."""
+
+    log_path: str
+    size_bytes: int
+    partition_values: Mapping[str, str | None]
+    removed_at_ms: int
+
+
 def added_files_entry(
     files: Sequence[WrittenFile],
     transactions: Iterable[tuple[str, int]],
@@ -114,8 +124,12 @@ def added_files_entry(
     batch: str,
     notes: Mapping[str, Any],
     at_ms: int,
+    removed: Sequence[RemovedFile] = (),
 ) -> bytes:
-    """An entry that adds files and moves ledger entries."""
+    """An entry that adds files and moves ledger entries.
+
+    Where files are removed, the added ones have the same rows: it changes no data.
+    """
     parameters = {"mode": "Append"}
     if partition_by:
         parameters["partitionBy"] = json.dumps(list(partition_by))
@@ -131,18 +145,30 @@ def added_files_entry(
             }
         }
     ]
-    actions += [{"add": _add(file)} for file in files]
+    actions += [{"remove": _remove(file)} for file in removed]
+    actions += [{"add": _add(file, changes_data=not removed)} for file in files]
     actions += [{"txn": {"appId": name, "version": number}} for name, number in transactions]
     return b"".join(json.dumps(action).encode() + b"\n" for action in actions)
 
 
-def _add(file: WrittenFile) -> dict[str, Any]:
+def _remove(file: RemovedFile) -> dict[str, Any]:
+    return {
+        "path": file.log_path,
+        "dataChange": False,
+        "deletionTimestamp": file.removed_at_ms,
+        "extendedFileMetadata": True,
+        "partitionValues": dict(file.partition_values),
+        "size": file.size_bytes,
+    }
+
+
+def _add(file: WrittenFile, *, changes_data: bool) -> dict[str, Any]:
     return {
         "path": encoded_path(file.path),
         "partitionValues": dict(file.partition_values),
         "size": file.size_bytes,
         "modificationTime": file.modified_at_ms,
-        "dataChange": True,
+        "dataChange": changes_data,
         "stats": file.stats,
     }
 

@@ -9,7 +9,7 @@ later, and the table could not be read any more.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.pipeline.batch import Writer
@@ -58,7 +58,7 @@ class Provenance:
 def orphans_among(
     paths: Iterable[str],
     *,
-    known: frozenset[str],
+    known: Container[str],
     ledger: Mapping[str, int | None],
 ) -> list[str]:
     """The files to remove. `known` are those the log names, also as removed. Pure."""
@@ -74,9 +74,8 @@ def orphans_among(
 
 @dataclass(frozen=True, slots=True)
 class FoundOrphans:
-    """All data files of a group on the disk, and those of them that no commit will ever name."""
+    """Data files of a group that no commit will ever name."""
 
-    paths: tuple[str, ...] = ()
     orphans: tuple[str, ...] = ()
 
 
@@ -85,19 +84,25 @@ def find_orphans(
 ) -> FoundOrphans:
     """Files are listed before the log is read: a batch that commits in between is in the log.
 
-    If there is one, the list of files is read.
+    It is also read before they are listed, so that only files are held that it did not name then.
     """
+    folders = _folders(table, group, of_consumer)
+    if not folders:
+        return FoundOrphans()
+    named = table.snapshot([]).known_files
     paths = tuple(
         file.path
-        for folder in _folders(table, group, of_consumer)
-        for file in table.storage.files_below(folder)
+        for folder in folders
+        for file in table.storage.each_file_below(folder)
+        if file.path not in named
     )
+    del named  # it is as large as the next one
     if not paths:
         return FoundOrphans()
     origins = [origin for path in paths if (origin := Provenance.of(path)) is not None]
     snapshot = table.snapshot({origin.application_id for origin in origins})
     orphans = orphans_among(paths, known=snapshot.known_files, ledger=snapshot.ledger)
-    return FoundOrphans(paths, tuple(orphans))
+    return FoundOrphans(tuple(orphans))
 
 
 def remove_orphans(table: TableReading, group: str, *, of_consumer: int | None = None) -> int:
@@ -105,9 +110,9 @@ def remove_orphans(table: TableReading, group: str, *, of_consumer: int | None =
     found = find_orphans(table, group, of_consumer=of_consumer)
     table.storage.delete_files(found.orphans)
     # A batch's folder is its own: when none of its files is left, no other writer misses it.
-    kept = {batch_of(path) for path in set(found.paths) - set(found.orphans)}
-    for folder in sorted({batch_of(path) for path in found.orphans} - kept):
-        table.storage.delete_folder(folder)
+    for folder in sorted({batch_of(path) for path in found.orphans}):
+        if next(table.storage.each_file_below(folder), None) is None:
+            table.storage.delete_folder(folder)
     return len(found.orphans)
 
 

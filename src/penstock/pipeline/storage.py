@@ -5,6 +5,7 @@ calls it `s3a`), deltalake, and `object_store` for everything that is done here.
 deltalake's, and serve both. Spark has its own under `spark.options`.
 """
 
+import contextlib
 import os
 import shutil
 import threading
@@ -94,16 +95,15 @@ class TableStorage:
 
     def files_below(self, path: str) -> list[StoredFile]:
         """Every Parquet file below a folder, by name, without hidden ones (`_...`, `.x`)."""
+        return sorted(self.each_file_below(path), key=lambda file: file.path)
+
+    def each_file_below(self, path: str) -> Iterator[StoredFile]:
+        """The same one by one, in any order: there may be a million."""
         found = self._local_files(path) if self.is_local else self._remote_files(path)
-        return sorted(
-            (
-                file
-                for file in found
-                if file.path.endswith(".parquet")
-                and not any(part.startswith(("_", ".")) for part in file.path.split("/"))
-            ),
-            key=lambda file: file.path,
-        )
+        for file in found:
+            is_hidden = any(part.startswith(("_", ".")) for part in file.path.split("/"))
+            if file.path.endswith(".parquet") and not is_hidden:
+                yield file
 
     def has_folder(self, path: str) -> bool:
         """Whether there is such a folder; in an object store, whether anything is below it."""
@@ -192,6 +192,16 @@ class TableStorage:
             except FileNotFoundError:
                 return []
         return sorted(one.path.rpartition("/")[2] for one in self._store.in_folder(path)[1])
+
+    def files_in(self, path: str) -> list[StoredFile]:
+        """All files right below a folder, hidden ones too; none if it does not exist."""
+        if not self.is_local:
+            return [_stored_file(one) for one in self._store.in_folder(path)[1]]
+        found = []
+        for name in self.file_names(path):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                found.append(self.file_at(f"{path}/{name}"))
+        return found
 
     def local_path(self, path: str) -> Path:
         """Where a file is on this machine; only for a table on a file system."""

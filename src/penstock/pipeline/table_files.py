@@ -1,12 +1,14 @@
 """The files of a Delta table at one version, as its log names them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
+
+from penstock.pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,27 @@ class ActiveFile:
     # None where the log does not say it: statistics may be left out.
     records: int | None
     partition_values: Mapping[str, str | None]
+    # As the log spells it, where that is known: tools encode characters of a path differently.
+    log_path: str | None = None
+
+
+class KnownFiles:
+    """The names of files that a log has, by their hashes: a million take less than 100 MB.
+
+    Of two names with one hash (one in 10^13 for a million files), either counts as known.
+    """
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._hashes = set(map(hash, paths))
+
+    def __contains__(self, path: object) -> bool:
+        return hash(path) in self._hashes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KnownFiles) and self._hashes == other._hashes
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._hashes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +49,7 @@ class LogSnapshot:
     """One version: its ledger entries, and the files it names, also as removed."""
 
     ledger: Mapping[str, int | None]
-    known_files: frozenset[str]
+    known_files: KnownFiles
 
 
 def active_files(table: DeltaTable) -> list[ActiveFile]:
@@ -46,9 +69,9 @@ def active_files(table: DeltaTable) -> list[ActiveFile]:
     ]
 
 
-def has_deletion_vectors(table: DeltaTable) -> bool:
+def has_deletion_vectors(state: TableState) -> bool:
     """Whether rows of a file may be deleted without the file being rewritten."""
-    return "deletionVectors" in (table.protocol().reader_features or ())
+    return "deletionVectors" in (state.protocol.reader_features or ())
 
 
 def _milliseconds(moment: Any) -> int:

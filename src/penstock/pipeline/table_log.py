@@ -16,6 +16,7 @@ from penstock.pipeline.checkpoint_files import (
     CheckpointPlace,
     hinted_checkpoint,
     hinted_version,
+    newest_checkpoint,
     read_checkpoint,
 )
 from penstock.pipeline.commit_round import CommitRound
@@ -31,8 +32,6 @@ from penstock.pipeline.table_state import TableMetadata, TableProtocol, TableSta
 
 _LOG = "_delta_log"
 _ENTRY = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
-_OTHER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
 # A log without a checkpoint may have any number of entries: they are not held together.
 _ENTRIES_AT_ONCE = 1000
 # Entries of a log in an object store that are asked for together, at most.
@@ -279,7 +278,7 @@ class TableLog:
     def _from_listing(self) -> _Start | None:
         names = self._storage.file_names(_LOG)
         versions = [int(found[1]) for name in names if (found := _ENTRY.fullmatch(name))]
-        place = _newest_checkpoint(names)
+        place = newest_checkpoint(names)
         if place is not None:
             return self._from_checkpoint(place, max([place.version, *versions]))
         if not versions:
@@ -305,22 +304,3 @@ class TableLog:
 
     def _anchor(self, path: str) -> _Anchor:
         return _Anchor(path, self._storage.mark_of(path))
-
-
-def _newest_checkpoint(names: list[str]) -> CheckpointPlace | None:
-    """The newest one that has all its parts."""
-    parts: dict[CheckpointPlace, int] = {}
-    newest_other = -1
-    for name in names:
-        found = _CHECKPOINT.fullmatch(name)
-        other = _OTHER_CHECKPOINT.fullmatch(name)
-        if found:
-            place = CheckpointPlace(int(found[1]), int(found[3] or 1))
-            parts[place] = parts.get(place, 0) + 1
-        elif other:
-            newest_other = max(newest_other, int(other[1]))
-    whole = [place for place, count in parts.items() if count >= place.parts]
-    newest = max(whole, key=lambda place: place.version, default=None)
-    if newest_other > (-1 if newest is None else newest.version):
-        raise LogNotUnderstoodError("a checkpoint of version 2")
-    return newest

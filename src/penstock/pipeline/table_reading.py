@@ -4,8 +4,9 @@ Methods that need the list of files say so: they take time and memory with every
 """
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import pyarrow as pa
@@ -15,11 +16,16 @@ from deltalake.exceptions import DeltaError
 from penstock.model import Epoch
 from penstock.pipeline.batch import leader_epoch_id
 from penstock.pipeline.failures import LakeRefusedError, lake_refusal
+from penstock.pipeline.file_survey import FileSurvey, survey_files, survey_log
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.ledger_moves import stored_claim
 from penstock.pipeline.log_entries import LogNotUnderstoodError
+from penstock.pipeline.log_replay import LogReplay, replay
+from penstock.pipeline.removed_files import delete_removed, named_files
 from penstock.pipeline.storage import TableStorage
-from penstock.pipeline.table_files import ActiveFile, LogSnapshot, active_files
-from penstock.pipeline.table_log import TableLog
+from penstock.pipeline.stream_checkpoint import make_next_checkpoint
+from penstock.pipeline.table_files import ActiveFile, KnownFiles, LogSnapshot, active_files
+from penstock.pipeline.table_log import LOADS_MAX, TableLog
 from penstock.pipeline.table_state import TableState
 from penstock.pipeline.table_with_files import TableWithFiles
 from penstock.settings.sections import LakeSettings
@@ -111,20 +117,43 @@ class TableReading:
             table = self._with_files()
             return [] if table is None else active_files(table)
 
-    def snapshot(self, application_ids: Iterable[str]) -> LogSnapshot:
-        """Ledger entries and files of a single version. Reads the list of files."""
+    def survey(self, rules: JoinRules) -> FileSurvey:
+        """The small files of the newest version, and how many files it has in all."""
         with self._looking():
+            try:
+                return survey_log(self._replayed(), rules)
+            except LogNotUnderstoodError:
+                table = self._require_files()
+                return survey_files(int(table.version()), active_files(table), rules)
+            finally:
+                self._files.release()
+
+    def _replayed(self) -> LogReplay:
+        """Raises LogNotUnderstoodError."""
+        for _ in range(LOADS_MAX):
+            with suppress(FileNotFoundError):  # the log was cleaned up while it was read
+                return replay(self.storage)
+        return replay(self.storage)
+
+    def snapshot(self, application_ids: Iterable[str]) -> LogSnapshot:
+        """Ledger entries and files of a single version."""
+        with self._looking():
+            with suppress(LogNotUnderstoodError):
+                found = self._replayed()
+                stored = {name: one["version"] for name, one in found.transactions.items()}
+                ledger = {name: stored.get(name) for name in sorted(application_ids)}
+                return LogSnapshot(ledger, KnownFiles(named_files(found)))
             table = self._with_files()
             if table is None:
-                return LogSnapshot({}, frozenset())
+                return LogSnapshot({}, KnownFiles())
             removed = table.vacuum(
                 retention_hours=0, dry_run=True, enforce_retention_duration=False
             )
             named = (file.path for file in active_files(table))
-            ledger = self._files.state_of(table).transactions
+            entries = self._files.state_of(table).transactions
             return LogSnapshot(
-                {name: ledger.get(name) for name in sorted(application_ids)},
-                frozenset([*named, *removed]),
+                {name: entries.get(name) for name in sorted(application_ids)},
+                KnownFiles([*named, *removed]),
             )
 
     def writer_features(self) -> frozenset[str]:
@@ -150,9 +179,15 @@ class TableReading:
         """Remove replaced files and log entries whose time is over, by the table's own properties.
 
         Only files that the log calls removed: a file that the log does not know may belong to a
-        writer that has not committed yet. Reads the list of files.
+        writer that has not committed yet.
         """
-        with self._lock:
+        now_ms = time.time_ns() // 1_000_000
+        with self._looking():
+            with suppress(LogNotUnderstoodError):
+                found = self._replayed()
+                count = delete_removed(found, now_ms)
+                make_next_checkpoint(self.storage, now_ms)
+                return count
             table = self._require_files()
             gone = table.vacuum(dry_run=False, enforce_retention_duration=False)
             table.update_incremental()

@@ -17,11 +17,11 @@ from penstock.errors import PenstockError
 from penstock.pipeline.compaction import Compacted, ProcessorClock, compact
 from penstock.pipeline.empty_folders import remove_empty_batches
 from penstock.pipeline.failures import ENDS_THE_PROCESS, LakeRefusedError
+from penstock.pipeline.file_survey import FileSurvey
 from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable, StaleLedgerError
 from penstock.pipeline.orphans import remove_orphans
 from penstock.pipeline.storage import TableStorage, table_names
-from penstock.pipeline.table_files import ActiveFile
 from penstock.settings.sections import LakeSettings
 
 # Writer features under which a file may be replaced by another one with the same rows.
@@ -36,10 +36,6 @@ _COMPACTABLE = frozenset(
         "timestampNtz",
     }
 )
-
-
-# Every group writes below it, and no other tool does.
-_OUR_FOLDER = "data/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +160,16 @@ def keep_up_table(
     lake: LakeSettings, table: LakeTable, work: UpkeepWork = ALL_OF_IT
 ) -> UpkeepReport:
     """Maintain one table, which must exist."""
-    files = table.active()
-    before, reason = len(files), _why_left_alone(table, files, work)
+    rules = join_rules(lake, table, finishes_all=work.finishes_all)
+    survey = table.survey(rules)
+    before, reason = survey.files, _why_left_alone(table, survey, work)
     if reason:
         orphans = remove_orphans(table, lake.group) if work.sweeps else 0
         return UpkeepReport(table.name, before, before, 0, orphans, 0, left_alone=reason)
     done, reason = Compacted(before, before), ""
     failed: Exception | None = None
     try:
-        rules = join_rules(lake, table, finishes_all=work.finishes_all)
-        done = compact(table, lake, rules, may_go_on=work.may_go_on, clock=work.clock)
+        done = _compacted(lake, table, work, survey)
     except StaleLedgerError:
         reason = "another process of this group compacts it now"
     except Exception as error:  # noqa: BLE001 -- raised below: a full disk needs space first
@@ -192,7 +188,7 @@ def keep_up_table(
     return UpkeepReport(
         table.name,
         done.files_before,
-        len(table.active()),
+        done.files_after,
         done.bytes_rewritten,
         orphans,
         vacuumed,
@@ -202,14 +198,40 @@ def keep_up_table(
     )
 
 
-def _why_left_alone(table: LakeTable, files: Sequence[ActiveFile], work: UpkeepWork) -> str:
+def _compacted(
+    lake: LakeSettings, table: LakeTable, work: UpkeepWork, survey: FileSurvey
+) -> Compacted:
+    """By hand one part of the small files after the other, as long as there is one to join."""
+    done: Compacted | None = None
+    while True:
+        # At another time, other folders have their turn.
+        rules = join_rules(lake, table, finishes_all=work.finishes_all)
+        part = compact(
+            table, lake, rules, may_go_on=work.may_go_on, clock=work.clock, survey=survey
+        )
+        done = part if done is None else _both(done, part)
+        if survey.is_whole or not part.bytes_rewritten or not work.finishes_all:
+            return done
+        survey = table.survey(join_rules(lake, table, finishes_all=True))
+
+
+def _both(first: Compacted, then: Compacted) -> Compacted:
+    return Compacted(
+        first.files_before,
+        then.files_after,
+        first.bytes_rewritten + then.bytes_rewritten,
+        first.joins_refused + then.joins_refused,
+        then.has_more,
+    )
+
+
+def _why_left_alone(table: LakeTable, survey: FileSurvey, work: UpkeepWork) -> str:
     """Empty if the table's files may be joined."""
     foreign = sorted(table.writer_features() - _COMPACTABLE)
     if foreign:
         return f"the table uses {', '.join(foreign)}"
     # It may compact the table, too, and deltalake does not see what we replace meanwhile.
-    has_foreign_files = not all(one.path.startswith(_OUR_FOLDER) for one in files)
-    if has_foreign_files and not work.joins_foreign:
+    if survey.has_foreign and not work.joins_foreign:
         return "another tool has written files of it"
     return ""
 

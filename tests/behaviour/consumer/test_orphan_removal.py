@@ -10,8 +10,9 @@ from penstock.consumer.process.external_systems import ExternalSystems
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, Writer
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
-from penstock.pipeline.orphans import remove_orphans
+from penstock.pipeline.orphans import find_orphans, remove_orphans
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.table_reading import TableReading
 from penstock.pipeline.table_with_files import TableWithFiles
 from penstock.settings import Settings, changed_settings
 
@@ -54,6 +55,7 @@ def _no_list_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("this process opens a table with the list of its files")
 
     monkeypatch.setattr(TableWithFiles, "newest", opened)
+    monkeypatch.setattr(TableReading, "_replayed", opened)
 
 
 def test_a_consumer_removes_orphans_without_a_list_of_files_of_its_own(
@@ -92,16 +94,18 @@ def test_only_the_folders_of_the_consumer_are_listed(
     for consumer in (2, 11):
         _left(table, consumer)
     listed: list[str] = []
-    right = TableStorage.files_below
+    right = TableStorage.each_file_below
 
     def noted(self: TableStorage, path: str) -> Any:
         listed.append(path)
         return right(self, path)
 
-    monkeypatch.setattr(TableStorage, "files_below", noted)
-    _no_list_of_files(monkeypatch)
-    assert remove_orphans(table, "g", of_consumer=1) == 0
-    assert listed == []
-    with pytest.raises(AssertionError, match="list of its files"):
-        remove_orphans(table, "g", of_consumer=2)
+    monkeypatch.setattr(TableStorage, "each_file_below", noted)
+    with monkeypatch.context() as patched:
+        _no_list_of_files(patched)
+        assert remove_orphans(table, "g", of_consumer=1) == 0
+        assert listed == []
+        with pytest.raises(AssertionError, match="list of its files"):
+            remove_orphans(table, "g", of_consumer=2)
+    assert len(find_orphans(table, "g", of_consumer=2).orphans) == 1
     assert listed == ["data/g/2-1"]

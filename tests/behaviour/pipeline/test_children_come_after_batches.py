@@ -34,7 +34,7 @@ if Path("/proc/self/autogroup").exists():
         (
             "run_path",
             str(checkpoints.PROGRAM),
-            lambda root: {"uri": f"{root}/none", "options": {}, "is_local": True},
+            lambda root: {"uri": f"{root}/none", "options": {}, "is_local": True, "rows": 0},
         ),
         (
             "run_module",

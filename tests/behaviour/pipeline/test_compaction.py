@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,14 @@ import pyarrow.parquet
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
+from kit.lake.commit_ways import WAYS, commit_by
+from kit.lake.deletion_vectors import delete_first_two_rows_by_vector
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, lake_commit
 from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.lake_commit import LakeTable, LedgerMove
 from penstock.pipeline.orphans import Provenance
-from penstock.pipeline.table_files import LogSnapshot
+from penstock.pipeline.table_files import KnownFiles, LogSnapshot
 from penstock.pipeline.upkeep import keep_up, remove_orphans_of
 from penstock.pipeline.written_files import written_files
 from penstock.settings.sections import LakeSettings
@@ -26,6 +27,8 @@ SCHEMA = (
     '{"type":"struct","fields":[{"name":"offset","type":"long","nullable":true,"metadata":{}}]}'
 )
 ROWS_PER_FILE = 5
+# By what a commit sees that its files are still there: by entry, and by deltalake.
+CHECKS = ("_require_untouched", "_require_active")
 _numbers = itertools.count(1)
 
 
@@ -82,6 +85,17 @@ def _optimize(root: Path) -> None:
     DeltaTable(root / "orders").optimize.compact()
 
 
+def _after_check(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
+    checked = getattr(LakeTable, name)
+
+    def check(self: LakeTable, *given: Any) -> None:
+        checked(self, *given)
+        if any(isinstance(one, list) and one for one in given):  # files are to be removed
+            act()
+
+    monkeypatch.setattr(LakeTable, name, check)
+
+
 def a_foreign_change_is_kept(
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,19 +110,15 @@ def a_foreign_change_is_kept(
     if moment == "while_reading":
         _after_reading(monkeypatch, lambda: tool(root))
     else:
-        checked, once = LakeTable._require_active, iter([True])
-
-        def check(self: LakeTable, opened: DeltaTable, removed: Any) -> None:
-            checked(self, opened, removed)
-            if removed and self is not None and next(once, False):
-                tool(root)
-
-        monkeypatch.setattr(LakeTable, "_require_active", check)
+        once = iter([True])
+        for name in CHECKS:
+            _after_check(monkeypatch, name, lambda: next(once, False) and tool(root))
     compaction.compact(table, lake, _all_of_it(lake))
     assert _rows(root) == list(left)
     assert table.next_offsets(["g/id/0"]) == {"g/id/0": 20}
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("moment", ["while_reading", "before_commit"])
 @pytest.mark.parametrize(
     ("tool", "left"),
@@ -137,9 +147,36 @@ def test_a_foreign_change_during_a_compaction_is_kept(
     tool: Callable[[Path], object],
     left: Any,
     moment: str,
+    way: str,
 ) -> None:
     """No row is doubled, none comes back and no offset moves, whenever the other tool commits."""
+    commit_by(monkeypatch, way)
     a_foreign_change_is_kept(tmp_path, monkeypatch, tool, left, moment)
+
+
+def test_a_log_that_is_cleaned_up_during_a_compaction_does_not_stop_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happened to the files meanwhile is read from the list, then; rows stay, each once."""
+    lake = _lake(tmp_path)
+    table = _filled(lake)
+    entries: list[Path] = []
+
+    def cleaned_up() -> None:
+        opened = DeltaTable(tmp_path / "orders")
+        write_deltalake(tmp_path / "orders", pa.table({"offset": [77]}), mode="append")
+        write_deltalake(tmp_path / "orders", pa.table({"offset": [78]}), mode="append")
+        opened.update_incremental()
+        opened.create_checkpoint()
+        entries.extend(sorted((tmp_path / "orders/_delta_log").glob("*.json"))[:-1])
+        for entry in entries:
+            entry.unlink()
+
+    _after_reading(monkeypatch, cleaned_up)
+    done = compaction.compact(table, lake, _all_of_it(lake))
+    assert len(entries) == 6
+    assert (done.files_before, done.files_after, done.joins_refused) == (4, 1, 0)
+    assert _rows(tmp_path) == [*range(20), 77, 78]
 
 
 @pytest.mark.parametrize(
@@ -155,15 +192,19 @@ def test_planted_bugs_about_compaction_are_caught(
 ) -> None:
     """Each bug doubles rows or brings deleted ones back, and the law fails."""
     if bug == "replaced files are not looked for":
-        monkeypatch.setattr(LakeTable, "_require_active", lambda *_: None)
+        for name in CHECKS:
+            monkeypatch.setattr(LakeTable, name, lambda *_: None)
         with pytest.raises(AssertionError):
             a_foreign_change_is_kept(tmp_path, monkeypatch, _delete, range(3, 20), "while_reading")
     elif bug == "a commit that replaces files is rebased":
+        commit_by(monkeypatch, "deltalake")
         rebased = functools.partial(_rebased, CommitProperties)
         monkeypatch.setattr(lake_commit, "CommitProperties", rebased)
         with pytest.raises(AssertionError):
             a_foreign_change_is_kept(tmp_path, monkeypatch, _optimize, range(20), "before_commit")
     else:
+        # By an entry of ours it would be seen all the same: a vector names its file anew.
+        commit_by(monkeypatch, "deltalake")
         monkeypatch.setattr(lake_commit, "has_deletion_vectors", lambda _: False)
         with pytest.raises(AssertionError):
             a_vector_that_comes_meanwhile_is_kept(tmp_path, monkeypatch)
@@ -224,7 +265,7 @@ def test_rows_deleted_by_a_deletion_vector_stay_deleted(tmp_path: Path) -> None:
     """A table with deletion vectors is left alone, with the reason."""
     lake = _lake(tmp_path)
     _filled(lake)
-    _delete_first_two_rows_by_vector(tmp_path / "orders")
+    delete_first_two_rows_by_vector(tmp_path / "orders")
     assert _rows(tmp_path) == list(range(2, 20))
     (report,) = keep_up(lake)
     assert report.left_alone == "the table uses deletionVectors"
@@ -235,7 +276,7 @@ def a_vector_that_comes_meanwhile_is_kept(root: Path, monkeypatch: pytest.Monkey
     """The law that a planted bug breaks: rows deleted while they are copied stay deleted."""
     lake = _lake(root)
     table = _filled(lake)
-    _after_reading(monkeypatch, lambda: _delete_first_two_rows_by_vector(root / "orders"))
+    _after_reading(monkeypatch, lambda: delete_first_two_rows_by_vector(root / "orders"))
     done = compaction.compact(table, lake, _all_of_it(lake))
     assert _rows(root) == list(range(2, 20))
     assert done.joins_refused == 1
@@ -313,7 +354,7 @@ def _is_over_one_too_soon(self: Provenance, ledger: Mapping[str, int | None]) ->
 
 
 def _knows_no_file(self: LakeTable, names: Iterable[str]) -> LogSnapshot:
-    return LogSnapshot(self.next_offsets(names), frozenset())
+    return LogSnapshot(self.next_offsets(names), KnownFiles())
 
 
 @pytest.mark.parametrize(
@@ -332,63 +373,3 @@ def test_planted_bugs_about_the_sweep_are_caught(
     monkeypatch.setattr(of, name, wrong)
     with pytest.raises((AssertionError, FileNotFoundError)):
         a_sweep_goes_by_the_ledger(tmp_path)
-
-
-def _delete_first_two_rows_by_vector(table: Path) -> None:
-    """Write the log entry that Spark writes for `DELETE ... WHERE offset < 2` with such vectors."""
-    version = DeltaTable(table).version()
-    for number in range(version + 1):
-        for line in (table / f"_delta_log/{number:020d}.json").read_text().splitlines():
-            add = json.loads(line).get("add")
-            if add and json.loads(add["stats"])["minValues"]["offset"] == 0:
-                first = add
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": _inline_vector(),
-        "sizeInBytes": 36,
-        "cardinality": 2,
-    }
-    stats = {**json.loads(first["stats"]), "tightBounds": False}
-    features = ["deletionVectors"]
-    entry = [
-        {"commitInfo": {"timestamp": 1, "operation": "DELETE", "operationParameters": {}}},
-        {
-            "protocol": {
-                "minReaderVersion": 3,
-                "minWriterVersion": 7,
-                "readerFeatures": features,
-                "writerFeatures": features,
-            }
-        },
-        {"remove": {"path": first["path"], "dataChange": True, "deletionTimestamp": 1}},
-        {"add": {**first, "deletionVector": vector, "stats": json.dumps(stats)}},
-    ]
-    text = "".join(f"{json.dumps(action)}\n" for action in entry)
-    (table / f"_delta_log/{version + 1:020d}.json").write_text(text)
-
-
-def _inline_vector() -> str:
-    """Rows 0 and 1 as Delta's inline deletion vector: a roaring bitmap in Z85."""
-    bitmap = b"".join(
-        number.to_bytes(size, "little")
-        for number, size in (
-            (1_681_511_377, 4),  # the format's magic number
-            (1, 8),  # one bitmap of 32-bit positions
-            (0, 4),  # for positions whose upper half is 0
-            (12_346, 4),  # a bitmap without runs
-            (1, 4),  # one container
-            (0, 2),  # its key
-            (1, 2),  # its size less one
-            (16, 4),  # where it begins
-            (0, 2),
-            (1, 2),
-        )
-    )
-    alphabet = (
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    )
-    text = ""
-    for start in range(0, len(bitmap), 4):
-        number = int.from_bytes(bitmap[start : start + 4], "big")
-        text += "".join(alphabet[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
-    return text

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,8 @@ from penstock.model import TopicPartition
 from penstock.pipeline import TableNotServedError
 from penstock.pipeline.lake_commit import RANGES_KEY, LakeTable, LedgerMove
 from penstock.pipeline.log_entries import BATCH_KEY, encoded_path
+from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.stream_checkpoint import make_next_checkpoint
 from penstock.pipeline.written_files import WrittenFile, written_files
 from penstock.settings.sections import LakeSettings
 
@@ -134,13 +137,24 @@ def _in_a_process(script: str, place: Path) -> list[tuple[int, str | None]]:
     return list(zip(offsets, days, strict=True))
 
 
+def _in_pieces(place: Path) -> None:
+    """As for large tables. Without the entries, so that readers have nothing but the checkpoint."""
+    storage = TableStorage(LakeSettings(root=str(place.parent)), place.name)
+    make_next_checkpoint(storage, time.time_ns() // 1_000_000)
+    for entry in sorted((place / "_delta_log").glob("*.json"))[:-1]:
+        entry.unlink()
+
+
+@pytest.mark.parametrize("make_checkpoint", [checkpoint, _in_pieces])
 @pytest.mark.parametrize("reader", [_by_deltalake, _by_polars, _by_duckdb])
-def test_independent_readers_read_what_we_commit(tmp_path: Path, reader: Any) -> None:
-    """With entries alone, and with a checkpoint that deltalake makes of them."""
+def test_independent_readers_read_what_we_commit(
+    tmp_path: Path, reader: Any, make_checkpoint: Any
+) -> None:
+    """With entries alone, and with a checkpoint that deltalake or we make of them."""
     table = _table(tmp_path)
     _carry(table)
     assert reader(tmp_path / "orders") == _expected(len(DAYS))
-    checkpoint(tmp_path / "orders")
+    make_checkpoint(tmp_path / "orders")
     _carry(table, len(DAYS))
     assert reader(tmp_path / "orders") == _expected(2 * len(DAYS))
 

@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from kit.lake.commit_ways import WAYS, commit_by, disturb_commits
 from penstock.model import TopicPartition
 from penstock.pipeline import LakeRefusedError, compaction, upkeep
 from penstock.pipeline.join_plan import JoinRules
@@ -261,20 +262,19 @@ def test_a_join_that_fails_leaves_no_file_behind(
     assert _rows(tmp_path, "orders") == 3
 
 
+@pytest.mark.parametrize("way", WAYS)
 def test_a_join_that_cannot_be_committed_leaves_no_file_on_a_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """On a disk, a commit that has failed does not come later, so its file is not needed."""
     table = _filled(tmp_path, "orders")
-    write = DeltaTable.create_write_transaction
 
-    def full(self: DeltaTable, actions: list[Any], *given: Any, **named: Any) -> None:
-        if len(actions) > 1:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(self, actions, *given, **named)
+    def full(_: Callable[[], Any]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaTable, "create_write_transaction", full)
+        commit_by(patched, way)
+        disturb_commits(patched, full)
         with pytest.raises(LakeRefusedError, match="No space left"):
             list(keep_up(_lake(tmp_path)))
     assert table.storage.files_below("data/g/compaction") == []

@@ -13,7 +13,9 @@ from kit.lake.log_histories import NAMES, checkpoint, make_table, move
 from penstock.pipeline.checkpoint_files import CheckpointPlace, read_checkpoint
 from penstock.pipeline.failures import PipelineError
 from penstock.pipeline.log_entries import LogNotUnderstoodError, parse_entry
+from penstock.pipeline.log_replay import replay
 from penstock.pipeline.storage import TableStorage
+from penstock.pipeline.stream_checkpoint import write_checkpoint
 from penstock.pipeline.table_reading import TableReading
 from penstock.settings.sections import LakeSettings
 from penstock.verification.delta_log import BrokenLogError, read_table
@@ -91,6 +93,15 @@ def _checkpoint(data: bytes) -> None:
         read_checkpoint(storage, CheckpointPlace(3))
 
 
+def _replayed(name: str, *, without: tuple[str, ...] = ()) -> Callable[[bytes], None]:
+    def parse(data: bytes) -> None:
+        with _TableWith(name, data, without=without) as place:
+            storage = TableStorage(LakeSettings(root=str(place.parent)), place.name)
+            write_checkpoint(replay(storage), 1)
+
+    return parse
+
+
 def _verified(name: str, *, without: tuple[str, ...] = ()) -> Callable[[bytes], None]:
     def parse(data: bytes) -> None:
         with _TableWith(name, data, without=without) as place:
@@ -140,6 +151,23 @@ LAKE_PARSERS = (
         (_file(_CHECKPOINT),),
         Form.BYTES,
         ("pipeline/checkpoint_files.py",),
+        (LogNotUnderstoodError,),
+        is_native=True,
+    ),
+    Parser(
+        "replayed-entry",
+        _replayed(_ENTRY, without=(_CHECKPOINT, _HINT)),
+        (_file(_ENTRY), _ADDED_FEATURES),
+        Form.JSON_LINES,
+        ("pipeline/log_replay.py",),
+        (LogNotUnderstoodError,),
+    ),
+    Parser(
+        "replayed-checkpoint",
+        _replayed(_CHECKPOINT),
+        (_file(_CHECKPOINT),),
+        Form.BYTES,
+        ("pipeline/log_replay.py",),
         (LogNotUnderstoodError,),
         is_native=True,
     ),

@@ -176,7 +176,7 @@ class LakeSettings(Section):
     checkpoint_commits: int = option(
         50,
         "The number of commits between two checkpoints of a table's log. One takes a child process "
-        "about a second, and memory with the number of files; commits do not wait for it.",
+        "about a second and up to 250 MB; commits do not wait for it.",
         ge=1,
         le=10_000,
     )
