@@ -151,7 +151,6 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
         "test_on_trial_only_more_is_learned",
         "test_on_trial_only_more_is_learned_of_a_topic",
     ),
-    "weakness never seen": ("test_a_weak_newcomer_gets_what_it_can_carry",),
     "grown size not confirmed": ("test_a_grown_group_learns_that_its_consumers_became_slower",),
     "any size confirmed": (
         "test_a_limit_that_is_reached_again_and_again_does_not_lower_the_capacity",

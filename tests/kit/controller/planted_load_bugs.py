@@ -18,7 +18,6 @@ from penstock.controller.core import (
     housekeeping,
     load,
     membership,
-    own_weakness,
     plan,
     reassignment,
     sentinel,
@@ -169,10 +168,6 @@ def _contention_learned(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _weakness_never_seen(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(own_weakness, "PEERS_MIN", 1_000)
-
-
 def _grown_size_not_confirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(growth, "_confirm_grown_size", lambda _: None)
 
@@ -278,11 +273,6 @@ LOAD_BUGS: tuple[PlantedBug, ...] = (
         _late_heartbeat_dated_by_the_newest,
     ),
     PlantedBug("contention learned", "what is measured on trial is learned", _contention_learned),
-    PlantedBug(
-        "weakness never seen",
-        "what a weak newcomer measures is always taken for contention",
-        _weakness_never_seen,
-    ),
     PlantedBug(
         "grown size not confirmed",
         "a group that grew with its load takes every lower figure for contention",

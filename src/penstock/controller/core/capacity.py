@@ -23,7 +23,7 @@ from penstock.model import ConsumerId, TopicPartition
 # A figure that differs by less than this share from the known one is the same.
 SAME_SHARE = 0.1
 # A consumer is as strong as the others unless it is clearly not: what is measured is not exact.
-ALIKE = 1.25
+_ALIKE = 1.25
 # Of fewer known topics the middle says little about another one.
 _TELLING_TOPICS = 3
 
@@ -115,7 +115,7 @@ def strength_of(state: State, record: ConsumerRecord, usual: Capacities) -> floa
         if topic in usual.by_topic
     ]
     strength = median_low(ratios) if ratios else 1.0
-    return 1.0 if 1 / ALIKE <= strength <= ALIKE else strength
+    return 1.0 if 1 / _ALIKE <= strength <= _ALIKE else strength
 
 
 def capacity_of_consumer(

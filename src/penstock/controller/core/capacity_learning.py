@@ -2,9 +2,8 @@
 
 A consumer's full batches show what it carries; those of one topic alone show it for that topic. A
 consumer that only keeps up shows that it does not carry less than this. What a consumer measures
-under contention is not learned (see `growth`), unless the consumer is weak by itself (see
-`own_weakness`). A figure that differs little from the known one changes nothing, so that the group
-stays calm.
+under contention is not learned (see `growth`). A figure that differs little from the known one
+changes nothing, so that the group stays calm.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +18,6 @@ from penstock.controller.core.capacity import (
     speeds_by_topic,
 )
 from penstock.controller.core.growth import learned_capacity
-from penstock.controller.core.own_weakness import is_weak_itself
 from penstock.controller.core.state import KnownCapacity
 from penstock.controller.core.step_draft import StepDraft
 from penstock.messages import ConsumerReport, TopicCapacity
@@ -37,7 +35,7 @@ def learn(draft: StepDraft, message: ConsumerReport) -> Mapping[str, float]:
     found = dict(known)
     for row in _rows(draft, message):
         if row.topic in draft.state.written_by_topic:
-            learned = _of_topic(draft, message, found.get(row.topic), row)
+            learned = _of_topic(draft, found.get(row.topic), row)
             if learned is not None and not _is_same(learned, found.get(row.topic)):
                 found[row.topic] = learned
                 _note(draft, row.topic, message.sender, learned)
@@ -84,15 +82,9 @@ def _rows(draft: StepDraft, message: ConsumerReport) -> Iterable[TopicCapacity]:
     return ()
 
 
-def _of_topic(
-    draft: StepDraft, message: ConsumerReport, known: float | None, row: TopicCapacity
-) -> float | None:
-    reported = row.capacity_log_bytes_per_s
-    if _is_possible(reported):
-        weight = capacities_of(draft.state).weights.get(row.topic, 1.0)
-        if is_weak_itself(draft, message, reported * weight):
-            return reported
-        return learned_capacity(draft, known, reported)
+def _of_topic(draft: StepDraft, known: float | None, row: TopicCapacity) -> float | None:
+    if _is_possible(row.capacity_log_bytes_per_s):
+        return learned_capacity(draft, known, row.capacity_log_bytes_per_s)
     believed = known or capacities_of(draft.state).of(row.topic)
     return _raised(believed, row.at_least_log_bytes_per_s) or known
 

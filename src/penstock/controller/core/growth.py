@@ -60,7 +60,8 @@ def note_carried(draft: StepDraft) -> None:
     at_ms = state.heartbeats.heard_until_ms
     if at_ms is None or (samples and at_ms - samples[-1].at_ms < settle_ms / SAMPLES):
         return
-    now = CarriedSample(at_ms, state.carried_bytes, _working(draft))
+    working = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
+    now = CarriedSample(at_ms, state.carried_bytes, working)
     draft.change(carried_samples=(*since(samples, at_ms - REMEMBERED * settle_ms), now))
 
 
@@ -240,17 +241,14 @@ def learned_capacity(
     group that is larger than the last size that was confirmed.
     """
     trial, size = draft.state.growth_trial, draft.state.capacity_size
+    working = sum(1 for consumer in draft.consumers if draft.held_by(consumer))
     is_contended = (
         (trial is not None and trial.consumers_before > 0)
         or draft.state.growth_limit is not None
-        or 0 < size < _working(draft)
+        or 0 < size < working
     )
     if is_contended:
         return known_bytes_per_s and max(known_bytes_per_s, reported_bytes_per_s)
     if not size:
-        _confirm(draft, _working(draft))
+        _confirm(draft, working)
     return reported_bytes_per_s
-
-
-def _working(draft: StepDraft) -> int:
-    return sum(1 for consumer in draft.consumers if draft.held_by(consumer))

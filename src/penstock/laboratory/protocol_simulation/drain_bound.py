@@ -26,18 +26,15 @@ class Throughput:
     all_bytes_per_s: float
 
 
-def throughput(group: "SimulatedGroup", strength: float = 1.0) -> Throughput:
+def throughput(group: "SimulatedGroup") -> Throughput:
     """A consumer is held up by its slow batches, by the fixed time of each and by its read limit.
-
-    Consumers of different strengths have different figures; 1 is that of the strongest.
 
     Batches are bounded, so the fixed time counts however much is waiting: on average that of a
     batch and of the look at the logs before it.
     """
     scenario, capacity = group.scenario, group.capacity_bytes_per_s
     batch_bytes = group.batch_s * capacity
-    limits = (scenario.carried_by_one * strength, scenario.carried_by_all)
-    shares = [share for share in limits if share]
+    shares = [share for share in (scenario.carried_by_one, scenario.carried_by_all) if share]
     slow_ms = batch_bytes * 1_000 / (min(shares) * capacity) if shares else 0.0
     fixed_ms = range(BATCH_MS[0], BATCH_MS[1] + 1)
     batch_ms = sum(max(ms, slow_ms) for ms in fixed_ms) / len(fixed_ms) + sum(READ_MS) / 2
@@ -61,10 +58,10 @@ def drain_ms(waiting_bytes: Collection[int], can_carry: Throughput) -> int:
 
 
 def drain_ms_of(group: "SimulatedGroup") -> int:
-    """How long the group may take for what is waiting now, if all are as strong as the weakest."""
+    """How long the group may take for what is waiting now."""
     waiting = [
         group.end_offset(partition) - group.ledger.read(key)
         for partition in group.logs
         if (key := group.ledger_key(partition)) is not None
     ]
-    return drain_ms(waiting, throughput(group, min(group.scenario.strengths, default=1.0)))
+    return drain_ms(waiting, throughput(group))

@@ -15,10 +15,6 @@ from penstock.laboratory.protocol_simulation.size_checks import (
     CostOfLastingLoad,
     consumers_needed,
 )
-from penstock.laboratory.protocol_simulation.strength_checks import (
-    Overfilled,
-    strong_have_less,
-)
 
 LOOK_MS = 500
 SETTLE_MS = 20_000
@@ -26,9 +22,6 @@ SETTLE_MS = 20_000
 SPREAD = (0.7, 1.3)
 # How a growing load grows.
 GROWTH_STEPS = (1.5, 1.4, 1.35)
-# How the load of unequal consumers rises and falls, and how long each step lasts.
-UNEQUAL_STEPS = (2.0, 1.8, 0.35, 2.2)
-UNEQUAL_STEP_MS = 45_000
 
 
 def endure(group: SimulatedGroup) -> None:
@@ -128,25 +121,9 @@ def _grow_to_the_limit(group: SimulatedGroup, chance: random.Random) -> None:
     group.run_until(group.clock.now_ms + 45_000)
 
 
-def _unequal_consumers(group: SimulatedGroup, chance: random.Random) -> None:
-    """What a consumer carries shows only when it has enough to do; then it is packed by that."""
-    _write(group, chance, 1.2)
-    overfilled = Overfilled(group)
-    for factor in (1.0, *UNEQUAL_STEPS):
-        _change_speeds(group, factor)
-        until_ms = group.clock.now_ms + UNEQUAL_STEP_MS
-        while group.clock.now_ms < until_ms:
-            group.run_until(group.clock.now_ms + LOOK_MS)
-            overfilled.check()
-    violation = strong_have_less(group)
-    if violation is not None:
-        raise violation
-
-
 _LOADS: dict[LastingLoad, Callable[[SimulatedGroup, random.Random], None]] = {
     LastingLoad.BACKLOG: _backlog,
     LastingLoad.BURSTS: _bursts,
     LastingLoad.HOT_PARTITION: _hot_partition,
     LastingLoad.SHARED_LIMIT: _shared_limit,
-    LastingLoad.UNEQUAL_CONSUMERS: _unequal_consumers,
 }

@@ -19,7 +19,6 @@ class LastingLoad(StrEnum):
     BURSTS = "bursts"
     HOT_PARTITION = "hot_partition"
     SHARED_LIMIT = "shared_limit"
-    UNEQUAL_CONSUMERS = "unequal_consumers"
 
 
 class FaultKind(StrEnum):
@@ -113,10 +112,6 @@ class Scenario:
     # is no limit.
     carried_by_one: float = 0.0
     carried_by_all: float = 0.0
-    # The share of that which each consumer carries, in turns; empty: all carry as much.
-    strengths: tuple[float, ...] = ()
-    # Turns go by starts and not by numbers: a consumer that starts again comes up elsewhere.
-    strength_is_of_the_start: bool = False
     capacity_is_measured: bool = False
     # How much longer a record of each topic takes; empty: all alike.
     topic_costs: tuple[float, ...] = ()
@@ -197,15 +192,6 @@ LASTING_LOAD_SHARE = 0.045
 GROWING_LOAD_SHARE = 0.5
 LASTING_LOAD_FAULTS = 4
 LASTING_LOAD_CONSUMERS_MAX = 18
-# `with_unequal_consumers` gives the other one.
-_DRAWN_LOADS = (
-    LastingLoad.BACKLOG,
-    LastingLoad.BURSTS,
-    LastingLoad.HOT_PARTITION,
-    LastingLoad.SHARED_LIMIT,
-)
-# The strongest is 1. Nearer to each other than by a quarter they would count as alike.
-_STRENGTHS = ((1.0, 0.5), (1.0, 0.4), (1.0, 1.0, 0.4), (1.0, 0.5, 0.5), (1.0, 1.0, 1.0, 0.3))
 
 
 def scenario(seed: int) -> Scenario:
@@ -319,7 +305,7 @@ def _with_unreadable_table(drawn: Scenario) -> Scenario:
 
 def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
     """The group may grow far beyond its need, and all of its partitions are about as fast."""
-    kind = chance.choice(_DRAWN_LOADS)
+    kind = chance.choice(tuple(LastingLoad))
     is_shared = kind is LastingLoad.SHARED_LIMIT
     faults = tuple(fault for fault in drawn.faults if fault.kind not in OUTAGES_MS)
     lasting = replace(
@@ -340,31 +326,6 @@ def _with_lasting_load(drawn: Scenario, chance: random.Random) -> Scenario:
     # Draws of its own, so that all other scenarios stay the same.
     grows = random.Random(f"growing load {drawn.seed}").random() < GROWING_LOAD_SHARE
     return replace(lasting, lasting_load_grows=grows and lasting.capacity_is_measured)
-
-
-def with_unequal_consumers(drawn: Scenario) -> Scenario:
-    """Consumers of two strengths, which they must show; their load rises and falls.
-
-    Of one topic: how topics differ is another question.
-    """
-    chance = random.Random(f"strengths {drawn.seed}")
-    strengths = chance.choice(_STRENGTHS)
-    begun = chance.randrange(len(strengths))
-    faults = tuple(fault for fault in drawn.faults if fault.kind not in OUTAGES_MS)
-    return replace(
-        drawn,
-        topics=(chance.randint(9, 20),),
-        load_share=chance.uniform(0.1, 0.2),
-        consumers_max=LASTING_LOAD_CONSUMERS_MAX,
-        faults_until_ms=min(drawn.faults_until_ms, 16_000),
-        faults=faults[:LASTING_LOAD_FAULTS],
-        carried_by_one=1.5,
-        carried_by_all=0.0,
-        strengths=strengths[begun:] + strengths[:begun],
-        strength_is_of_the_start=chance.random() < 0.5,
-        capacity_is_measured=True,
-        lasting_load=LastingLoad.UNEQUAL_CONSUMERS,
-    )
 
 
 def _outages(chance: random.Random, until_ms: int) -> tuple[SimulatedFault, ...]:

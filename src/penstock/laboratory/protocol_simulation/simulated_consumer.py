@@ -279,7 +279,7 @@ class SimulatedConsumer(SimulatedProcess):
         self.is_carrying = True
         self._batch_number += 1
         self._ranges = effect.ranges
-        duration = self.group.batch_ms(self, [one.range for one in effect.ranges])
+        duration = self.group.batch_ms([one.range for one in effect.ranges])
         if self.hangs_next:
             self.hangs_next = False
             if self.group.has_faults:

@@ -190,20 +190,13 @@ class SimulatedGroup:
         costs = self.scenario.topic_costs
         return costs[int(topic.rpartition("-")[2]) % len(costs)] if costs else 1.0
 
-    def strength_of(self, process: SimulatedConsumer) -> float:
-        """What it carries, as a share of what the strongest consumers do."""
-        strengths = self.scenario.strengths
-        is_of_the_start = self.scenario.strength_is_of_the_start
-        number = process.ownership.incarnation if is_of_the_start else int(process.consumer)
-        return strengths[number % len(strengths)] if strengths else 1.0
-
-    def batch_ms(self, process: SimulatedConsumer, ranges: Sequence[OffsetRange]) -> int:
+    def batch_ms(self, ranges: Sequence[OffsetRange]) -> int:
         """How long a batch takes: consumers are as fast as they are, and may share a limit."""
         log_bytes = round(sum(len(one) * self.cost_of(one.partition.topic) for one in ranges))
         usual_ms = self.chance.randint(*BATCH_MS)
         capacity, limits = self.capacity_bytes_per_s, []
         if self.scenario.carried_by_one:
-            limits.append(self.scenario.carried_by_one * capacity * self.strength_of(process))
+            limits.append(self.scenario.carried_by_one * capacity)
         if self.scenario.lasting_load and self.scenario.carried_by_all:
             usual_ms = max(usual_ms, self._shared_batch_ms(log_bytes))
         elif self.scenario.carried_by_all:

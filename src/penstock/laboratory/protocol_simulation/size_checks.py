@@ -11,12 +11,6 @@ from penstock.controller.core.step_draft import StepDraft
 from penstock.laboratory.protocol_simulation.checkers import ViolationError
 from penstock.laboratory.protocol_simulation.drain_bound import throughput
 from penstock.laboratory.protocol_simulation.scenario import FaultKind
-from penstock.laboratory.protocol_simulation.strength_checks import (
-    at_work,
-    carriable,
-    carried_by,
-    needed_of_these,
-)
 from penstock.model import Assignment
 from penstock.packing import PackingProblem
 from penstock.packing.lower_bound import consumers_at_least
@@ -43,8 +37,6 @@ def too_small(group: "SimulatedGroup") -> ViolationError | None:
     """
     if is_beyond_shared_limit(group):
         return None
-    if group.scenario.strengths:
-        return _too_weak(group)
     strongest = max(_capacity(group), throughput(group).one_bytes_per_s)
     speeds = {partition: log.records_per_s for partition, log in group.logs.items()}
     fewest = consumers_at_least(PackingProblem(speeds, Assignment(), strongest))
@@ -52,15 +44,6 @@ def too_small(group: "SimulatedGroup") -> ViolationError | None:
     if working >= least:
         return None
     return ViolationError("L6", f"only {working} consumers work, {least} are needed at least")
-
-
-def _too_weak(group: "SimulatedGroup") -> ViolationError | None:
-    written = carriable(group)
-    carried = sum(carried_by(group, process) for process in at_work(group))
-    if carried >= written or _working(group) >= group.settings.consumers_max:
-        return None
-    told = f"those at work carry {carried:.0f} B/s in all, {written:.0f} B/s are written"
-    return ViolationError("L6", told)
 
 
 def too_large(group: "SimulatedGroup") -> ViolationError | None:
@@ -92,8 +75,6 @@ def _size_that_helped(group: "SimulatedGroup") -> int:
 
 def consumers_needed(group: "SimulatedGroup") -> int:
     """The fewest consumers that can carry what is written now."""
-    if group.scenario.strengths:
-        return needed_of_these(group)
     filled_to = _capacity(group) * group.settings.policy.target_utilisation
     speeds = {partition: log.records_per_s for partition, log in group.logs.items()}
     return consumers_at_least(PackingProblem(speeds, Assignment(), filled_to))
@@ -135,8 +116,7 @@ def _is_behind(group: "SimulatedGroup", working: int) -> bool:
 
     What waits in a partition that is faster than a consumer does not count: no plan can help it.
     """
-    weakest_strength = min(group.scenario.strengths, default=1.0)
-    can_carry, capacity = throughput(group, weakest_strength), group.capacity_bytes_per_s
+    can_carry, capacity = throughput(group), group.capacity_bytes_per_s
     strongest = max(capacity, can_carry.one_bytes_per_s)
     waiting = sum(
         group.end_offset(partition) - group.ledger.read(key)
