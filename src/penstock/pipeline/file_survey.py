@@ -4,12 +4,12 @@ The log is read piece by piece. Files that are large enough are counted and drop
 ones so many are held that the memory stays bounded, and the others have their turn later.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from penstock.model.json_text import read_json
 from penstock.pipeline.checkpoint_schema import ADD, DAMAGE, array_of
 from penstock.pipeline.join_plan import Folder, FoundFolders, Join, JoinRules, kind_of
 from penstock.pipeline.log_entries import LogNotUnderstoodError
@@ -53,7 +53,7 @@ def survey_log(found: LogReplay, rules: JoinRules) -> FileSurvey:
         for adds, _ in found.unchanged_files():
             counted.add_actions(adds, columns)
         counted.add_actions(array_of(found.added.values(), ADD), columns)
-    except (*DAMAGE, RecursionError) as error:
+    except DAMAGE as error:
         raise LogNotUnderstoodError(f"an action is damaged: {error}") from error
     return counted.survey(found.version, str(found.metadata["id"]))
 
@@ -116,5 +116,5 @@ class _Counted:
 
 
 def _records(stats: str | None) -> int | None:
-    found = json.loads(stats).get("numRecords") if stats else None
+    found = read_json(stats).get("numRecords") if stats else None
     return found if isinstance(found, int) else None

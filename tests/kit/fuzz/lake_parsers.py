@@ -12,8 +12,11 @@ from kit.fuzz.parser import Form, Parser
 from kit.lake.log_histories import NAMES, checkpoint, make_table, move
 from penstock.pipeline.checkpoint_files import CheckpointPlace, read_checkpoint
 from penstock.pipeline.failures import PipelineError
+from penstock.pipeline.file_survey import survey_log
+from penstock.pipeline.join_plan import JoinRules
 from penstock.pipeline.log_entries import LogNotUnderstoodError, parse_entry
 from penstock.pipeline.log_replay import replay
+from penstock.pipeline.replaced_files import EntriesGoneError, SeenFiles
 from penstock.pipeline.storage import TableStorage
 from penstock.pipeline.stream_checkpoint import write_checkpoint
 from penstock.pipeline.table_reading import TableReading
@@ -23,6 +26,7 @@ from penstock.verification.delta_log import BrokenLogError, read_table
 _ENTRY = "_delta_log/00000000000000000002.json"
 _CHECKPOINT = "_delta_log/00000000000000000003.checkpoint.parquet"
 _HINT = "_delta_log/_last_checkpoint"
+_RULES = JoinRules(file_size=2**27, now_ms=2**41, quiet_ms=1)
 
 
 @cache
@@ -97,9 +101,17 @@ def _replayed(name: str, *, without: tuple[str, ...] = ()) -> Callable[[bytes], 
     def parse(data: bytes) -> None:
         with _TableWith(name, data, without=without) as place:
             storage = TableStorage(LakeSettings(root=str(place.parent)), place.name)
-            write_checkpoint(replay(storage), 1)
+            found = replay(storage)
+            write_checkpoint(found, 1)
+            survey_log(found, _RULES)
 
     return parse
+
+
+def _touched(data: bytes) -> None:
+    with _TableWith(_ENTRY, data) as place:
+        storage = TableStorage(LakeSettings(root=str(place.parent)), place.name)
+        SeenFiles(1, "any", ["a.parquet"])._read_up_to(storage, 2)
 
 
 def _verified(name: str, *, without: tuple[str, ...] = ()) -> Callable[[bytes], None]:
@@ -159,7 +171,7 @@ LAKE_PARSERS = (
         _replayed(_ENTRY, without=(_CHECKPOINT, _HINT)),
         (_file(_ENTRY), _ADDED_FEATURES),
         Form.JSON_LINES,
-        ("pipeline/log_replay.py",),
+        ("pipeline/log_replay.py", "pipeline/file_survey.py"),
         (LogNotUnderstoodError,),
     ),
     Parser(
@@ -167,9 +179,17 @@ LAKE_PARSERS = (
         _replayed(_CHECKPOINT),
         (_file(_CHECKPOINT),),
         Form.BYTES,
-        ("pipeline/log_replay.py",),
+        ("pipeline/log_replay.py", "pipeline/file_survey.py"),
         (LogNotUnderstoodError,),
         is_native=True,
+    ),
+    Parser(
+        "entry-since-files-were-seen",
+        _touched,
+        (_file(_ENTRY), _ADDED_FEATURES),
+        Form.JSON_LINES,
+        ("pipeline/replaced_files.py",),
+        (EntriesGoneError,),
     ),
     Parser(
         "verified-entry",
