@@ -20,13 +20,16 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.transaction import RemoveAction
 from table_log import SCHEMA, Writer, lake_of, say, written
 
+from penstock.pipeline.checkpoint_files import hinted_rows
 from penstock.pipeline.checkpoints import PROGRAM
 from penstock.pipeline.lake_commit import LakeTable
+from penstock.pipeline.log_entries import RemovedFile, encoded_path
+from penstock.pipeline.storage import TableStorage
 
 DAYS = 7
 COMMITS_A_DAY = 86_400
@@ -51,7 +54,7 @@ class Checkpoints:
     """One child at a time, beside the commits."""
 
     def __init__(self, root: Path) -> None:
-        self._request = {"uri": str(root / NAME), "options": {}, "is_local": True}
+        self._storage = TableStorage(lake_of(root), NAME)
         self._child: subprocess.Popen[bytes] | None = None
         self._commits = 0
 
@@ -67,7 +70,11 @@ class Checkpoints:
         if self._child.stdin is None:
             raise AssertionError("the child has no stdin")
         with self._child.stdin as asked:
-            asked.write(json.dumps(self._request).encode())
+            asked.write(json.dumps(self._request()).encode())
+
+    def _request(self) -> dict[str, Any]:
+        rows = hinted_rows(self._storage) or 0
+        return {"uri": self._storage.uri, "options": {}, "is_local": True, "rows": rows}
 
     def finish(self) -> None:
         if self._child is not None and self._child.wait() != 0:
@@ -80,10 +87,10 @@ def join_files(root: Path, number: int) -> None:
     table = LakeTable(lake_of(root), NAME)
     now_ms = time.time_ns() // 1_000_000
     removed = [
-        RemoveAction(file.path, False, now_ms, file.size_bytes, {}) for file in table.active()
+        RemovedFile(encoded_path(file.path), file.size_bytes, {}, now_ms) for file in table.active()
     ]
     joined = written(10**12 + number)
-    table.commit([], [joined], batch=f"join-{number}", removed=removed, changes_data=False)
+    table.commit([], [joined], batch=f"join-{number}", removed=removed)
 
 
 def day_of(root: Path, writer: Writer, commits: int, number: int) -> Day:
