@@ -35,8 +35,10 @@ def test_ends_in_order_in_mid_batch_and_the_next_incarnation_reports_it(group: G
     wait_for("the partitions to be started", lambda: len(group.started(1)) == 2)
     wait_for("Spark", lambda: child.events("spark_ready"))
     time.sleep(0.5)  # somewhere inside the first batch
+    began = time.monotonic()
     child.send(signal.SIGINT)
     assert child.process.wait(WAIT_S) == 0
+    assert time.monotonic() - began < 30
     assert stored(child)["state"] == "controlled"
     stops = wait_for("the stops", lambda: len(group.stopped(1)) == 2 and group.stopped(1))
     assert {row.reason for row in stops.values()} == {"shutdown"}
@@ -99,7 +101,7 @@ def test_a_batch_that_does_not_end_within_the_grace_period_ends_the_process(grou
     wait_for("the batch to hang", lambda: "hanging" in child.log())
     began = time.monotonic()
     assert child.end() == 1
-    assert time.monotonic() - began < 28, "it waited longer than for its grace, as for the default"
+    assert time.monotonic() - began < 10
     assert stored(child)["state"] == "running"
     again = group.start(1)
     group.wait_new_incarnation(1, first)
