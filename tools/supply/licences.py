@@ -30,8 +30,8 @@ ALLOWED = frozenset(
 # `group:artifact`. Another jar with one of these is refused.
 #
 # CDDL and EPL bind changes of their own files, which we do not make: we pass these jars on as they
-# came, inside of a package that is installed by its hash. They also want whoever passes them on to
-# say where their source is to be had: docs/development/supply.md does, as far as the jars tell.
+# came, inside of a package that is installed by its hash. Who passes them on must
+# also say where their source is: docs/development/supply.md does, as far as the jars tell.
 #
 # Apache-1.1 asks for its notice, which the NOTICE of the package has. Unicode-3.0 asks no more than
 # to keep its text and notices, like those on the list.

@@ -109,7 +109,7 @@ class CommitsTogether:
         self._at_point("batch-answered")
         if is_answered:
             self._awaited.note_outcome(table, is_committed=awaited.version is not None)
-        elif not self._is_refused():  # nobody else is to blame for that
+        elif not self._is_refused():  # a refused message is no fault of who commits
             self._awaited.note_missed(table)
             self._log.info("no_answer_to_batch", table=table, batch=batch.name)
         return Handed(awaited.version)

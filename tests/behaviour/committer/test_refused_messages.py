@@ -18,7 +18,7 @@ from penstock.pipeline.joint_table import Handed
 
 
 class Broker:
-    """Takes every message, and says a moment later, to whoever asks, that it was refused."""
+    """Takes every message. When it is asked later, it says that the message was refused."""
 
     def __init__(
         self, mine: CommitsTogether, monkeypatch: pytest.MonkeyPatch, error: PenstockError

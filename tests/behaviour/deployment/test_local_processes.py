@@ -283,7 +283,7 @@ def test_starts_that_waited_for_something_else_hold_up_nobody_for_long(tmp_path:
 
 
 def started(root: Path, number: int, *, after_s: float) -> None:
-    """The consumer said so this long after its process began."""
+    """Let the file say that the consumer's start took this long."""
     folder = root / f"consumer-{number}"
     began_s = (folder / "deployment.json").stat().st_mtime
     (folder / "started").touch()
